@@ -1,0 +1,7 @@
+"""classgap finds the classes a classifier fails, explains why, and closes the gap."""
+
+from classgap import functional, losses
+
+__version__ = "0.1.0"
+
+__all__ = ["__version__", "functional", "losses"]

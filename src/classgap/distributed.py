@@ -1,0 +1,123 @@
+"""The one module that touches ``torch.distributed``; every function also works with one process.
+
+The rule behind it: each of W processes computes the terms of *its* samples against the *whole* batch. Data-parallel
+training averages gradients over processes, so a sum over all samples is back-propagated as W times each process's
+share, and gradients that reach another process's features travel back to their owner.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+import torch.distributed as dist
+from torch import Tensor
+from torch.autograd.function import once_differentiable
+
+
+def world_size() -> int:
+    """Number of processes, 1 when ``torch.distributed`` is not in use.
+
+    >>> world_size()
+    1
+    """
+    return dist.get_world_size() if dist.is_available() and dist.is_initialized() else 1
+
+
+def all_agree(ok: bool, device: torch.device) -> bool:
+    """True on every process if and only if ``ok`` is true on every process."""
+    if world_size() == 1:
+        return ok
+    failures = torch.tensor(0 if ok else 1, device=device)
+    dist.all_reduce(failures)
+    return bool(failures == 0)
+
+
+@dataclass(frozen=True)
+class Shards:
+    """How the samples of one batch lie on the processes: how many on each, and which part is here.
+
+    With a single shard every method returns what it was given, without any communication.
+
+    >>> shards = Shards.of(3, torch.device("cpu"))
+    >>> shards.total, shards.first
+    (3, 0)
+    """
+
+    sizes: tuple[int, ...]
+    rank: int = 0
+
+    @classmethod
+    def of(cls, samples: int, device: torch.device, *, joint: bool = True) -> Shards:
+        """Exchange the local batch sizes; ``joint=False`` (evaluation) keeps to this process."""
+        if not joint or world_size() == 1:
+            return cls((samples,))
+        mine = torch.tensor([samples], device=device)
+        sizes = [torch.empty_like(mine) for _ in range(world_size())]
+        dist.all_gather(sizes, mine)
+        return cls(tuple(int(size) for size in sizes), dist.get_rank())
+
+    @property
+    def total(self) -> int:
+        """Samples in the whole batch."""
+        return sum(self.sizes)
+
+    @property
+    def first(self) -> int:
+        """Position of this process's first sample in the whole batch."""
+        return sum(self.sizes[: self.rank])
+
+    def gather(self, local: Tensor) -> Tensor:
+        """The whole batch's rows in process order; gradients return to the process that owns the row."""
+        if len(self.sizes) == 1:
+            return local
+        return _Gather.apply(local, self)
+
+    def sum(self, share: Tensor) -> Tensor:
+        """Sum of every process's ``share``, the same number on each.
+
+        Its gradient is multiplied by the number of processes, so that after data-parallel averaging it equals the
+        gradient that one process would compute on the whole batch.
+        """
+        if len(self.sizes) == 1:
+            return share
+        return _Sum.apply(share, len(self.sizes))
+
+
+class _Gather(torch.autograd.Function):
+    """All-gather of differently sized shards; backward sums over processes and cuts out the own rows."""
+
+    @staticmethod
+    def forward(ctx: Any, local: Tensor, shards: Shards) -> Tensor:
+        ctx.shards = shards
+        # Collectives want equal shapes: pad to the longest shard, trim afterwards.
+        padded = local.new_zeros((max(shards.sizes), *local.shape[1:]))
+        padded[: local.shape[0]] = local
+        parts = [torch.empty_like(padded) for _ in shards.sizes]
+        dist.all_gather(parts, padded)
+        return torch.cat([part[:size] for part, size in zip(parts, shards.sizes, strict=True)])
+
+    @staticmethod
+    @once_differentiable
+    def backward(ctx: Any, grad: Tensor) -> tuple[Tensor, None]:
+        shards: Shards = ctx.shards
+        grad = grad.contiguous().clone()
+        dist.all_reduce(grad)
+        return grad[shards.first : shards.first + shards.sizes[shards.rank]], None
+
+
+class _Sum(torch.autograd.Function):
+    """All-reduce whose backward scales by the number of processes instead of communicating."""
+
+    @staticmethod
+    def forward(ctx: Any, share: Tensor, processes: int) -> Tensor:
+        ctx.processes = processes
+        total = share.clone()
+        dist.all_reduce(total)
+        return total
+
+    @staticmethod
+    @once_differentiable
+    def backward(ctx: Any, grad: Tensor) -> tuple[Tensor, None]:
+        return grad * ctx.processes, None

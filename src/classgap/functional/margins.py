@@ -1,0 +1,48 @@
+"""The per-class logit margins γ of MR² (Zhu et al., ICLR 2026), Eq. (1), (14) and (17)."""
+
+from __future__ import annotations
+
+import math
+
+import torch
+from torch import Tensor
+
+# A class whose features vanish would get γ = 0 and divide its logits by zero; below this part of the mean margin γ
+# stays put. It is reached only when the class's mean squared norm falls below a millionth of the others'.
+SMALLEST_MARGIN = 1e-2
+
+
+def squared_norm(features_ND: Tensor, norm: float = 2.0) -> Tensor:
+    """‖f‖_p² of each row, for any p ≥ 1 including infinity.
+
+    >>> squared_norm(torch.tensor([[3.0, -4.0]]), norm=1).tolist()
+    [49.0]
+    """
+    if norm == 2.0:
+        return features_ND.square().sum(dim=1)
+    if norm == 1.0 or math.isinf(norm):
+        return torch.linalg.vector_norm(features_ND, ord=norm, dim=1).square()
+    # Powers of p over- and underflow early: divide by the largest entry first.
+    largest_N1 = features_ND.abs().amax(dim=1, keepdim=True).clamp(min=torch.finfo(features_ND.dtype).tiny)
+    scaled = torch.linalg.vector_norm(features_ND / largest_N1, ord=norm, dim=1)
+    return (largest_N1.squeeze(1) * scaled).square()
+
+
+def class_margins(size_K: Tensor, seen_K: Tensor | None = None, *, mean: float = 1.0) -> Tensor:
+    """γ_k = c̄ K r_k^{2/3} / Σ_j r_j^{2/3}, MR² Eq. (17); with p = 2 it is Eq. (1), as r_k² = ‖μ_k‖² + ‖s_k‖².
+
+    Args:
+        size_K: r_k², the class means of ‖f‖_p².
+        seen_K: which classes have statistics; the mean is taken over these, the others get c̄. All, if not given.
+        mean: c̄, the mean margin.
+
+    >>> class_margins(torch.tensor([8.0, 1.0])).tolist()  # in proportion to 8^(1/3) : 1
+    [1.3333..., 0.6666...]
+    """
+    seen_K = torch.ones_like(size_K, dtype=torch.bool) if seen_K is None else seen_K
+    root_K = torch.where(seen_K, size_K, 0).clamp(min=0).pow(1 / 3)
+    seen = seen_K.sum()
+    total = root_K.sum()
+    gamma_K = mean * seen * root_K / torch.where(total > 0, total, 1)
+    gamma_K = gamma_K.clamp(min=SMALLEST_MARGIN * mean)
+    return torch.where(seen_K & (total > 0), gamma_K, mean)

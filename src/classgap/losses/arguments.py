@@ -1,0 +1,64 @@
+"""Checks of constructor arguments: each returns the value or says what is allowed."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any
+
+import torch
+from torch import Tensor
+
+
+def number(name: str, value: Any, *, at_least: float = -math.inf, above: float = -math.inf) -> float:
+    """A finite number within bounds."""
+    real = isinstance(value, (int, float)) and not isinstance(value, bool) and math.isfinite(value)
+    if not real or value < at_least or value <= above:
+        bound = (
+            f" above {above:g}" if above > -math.inf else f" of at least {at_least:g}" if at_least > -math.inf else ""
+        )
+        raise ValueError(f"{name} must be a finite number{bound}, got {value!r}.")
+    return float(value)
+
+
+def whole_number(name: str, value: Any, *, at_least: int) -> int:
+    """An integer that is large enough."""
+    if not isinstance(value, int) or isinstance(value, bool) or value < at_least:
+        raise ValueError(f"{name} must be a whole number of at least {at_least}, got {value!r}.")
+    return value
+
+
+def share(name: str, value: Any) -> float:
+    """A number of [0, 1), such as the decay of a running mean."""
+    if number(name, value, at_least=0) >= 1:
+        raise ValueError(f"{name} must be at least 0 and below 1, got {value!r}: at 1 nothing would be learned.")
+    return float(value)
+
+
+def norm_order(name: str, value: Any) -> float:
+    """The p of an L_p norm, from 1 to infinity."""
+    if isinstance(value, (int, float)) and not isinstance(value, bool) and value >= 1:
+        return float(value)
+    raise ValueError(f"{name} must be a number from 1 to infinity (float('inf')), got {value!r}.")
+
+
+def one_of(name: str, value: Any, allowed: Sequence[str]) -> str:
+    """One of the allowed words."""
+    if value not in allowed:
+        raise ValueError(f"{name} must be one of {', '.join(map(repr, allowed))}; got {value!r}.")
+    return str(value)
+
+
+def positive_counts(name: str, counts: Sequence[float] | Tensor, num_classes: int | None = None) -> Tensor:
+    """Training samples of each class as a float64 tensor, all above 0."""
+    values = torch.as_tensor(counts, dtype=torch.float64).detach().cpu()
+    if values.dim() != 1 or (num_classes is not None and len(values) != num_classes):
+        wanted = "one number a class" if num_classes is None else f"{num_classes} numbers, one a class"
+        raise ValueError(f"{name} must be {wanted}; got shape {tuple(values.shape)}.")
+    wrong = (~(values > 0) | values.isinf()).nonzero().flatten().tolist()
+    if wrong:
+        raise ValueError(
+            f"{name} must be above 0 for every class, got {values[wrong[0]].item():g} for class {wrong[0]}: a class "
+            "without training samples has no prior; leave it out or give it a count of 1."
+        )
+    return values

@@ -1,0 +1,123 @@
+"""What all losses share: the signature, the checks, the one reduction, and ``frozen``."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+
+import torch
+from torch import Tensor, nn
+
+from classgap.losses.arguments import one_of, whole_number
+from classgap.losses.batch import Batch, admit
+
+REDUCTIONS = ("mean", "sum", "none")
+
+
+class ClassLoss(nn.Module):
+    """A classification loss that may look at features, the head and its own memory.
+
+    A subclass says what it ``needs`` and computes ``parts``: named per-sample terms. Their weighted sum is reduced
+    here, once, over the samples of all processes. In training mode every call updates what the loss remembers, then
+    uses it; ``eval()`` and ``frozen()`` only use it. Several processes work as one on their joined batch: the value
+    and ``terms`` are the same everywhere, and gradients averaged by DistributedDataParallel equal those of a single
+    process. In ``eval()`` a process looks at its own samples only and communicates nothing.
+
+    ``reduction="mean"`` divides by the number of samples that are not ignored, whatever their ``sample_weight``: a
+    weight of 2 counts twice in a batch of any size, and on any number of processes.
+
+    Attributes:
+        needs: keywords that ``forward`` must be given.
+        terms: the last call's parts, reduced over all processes and detached ("none" shows their means).
+    """
+
+    stochastic = False
+    feature_dim: int | None = None
+
+    def __init__(self, num_classes: int, *, reduction: str = "mean", ignore_index: int = -100) -> None:
+        super().__init__()
+        self.num_classes = whole_number("num_classes", num_classes, at_least=1)
+        self.reduction = one_of("reduction", reduction, REDUCTIONS)
+        self.ignore_index = ignore_index
+        self.needs: frozenset[str] = frozenset()
+        self.terms: dict[str, Tensor] = {}
+        self._frozen = False
+
+    def parts(self, batch: Batch) -> dict[str, Tensor]:
+        """The named terms of each sample, (B,) each, whose mean over all samples is the term's value."""
+        raise TypeError(f"{type(self).__name__} must define parts(batch)")
+
+    def weights(self) -> Mapping[str, float | Tensor]:
+        """The factor of each part in the loss; 1 where nothing is said."""
+        return {}
+
+    @property
+    def updates(self) -> bool:
+        """Whether a call may change what the loss remembers."""
+        return self.training and not self._frozen
+
+    @contextmanager
+    def frozen(self) -> Iterator[None]:
+        """Calls inside use what the loss remembers without changing it (SAM's second pass, say)."""
+        before, self._frozen = self._frozen, True
+        try:
+            yield
+        finally:
+            self._frozen = before
+
+    def forward(
+        self,
+        logits: Tensor,
+        targets: Tensor,
+        *,
+        features: Tensor | None = None,
+        head: nn.Module | None = None,
+        index: Tensor | None = None,
+        sample_weight: Tensor | None = None,
+    ) -> Tensor:
+        """The loss of a batch.
+
+        Args:
+            logits: the model's raw scores, (B, K).
+            targets: class indices, (B,); ``ignore_index`` leaves a sample out.
+            features: what the head is applied to, (B, D).
+            head: the layer that makes logits of features; used, never owned.
+            index: the samples' positions in the training set, (B,).
+            sample_weight: a factor for each sample, (B,).
+
+        Raises:
+            ValueError: if an input is missing or wrong; nothing has changed then.
+        """
+        batch = admit(
+            logits,
+            targets,
+            {"features": features, "head": head, "index": index, "sample_weight": sample_weight},
+            loss_name=type(self).__name__,
+            needs=self.needs,
+            num_classes=self.num_classes,
+            feature_dim=self.feature_dim,
+            ignore_index=self.ignore_index,
+            joint=self.training,
+        )
+        with torch.autocast(device_type=batch.logits_BK.device.type, enabled=False):
+            return self._reduce(self.parts(batch), batch)
+
+    def _reduce(self, parts: dict[str, Tensor], batch: Batch) -> Tensor:
+        valid_B = batch.labels_B >= 0
+        scale_B = valid_B.to(batch.logits_BK.dtype)
+        count = batch.shards.sum(scale_B.sum()).clamp(min=1)
+        if batch.weight_B is not None:
+            scale_B = scale_B * batch.weight_B
+        sums = batch.shards.sum(torch.stack([(part * scale_B).sum() for part in parts.values()]))
+        values = sums if self.reduction == "sum" else sums / count
+        self.terms = dict(zip(parts, values.detach().unbind(), strict=True))
+        weights = self.weights()
+        pieces = [part * scale_B for part in parts.values()] if self.reduction == "none" else values.unbind()
+        total = torch.zeros_like(pieces[0])
+        for name, piece in zip(parts, pieces, strict=True):
+            total = total + weights.get(name, 1.0) * piece
+        return total
+
+    def extra_repr(self) -> str:
+        """The settings that differ between losses of one class."""
+        return f"num_classes={self.num_classes}, reduction={self.reduction!r}"

@@ -1,0 +1,199 @@
+"""What a loss is called with: checked, promoted to at least float32, and with ignored samples marked.
+
+Nothing here changes any state, so that a refused batch leaves a loss as it was.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from classgap.distributed import Shards, all_agree
+
+HOW_TO_GET = {
+    "features": "pass features=tap.features, where tap = classgap.FeatureTap(model) and model was just called",
+    "head": "pass head=tap.head (or model.fc …): the layer that turns features into logits",
+    "index": "pass index=…: the position of each sample in the training set, which the dataset must return",
+}
+
+
+@dataclass(frozen=True)
+class Head:
+    """Weight and bias of the classifier layer, at least float32."""
+
+    weight_KD: Tensor
+    bias_K: Tensor | None
+
+
+@dataclass(frozen=True)
+class Batch:
+    """One call's inputs."""
+
+    logits_BK: Tensor
+    labels_B: Tensor  # -1 where ignored
+    features_BD: Tensor | None
+    head: Head | None
+    index_B: Tensor | None
+    weight_B: Tensor | None
+    shards: Shards
+    finite: Tensor  # 0-d; in eager code always true, as anything else was refused
+
+    @property
+    def features(self) -> Tensor:
+        """The features, of a loss that needs them."""
+        assert self.features_BD is not None
+        return self.features_BD
+
+
+def admit(
+    logits: Tensor,
+    targets: Tensor,
+    given: dict[str, Any],
+    *,
+    loss_name: str,
+    needs: frozenset[str],
+    num_classes: int,
+    feature_dim: int | None,
+    ignore_index: int,
+    joint: bool,
+) -> Batch:
+    """Check one call's inputs and make a :class:`Batch` of them.
+
+    Raises:
+        ValueError: if anything is wrong, on all processes together (``joint``), before anything has changed.
+    """
+    inputs = {name: value for name, value in given.items() if name in needs or name == "sample_weight"}
+    compiling = torch.compiler.is_compiling()
+    problem = _first(_shape_problems(logits, targets, inputs, loss_name, needs, num_classes, feature_dim))
+    if problem is None and not compiling:
+        problem = _first(_value_problems(logits, targets, inputs, num_classes, ignore_index))
+    device = logits.device if isinstance(logits, Tensor) else torch.device("cpu")
+    everywhere = all_agree(problem is None, device) if joint and not compiling else problem is None
+    if not everywhere:
+        raise ValueError(problem or f"{loss_name}: another process was given invalid inputs; its message says which.")
+
+    labels = targets.long()
+    labels = torch.where(labels == ignore_index, -1, labels)
+    logits, features = _promote(logits), _promote(inputs.get("features"))
+    weight = _promote(inputs.get("sample_weight"))
+    finite = torch.ones((), dtype=torch.bool, device=device)
+    if compiling:
+        finite = logits.isfinite().all() if features is None else logits.isfinite().all() & features.isfinite().all()
+    return Batch(
+        logits_BK=logits,
+        labels_B=labels,
+        features_BD=features,
+        head=_head(inputs.get("head")),
+        index_B=inputs.get("index"),
+        weight_B=weight,
+        shards=Shards.of(len(labels), device, joint=joint),
+        finite=finite,
+    )
+
+
+def _first(problems: Iterator[str]) -> str | None:
+    return next(problems, None)
+
+
+def _promote(tensor: Any) -> Any:
+    return None if tensor is None else tensor.to(torch.promote_types(tensor.dtype, torch.float32))
+
+
+def _head(module: nn.Module | None) -> Head | None:
+    if module is None:
+        return None
+    return Head(_promote(module.weight), _promote(getattr(module, "bias", None)))
+
+
+def _shape_problems(
+    logits: Any,
+    targets: Any,
+    inputs: dict[str, Any],
+    loss_name: str,
+    needs: frozenset[str],
+    num_classes: int,
+    feature_dim: int | None,
+) -> Iterator[str]:
+    if not isinstance(logits, Tensor) or logits.dim() != 2 or logits.shape[1] != num_classes:
+        yield f"logits must be a tensor of shape (batch, {num_classes}), as num_classes says; got {_seen(logits)}."
+        return
+    if not logits.is_floating_point():
+        yield f"logits must be floating point, got {logits.dtype}: pass the model's raw output."
+    size = logits.shape[0]
+    if isinstance(targets, Tensor) and targets.is_floating_point():
+        yield (
+            f"{loss_name} takes class indices as targets, got {_seen(targets)}: it is defined by each sample's one "
+            "class, so soft targets (mixup, CutMix) cannot be used with it; switch them off or use another loss."
+        )
+    elif not isinstance(targets, Tensor) or targets.shape != (size,) or targets.dtype == torch.bool:
+        yield f"targets must be an integer tensor of shape ({size},), one class index a sample; got {_seen(targets)}."
+    for name in sorted(needs):
+        if inputs.get(name) is None:
+            yield f"{loss_name} needs {name}: {HOW_TO_GET[name]}."
+            return
+    yield from _keyword_problems(inputs, size, num_classes, feature_dim)
+
+
+def _keyword_problems(inputs: dict[str, Any], size: int, num_classes: int, feature_dim: int | None) -> Iterator[str]:
+    features, head = inputs.get("features"), inputs.get("head")
+    if features is not None:
+        width = "features" if feature_dim is None else feature_dim
+        if not isinstance(features, Tensor) or features.dim() != 2 or features.shape[0] != size:
+            yield f"features must be a tensor of shape ({size}, {width}), a row a sample; got {_seen(features)}."
+        elif not features.is_floating_point():
+            yield f"features must be floating point, got {features.dtype}."
+        elif feature_dim is not None and features.shape[1] != feature_dim:
+            yield (
+                f"features must have {feature_dim} columns, as feature_dim says; got {features.shape[1]}: "
+                f"build the loss with feature_dim={features.shape[1]}."
+            )
+    if head is not None:
+        weight = getattr(head, "weight", None)
+        columns = features.shape[1] if isinstance(features, Tensor) and features.dim() == 2 else feature_dim
+        if not isinstance(weight, Tensor) or weight.shape != (num_classes, columns):
+            yield (
+                f"head must be a layer such as nn.Linear({columns}, {num_classes}) that takes these features; got "
+                f"{type(head).__name__} with weight {_seen(weight)}."
+            )
+    for name in ("index", "sample_weight"):
+        value = inputs.get(name)
+        if value is not None and (not isinstance(value, Tensor) or value.shape != (size,)):
+            yield f"{name} must be a tensor of shape ({size},), one entry a sample; got {_seen(value)}."
+
+
+def _value_problems(
+    logits: Tensor, targets: Tensor, inputs: dict[str, Any], num_classes: int, ignore_index: int
+) -> Iterator[str]:
+    if targets.numel():
+        lowest, highest = torch.where(targets == ignore_index, 0, targets).aminmax()
+        if lowest < 0 or highest >= num_classes:
+            worst = int(lowest if lowest < 0 else highest)
+            yield (
+                f"targets must be class indices from 0 to {num_classes - 1}, or {ignore_index} to be ignored; got "
+                f"{worst}: check the labels, or build the loss with a larger num_classes."
+            )
+    for name, value in (("logits", logits), *inputs.items()):
+        if isinstance(value, Tensor) and value.is_floating_point() and not _all_finite(value):
+            bad = int((~value.isfinite()).reshape(len(value), -1).any(dim=1).nonzero()[0, 0])
+            yield f"{name} must be finite; row {bad} is not: the model or the data produced NaN or infinity."
+    weight = inputs.get("sample_weight")
+    if weight is not None and bool((weight < 0).any()):
+        yield f"sample_weight must not be negative; got {float(weight.min())}."
+
+
+def _all_finite(values: Tensor) -> bool:
+    # The extremes are NaN if anything is, and take one pass; isfinite().all() takes four.
+    if not values.numel():
+        return True
+    lowest, highest = values.detach().aminmax()
+    return bool(lowest.isfinite() & highest.isfinite())
+
+
+def _seen(value: Any) -> str:
+    if isinstance(value, Tensor):
+        return f"shape {tuple(value.shape)} of {str(value.dtype).removeprefix('torch.')}"
+    return repr(value) if value is None or isinstance(value, (int, float, str)) else type(value).__name__

@@ -1,0 +1,98 @@
+"""ELM: embedding and logit margins for the long tail (Jitkrittum et al. 2022)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+
+import torch
+from torch import Tensor
+
+from classgap.functional import margin_cross_entropy, pull
+from classgap.losses.arguments import number, one_of, positive_counts
+from classgap.losses.base import ClassLoss
+from classgap.losses.batch import Batch
+
+# α_y by the names of the paper's settings (App. A): of N_y, the class's count, and π_y, its share.
+SLACKS: dict[str, Callable[[Tensor, Tensor], Tensor]] = {
+    "sqrt-count": lambda counts, prior: counts.sqrt(),  # CIFAR100-LT, iNaturalist
+    "prior": lambda counts, prior: prior,  # CIFAR10-LT
+    "10-sqrt-prior": lambda counts, prior: 10 * prior.sqrt(),  # ImageNet-LT
+    "count": lambda counts, prior: counts,  # the paper's general advice
+}
+
+
+class ELMLoss(ClassLoss):
+    """Logit-adjusted cross-entropy, and a pull between samples of one class that is tighter for rare classes.
+
+        mean over samples of   CE(z + ln π, y)  +  λ ln[1 + Σ_{x⁺} exp(‖f - f⁺‖² - α_y)]                      Eq. (4)
+
+    Positives x⁺ are the other samples of the class in the whole batch, on all processes. Use the raw logits at test.
+
+    Args:
+        class_counts: training samples of each class.
+        strength: λ.
+        slack: α_y: "sqrt-count" (√N_y), "prior" (π_y), "10-sqrt-prior" (10√π_y), "count" (N_y), one number for all
+            classes, or one for each.
+        reduction: "mean", "sum" or "none".
+        ignore_index: the target of samples to leave out.
+
+    >>> loss = ELMLoss([90, 10], slack=1.0, strength=1.0)
+    >>> f = torch.tensor([[0.0, 0.0], [2.0, 0.0]])
+    >>> _ = loss(torch.zeros(2, 2), torch.tensor([1, 1]), features=f)
+    >>> loss.terms  # -ln 0.1, and ln(1 + e³)
+    {'logit': tensor(2.3026), 'pull': tensor(3.0486)}
+    """
+
+    log_prior: Tensor
+    alpha: Tensor
+
+    def __init__(
+        self,
+        class_counts: Sequence[float] | Tensor,
+        *,
+        strength: float = 0.01,
+        slack: str | float | Sequence[float] | Tensor = "sqrt-count",
+        reduction: str = "mean",
+        ignore_index: int = -100,
+    ) -> None:
+        counts = positive_counts("class_counts", class_counts)
+        super().__init__(len(counts), reduction=reduction, ignore_index=ignore_index)
+        self.strength = number("strength", strength, at_least=0)
+        self.needs = frozenset({"features"} if self.strength else ())
+        prior = counts / counts.sum()
+        self.register_buffer("log_prior", prior.log().float())
+        self.register_buffer("alpha", _slack(slack, counts, prior).float())
+
+    def parts(self, batch: Batch) -> dict[str, Tensor]:
+        """ "logit", and "pull" before λ is applied."""
+        prior_K = self.log_prior.to(batch.logits_BK.dtype)
+        parts = {"logit": margin_cross_entropy(batch.logits_BK, batch.labels_B, log_prior_K=prior_K)}
+        if self.strength:
+            features_ND = batch.shards.gather(batch.features)
+            labels_N = batch.shards.gather(batch.labels_B)
+            alpha_B = self.alpha.to(features_ND.dtype)[batch.labels_B.clamp(min=0)]
+            first = batch.shards.first
+            parts["pull"] = pull(features_ND, labels_N, alpha_B, num_classes=self.num_classes, first=first)
+        return parts
+
+    def weights(self) -> Mapping[str, float]:
+        """λ."""
+        return {"pull": self.strength}
+
+    def extra_repr(self) -> str:
+        """The settings that make the form."""
+        return f"{super().extra_repr()}, strength={self.strength}"
+
+
+def _slack(slack: str | float | Sequence[float] | Tensor, counts: Tensor, prior: Tensor) -> Tensor:
+    if isinstance(slack, str):
+        return SLACKS[one_of("slack", slack, tuple(SLACKS))](counts, prior)
+    if isinstance(slack, (int, float)):
+        return torch.full_like(counts, number("slack", slack, at_least=0))
+    values = torch.as_tensor(slack, dtype=torch.float64).detach().cpu()
+    if values.shape != counts.shape or not bool((values >= 0).all() & values.isfinite().all()):
+        raise ValueError(
+            f"slack must be {len(counts)} finite numbers of at least 0, one a class; got shape {tuple(values.shape)}"
+            f" with values from {values.min().item() if values.numel() else None}."
+        )
+    return values

@@ -1,0 +1,135 @@
+"""The Large Margin Discriminative Loss (Nguyen et al. 2024)."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Mapping
+
+import torch
+from torch import Tensor
+
+from classgap.functional import boundary_shortfall, compactness, group_by_class, margin_cross_entropy
+from classgap.losses.arguments import number, one_of, share, whole_number
+from classgap.losses.base import ClassLoss
+from classgap.losses.batch import Batch
+from classgap.state import ClassCentroids
+
+
+class LargeMarginDiscriminativeLoss(ClassLoss):
+    """Cross-entropy, samples within a ball around their class centroid, and centroids far from decision boundaries.
+
+        CE  +  α mean_c mean_{f∈c} [‖f - m_c‖ - δ_v]₊²                                                     Eq. (4.4)
+            +  β mean_c max_{i≠c} [δ_d - signed distance of m_c to the boundary of c and i]₊         Eq. (4.5), (4.6)
+            +  γ mean_c ‖m_c‖                                                                              Eq. (4.7)
+
+    Means are over the classes present in the whole batch, on all processes. The head receives gradient from the
+    margin term. With "partial" momentum the ball's centre and the norm use running centroids, the margin uses the
+    batch's own means, whose gradient momentum would shrink by 1 - momentum (Prop. 4.3). A class's first batch sets
+    its centroid. Two rows of the head that coincide have no boundary and are passed over.
+
+    Args:
+        num_classes: K.
+        feature_dim: D, the width of the features.
+        radius: δ_v, of the ball.
+        distance: δ_d, wanted between centroids and boundaries.
+        compact: α, the weight of the first term.
+        separate: β, of the second.
+        shrink: γ_reg, of the third; 0 leaves it out.
+        momentum: of the running centroids.
+        centroids: "partial" as above, "both" for running centroids in all terms, "none" for batch means in all.
+        reduction: "mean", "sum" or "none".
+        ignore_index: the target of samples to leave out.
+
+    >>> head = torch.nn.Linear(5, 3)
+    >>> loss = LargeMarginDiscriminativeLoss(num_classes=3, feature_dim=5)
+    >>> features = torch.randn(8, 5, requires_grad=True)
+    >>> targets = torch.tensor([0, 0, 1, 1, 2, 2, 0, 1])
+    >>> loss(head(features), targets, features=features, head=head).backward()
+    >>> sorted(loss.terms)
+    ['compact', 'cross_entropy', 'separate', 'shrink']
+    """
+
+    def __init__(
+        self,
+        num_classes: int,
+        feature_dim: int,
+        *,
+        radius: float = 0.5,
+        distance: float = 6.0,
+        compact: float = 1.0,
+        separate: float = 1.0,
+        shrink: float = 1e-3,
+        momentum: float = 0.99,
+        centroids: str = "partial",
+        reduction: str = "mean",
+        ignore_index: int = -100,
+    ) -> None:
+        super().__init__(num_classes, reduction=reduction, ignore_index=ignore_index)
+        self.feature_dim = whole_number("feature_dim", feature_dim, at_least=1)
+        self.radius = number("radius", radius, at_least=0)
+        self.distance = number("distance", distance, at_least=0)
+        self.compact = number("compact", compact, at_least=0)
+        self.separate = number("separate", separate, at_least=0)
+        self.shrink = number("shrink", shrink, at_least=0)
+        momentum = share("momentum", momentum)
+        self.mode = one_of("centroids", centroids, ("partial", "both", "none"))
+        self.needs = frozenset({"features", "head"})
+        self.centroids = (
+            None if self.mode == "none" else ClassCentroids(num_classes, self.feature_dim, momentum=momentum)
+        )
+        _warn_of_small_distance(self.radius, self.distance)
+
+    def parts(self, batch: Batch) -> dict[str, Tensor]:
+        """ "cross_entropy", "compact", "separate" and "shrink" before their weights are applied."""
+        assert batch.head is not None
+        labels_N = batch.shards.gather(batch.labels_B)
+        features_ND = batch.shards.gather(batch.features)
+        groups = group_by_class(labels_N, self.num_classes)
+        mean_UD = groups.mean(features_ND)
+        running_UD = mean_UD
+        if self.centroids is not None:
+            running_UD = self.centroids.blend(mean_UD, groups)
+            if self.updates:
+                self.centroids.update(running_UD.detach(), groups, batch.finite)
+        point_UD = running_UD if self.mode == "both" else mean_UD
+        shortfall_U = boundary_shortfall(
+            point_UD, groups.classes_U, batch.head.weight_KD, batch.head.bias_K, distance=self.distance
+        )
+        # The mean over samples has to become a mean over classes: a sample carries N / (classes present · n_c).
+        present = (groups.counts_U > 0).sum()
+        carried_U = groups.counts_U.sum() / (present.clamp(min=1) * groups.counts_U.clamp(min=1)).to(mean_UD.dtype)
+        mine = slice(batch.shards.first, batch.shards.first + len(batch.labels_B))
+        group_B = groups.group_N[mine]
+
+        def of_samples(values_U: Tensor) -> Tensor:
+            return torch.cat([values_U, values_U.new_zeros((1, *values_U.shape[1:]))])[group_B]
+
+        carried_B = of_samples(carried_U)
+        parts = {"cross_entropy": margin_cross_entropy(batch.logits_BK, batch.labels_B)}
+        if self.compact:
+            parts["compact"] = carried_B * compactness(batch.features, of_samples(running_UD), self.radius)
+        if self.separate:
+            parts["separate"] = carried_B * of_samples(shortfall_U)
+        if self.shrink:
+            parts["shrink"] = carried_B * of_samples(torch.linalg.vector_norm(running_UD, dim=1))
+        return parts
+
+    def weights(self) -> Mapping[str, float]:
+        """α, β and γ_reg."""
+        return {"compact": self.compact, "separate": self.separate, "shrink": self.shrink}
+
+    def extra_repr(self) -> str:
+        """The settings that make the form."""
+        return f"{super().extra_repr()}, radius={self.radius}, distance={self.distance}, centroids={self.mode!r}"
+
+
+def _warn_of_small_distance(radius: float, distance: float) -> None:
+    if distance > 2 * radius:
+        return
+    lost = (
+        "no class margin is guaranteed (Proposition 4.2, part 1, needs distance > radius)"
+        if distance <= radius
+        else "samples of one class may be farther apart than samples of two classes (Proposition 4.2, part 2, needs "
+        "distance > 2 · radius)"
+    )
+    warnings.warn(f"distance={distance:g} with radius={radius:g}: {lost}.", stacklevel=3)

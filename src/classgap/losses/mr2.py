@@ -1,0 +1,168 @@
+"""MR²: margin regularization against class-wise disparity (Zhu et al., ICLR 2026)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+import torch
+from torch import Tensor
+
+from classgap.functional import class_margins, group_by_class, margin_cross_entropy, pull
+from classgap.losses.arguments import norm_order, number, one_of, positive_counts, share, whole_number
+from classgap.losses.base import ClassLoss
+from classgap.losses.batch import Batch
+from classgap.state import ClassStats, FeatureBank, FitGate
+
+# strength="auto" is AUTO_STRENGTH times how far the model is above chance (see FitGate): a model that cannot yet tell
+# classes apart is left alone, so that the pull cannot merge them. docs/mr2.md has the measurements behind these two.
+AUTO_STRENGTH = 0.1
+GATE_DECAY = 0.95
+
+
+class MR2Loss(ClassLoss):
+    """Wider logit margins for classes with large features, and a pull between samples of one class.
+
+        mean over samples of   CE(z / γ_y, y)  +  λ ln[1 + Σ_{x⁺} exp(‖f - f⁺‖² - 2s̄)]            Eq. (1), (2), (4)
+
+    γ_y follows the running size of the class's features and averages to c̄; s̄ is their mean running spread; positives
+    x⁺ are the other samples of the class in the whole batch, on all processes. No gradient flows through γ or s̄.
+
+    The rows of the paper's Table 3: (a) ``logit="none", strength=0``; (b) ``logit="uniform", strength=0``;
+    (c) ``strength=0``, also its linear probing; (d) ``logit="none", slack=0``; (e) ``logit="none"``; (f) the default
+    form. Each with ``strength`` as a number is as printed. Cosine classifiers: ``normalize=True, norm=3.0``. Table 7:
+    ``class_counts=…``.
+
+    Args:
+        num_classes: K.
+        margin: c̄, the mean of γ.
+        strength: λ as a number, or "auto": 0.1 times how far the model is above chance, which keeps a fixed λ from
+            collapsing the features of a model that does not fit yet.
+        norm: p of the feature norm that sizes γ, 1 to infinity; Eq. (17).
+        logit: "spread" for γ from the features, "uniform" for γ = c̄, "none" for plain cross-entropy.
+        slack: "spread" for 2s̄ from the running spread, or a number in its place.
+        spread: "unbiased", or "plain" as printed, which is too small when a batch has few samples of a class.
+        normalize: put features on the unit sphere first, as a cosine classifier does.
+        decay: of the running statistics.
+        class_counts: training samples of each class; adds logit adjustment, CE((z + ln π) / γ_y). The paper combines
+            the two without a formula; this one is an assumption.
+        bank: how many recent features to keep as extra positives, for when classes outnumber the batch.
+        reduction: "mean", "sum" or "none".
+        ignore_index: the target of samples to leave out.
+
+    >>> loss = MR2Loss(num_classes=3)
+    >>> logits, features = torch.randn(8, 3, requires_grad=True), torch.randn(8, 5, requires_grad=True)
+    >>> loss(logits, torch.tensor([0, 0, 1, 1, 2, 2, 0, 1]), features=features).backward()
+    >>> sorted(loss.terms)
+    ['logit', 'representation']
+    """
+
+    log_prior: Tensor | None
+
+    def __init__(
+        self,
+        num_classes: int,
+        *,
+        margin: float = 1.0,
+        strength: float | str = "auto",
+        norm: float = 2.0,
+        logit: str = "spread",
+        slack: float | str = "spread",
+        spread: str = "unbiased",
+        normalize: bool = False,
+        decay: float = 0.9,
+        class_counts: Sequence[float] | Tensor | None = None,
+        bank: int = 0,
+        reduction: str = "mean",
+        ignore_index: int = -100,
+    ) -> None:
+        super().__init__(num_classes, reduction=reduction, ignore_index=ignore_index)
+        self.margin = number("margin", margin, above=0)
+        self.strength = strength if strength == "auto" else number("strength", strength, at_least=0)
+        self.logit = one_of("logit", logit, ("spread", "uniform", "none"))
+        self.slack = slack if slack == "spread" else number("slack", slack, at_least=0)
+        self.normalize = normalize
+        self.pulls = self.strength != 0
+        if self.pulls or self.logit == "spread":
+            self.needs = frozenset({"features"})
+        self.stats = ClassStats(
+            num_classes,
+            norm=norm_order("norm", norm),
+            decay=share("decay", decay),
+            unbiased=one_of("spread", spread, ("unbiased", "plain")) == "unbiased",
+        )
+        self.gate = FitGate(num_classes, decay=GATE_DECAY) if self.strength == "auto" else None
+        self.bank = FeatureBank(bank) if whole_number("bank", bank, at_least=0) and self.pulls else None
+        prior = None
+        if class_counts is not None:
+            counts = positive_counts("class_counts", class_counts, num_classes)
+            prior = (counts / counts.sum()).log().float()
+        self.register_buffer("log_prior", prior)
+
+    def parts(self, batch: Batch) -> dict[str, Tensor]:
+        """ "logit", and "representation" before λ is applied."""
+        if not self.needs:
+            return {"logit": self._logit_term(batch)}
+        features_BD = _on_sphere(batch.features) if self.normalize else batch.features
+        labels_N = batch.shards.gather(batch.labels_B)
+        features_ND = batch.shards.gather(features_BD)
+        if self.updates:
+            groups = group_by_class(labels_N, self.num_classes)
+            self.stats.update(features_ND.detach(), groups, batch.finite)
+        parts = {"logit": self._logit_term(batch)}
+        if self.pulls:
+            if self.gate is not None and self.updates:
+                self._open_gate(self.gate, parts["logit"].detach(), batch)
+            parts["representation"] = self._representation_term(features_ND, labels_N, batch)
+        return parts
+
+    def weights(self) -> Mapping[str, float | Tensor]:
+        """λ as it stands now."""
+        if self.gate is not None:
+            return {"representation": AUTO_STRENGTH * self.gate.value()}
+        return {"representation": float(self.strength)}
+
+    def margins(self) -> Tensor:
+        """γ of each class as it stands now, (K,)."""
+        if self.logit == "spread":
+            return class_margins(self.stats.size, self.stats.size_seen, mean=self.margin)
+        return torch.full_like(self.stats.size, self.margin if self.logit == "uniform" else 1.0)
+
+    def _logit_term(self, batch: Batch) -> Tensor:
+        """Eq. (1)."""
+        prior_K = None if self.log_prior is None else self.log_prior.to(batch.logits_BK.dtype)
+        gamma_B = None
+        if self.logit != "none":
+            gamma_B = self.margins().to(batch.logits_BK.dtype)[batch.labels_B.clamp(min=0)]
+        return margin_cross_entropy(batch.logits_BK, batch.labels_B, gamma_B, prior_K)
+
+    def _representation_term(self, features_ND: Tensor, labels_N: Tensor, batch: Batch) -> Tensor:
+        """Eq. (2), with the bank's features as further positives."""
+        batch_features, batch_labels = features_ND, labels_N
+        if self.bank is not None:
+            features_ND, labels_N = self.bank.joined_to(features_ND, labels_N)
+        slack = 2 * self.stats.mean_spread() if self.slack == "spread" else torch.tensor(float(self.slack))
+        slack_B = slack.to(features_ND).expand(len(batch.labels_B))
+        first = batch.shards.first
+        terms_B = pull(features_ND, labels_N, slack_B, num_classes=self.num_classes, first=first)
+        if self.bank is not None and self.updates:
+            # After use: a sample in the bank already would be its own positive.
+            self.bank.update(batch_features.detach(), batch_labels, batch.finite)
+        return terms_B
+
+    def _open_gate(self, gate: FitGate, logit_B: Tensor, batch: Batch) -> None:
+        valid_B = (batch.labels_B >= 0).to(logit_B.dtype)
+        # exp(-cross-entropy) is the true class's probability.
+        total, count = batch.shards.sum(torch.stack([(valid_B * (-logit_B).exp()).sum(), valid_B.sum()])).unbind()
+        mean = torch.where(count > 0, total / count.clamp(min=1), gate.confidence.to(total.dtype))
+        gate.update(mean, batch.finite)
+
+    def extra_repr(self) -> str:
+        """The settings that make the form."""
+        return f"{super().extra_repr()}, margin={self.margin}, strength={self.strength!r}, logit={self.logit!r}"
+
+
+def _on_sphere(features_BD: Tensor) -> Tensor:
+    """f / ‖f‖, and 0 without gradient where f vanishes (dividing by a tiny norm would blow the gradient up)."""
+    length_B1 = torch.linalg.vector_norm(features_BD, dim=1, keepdim=True)
+    nonzero_B1 = length_B1 > 1e-6
+    return torch.where(nonzero_B1, features_BD / torch.where(nonzero_B1, length_B1, 1), 0)

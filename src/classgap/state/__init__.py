@@ -1,0 +1,8 @@
+"""What a loss remembers from batch to batch: buffers only, with an explicit ``update``."""
+
+from classgap.state.class_centroids import ClassCentroids
+from classgap.state.class_stats import ClassStats
+from classgap.state.feature_bank import FeatureBank
+from classgap.state.fit_gate import FitGate
+
+__all__ = ["ClassCentroids", "ClassStats", "FeatureBank", "FitGate"]

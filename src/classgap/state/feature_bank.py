@@ -1,0 +1,73 @@
+"""Recent features kept as extra positives, for when classes outnumber the batch."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+
+class FeatureBank(nn.Module):
+    """One first-in-first-out queue of detached features with their labels, the same on every process.
+
+    The width of the features is learned from the first batch (or from a loaded ``state_dict``). Empty places have the
+    label -1, which pairs with nothing.
+
+    >>> bank = FeatureBank(3)
+    >>> bank.update(torch.tensor([[1.0], [2.0]]), torch.tensor([0, 1]))
+    >>> bank.update(torch.tensor([[3.0], [4.0]]), torch.tensor([0, 1]))
+    >>> bank.features.flatten().tolist(), bank.labels.tolist()
+    ([4.0, 2.0, 3.0], [1, 1, 0])
+    """
+
+    features: Tensor
+    labels: Tensor
+    cursor: Tensor
+
+    def __init__(self, size: int) -> None:
+        super().__init__()
+        self.size = size
+        self.register_buffer("features", torch.zeros(size, 0))
+        self.register_buffer("labels", torch.full((size,), -1))
+        self.register_buffer("cursor", torch.zeros((), dtype=torch.long))
+
+    def joined_to(self, features_ND: Tensor, labels_N: Tensor) -> tuple[Tensor, Tensor]:
+        """The batch with the bank appended."""
+        self._fit_width(features_ND)
+        features = torch.cat([features_ND, self.features.to(features_ND.dtype)])
+        return features, torch.cat([labels_N, self.labels])
+
+    @torch.no_grad()
+    def update(self, features_ND: Tensor, labels_N: Tensor, finite: Tensor | None = None) -> None:
+        """Let the batch in and the oldest out; with ``finite`` false nothing changes."""
+        self._fit_width(features_ND)
+        features_ND, labels_N = features_ND[-self.size :], labels_N[-self.size :]
+        steps = torch.arange(len(labels_N), device=self.cursor.device)
+        places_N = (self.cursor + steps) % self.size
+        advance = torch.tensor(len(labels_N), device=self.cursor.device)
+        features_ND = features_ND.to(self.features.dtype)
+        if finite is not None:
+            features_ND = torch.where(finite, features_ND, self.features[places_N])
+            labels_N = torch.where(finite, labels_N, self.labels[places_N])
+            advance = torch.where(finite, advance, 0)
+        self.features.index_copy_(0, places_N, features_ND)
+        self.labels.index_copy_(0, places_N, labels_N)
+        self.cursor.copy_((self.cursor + advance) % self.size)
+
+    def _fit_width(self, features_ND: Tensor) -> None:
+        width = features_ND.shape[1]
+        if self.features.shape[1] == width:
+            return
+        if self.features.shape[1] != 0:
+            raise ValueError(
+                f"features has {width} columns, but the bank holds features with {self.features.shape[1]}: "
+                "one loss serves one network; build a new loss for another."
+            )
+        self.features = self.features.new_zeros(self.size, width)
+
+    def _load_from_state_dict(self, state_dict: dict[str, Any], prefix: str, *args: Any) -> None:
+        stored = state_dict.get(f"{prefix}features")
+        if isinstance(stored, Tensor) and stored.dim() == 2 and stored.shape[0] == self.size:
+            self.features = self.features.new_zeros(stored.shape)
+        super()._load_from_state_dict(state_dict, prefix, *args)
