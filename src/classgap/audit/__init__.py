@@ -1,0 +1,9 @@
+"""Predictions in, numbers out: which classes a classifier fails, how sure that is, why, and what a change did.
+
+Shapes are written as suffixes: N samples, K classes, D features, U classes present, R bootstrap replicates.
+"""
+
+from classgap.audit.audit import Audit
+from classgap.audit.diff import AuditDiff
+
+__all__ = ["Audit", "AuditDiff"]

@@ -1,0 +1,108 @@
+"""What a comparison of audits holds: plain frozen records. "Before" and "after" are its two sides."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from classgap.audit.records import Interval
+
+
+@dataclass(frozen=True)
+class Change:
+    """A figure on both sides; over several seeds the figures are means over seeds.
+
+    Attributes:
+        before: the figure before.
+        after: the figure after.
+        change: after - before.
+        interval: paired bootstrap interval of ``change``, over test samples.
+    """
+
+    before: float
+    after: float
+    change: float
+    interval: Interval
+
+
+@dataclass(frozen=True)
+class ClassChange:
+    """What happened to one class.
+
+    Attributes:
+        index: the class's number.
+        name: its name.
+        status: "ok", or "unseen" (then every figure below is ``None`` or 0).
+        support: test samples.
+        before: accuracy before (mean over seeds).
+        after: accuracy after (mean over seeds).
+        change: after - before.
+        interval: paired bootstrap interval of ``change``.
+        fixed: samples that were right more often after than before (with one seed: wrong before, right after).
+        broken: samples that were right less often after than before.
+        p_value: exact McNemar test, that is the two-sided binomial test of ``fixed`` against ``broken``.
+        p_adjusted: ``p_value`` after Holm's correction over all seen classes.
+        verdict: "gained" or "paid" if ``p_adjusted`` is below the level, else "unclear"; "unchanged" if no
+            sample moved.
+        group: its third by the first audit's ranking.
+    """
+
+    index: int
+    name: str
+    status: str
+    support: int
+    before: float | None
+    after: float | None
+    change: float | None
+    interval: Interval | None
+    fixed: int
+    broken: int
+    p_value: float | None
+    p_adjusted: float | None
+    verdict: str
+    group: str | None
+
+
+@dataclass(frozen=True)
+class GroupChange:
+    """What happened to a group of classes.
+
+    Attributes:
+        name: the group's name.
+        kind: "thirds", "frequency" or "given".
+        change: its mean class accuracy on both sides.
+        gained: how many of its classes have a higher accuracy after.
+        paid: how many have a lower one.
+        members: its classes; for thirds by each own ranking, those of the first side.
+    """
+
+    name: str
+    kind: str
+    change: Change
+    gained: int
+    paid: int
+    members: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class SeedChange:
+    """One figure over several seeds, the i-th run before paired with the i-th run after.
+
+    Attributes:
+        before_mean: mean over seeds before.
+        before_std: standard deviation over seeds (by n - 1) before.
+        after_mean: mean over seeds after.
+        after_std: standard deviation over seeds after.
+        change_mean: mean of the paired changes.
+        change_std: standard deviation of the paired changes.
+        p_value: paired t-test over seeds; ``None`` if all changes are equal.
+        seeds: number of pairs.
+    """
+
+    before_mean: float
+    before_std: float
+    after_mean: float
+    after_std: float
+    change_mean: float
+    change_std: float
+    p_value: float | None
+    seeds: int

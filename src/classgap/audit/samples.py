@@ -1,0 +1,79 @@
+"""The label and the prediction of every test sample, kept small: what a later comparison is paired by."""
+
+from __future__ import annotations
+
+import base64
+import zlib
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+Integers = NDArray[np.int64]
+
+
+@dataclass(frozen=True, eq=False)
+class Samples:
+    """Test samples in the order of ``index`` if there is one, else in the order they were given.
+
+    Attributes:
+        targets: true class of each sample.
+        predictions: predicted class of each sample.
+        index: each sample's number in the test set, if known.
+
+    >>> samples = Samples(np.array([0, 1]), np.array([1, 1]), None)
+    >>> Samples.from_plain(samples.to_plain()) == samples
+    True
+    """
+
+    targets: Integers
+    predictions: Integers
+    index: Integers | None
+
+    @property
+    def correct(self) -> NDArray[np.bool_]:
+        """Whether each sample's prediction is right."""
+        return self.targets == self.predictions
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, Samples):
+            return NotImplemented
+        same_index = (self.index is None) == (other.index is None)
+        if same_index and self.index is not None and other.index is not None:
+            same_index = np.array_equal(self.index, other.index)
+        return (
+            same_index
+            and np.array_equal(self.targets, other.targets)
+            and np.array_equal(self.predictions, other.predictions)
+        )
+
+    __hash__ = None  # type: ignore[assignment]
+
+    def to_plain(self) -> dict[str, Any]:
+        """As JSON: smallest unsigned integers, little-endian, zlib, base64."""
+        arrays = {"targets": self.targets, "predictions": self.predictions, "index": self.index}
+        return {name: None if values is None else _pack(values) for name, values in arrays.items()}
+
+    @classmethod
+    def from_plain(cls, data: Any) -> Samples:
+        """The reverse of :meth:`to_plain`."""
+        try:
+            targets, predictions = _unpack(data["targets"]), _unpack(data["predictions"])
+            index = None if data["index"] is None else _unpack(data["index"])
+        except (KeyError, TypeError, ValueError, zlib.error):
+            raise ValueError("samples must hold the packed labels and predictions; they are damaged.") from None
+        return cls(targets, predictions, index)
+
+
+def _pack(values: Integers) -> dict[str, str]:
+    smallest = np.min_scalar_type(int(values.max(initial=0))).newbyteorder("<")
+    packed = zlib.compress(values.astype(smallest).tobytes(), level=6)
+    return {"dtype": smallest.str, "data": base64.b64encode(packed).decode("ascii")}
+
+
+def _unpack(packed: dict[str, str]) -> Integers:
+    kind = np.dtype(packed["dtype"])
+    if kind.kind != "u":
+        raise ValueError(kind)
+    return np.frombuffer(zlib.decompress(base64.b64decode(packed["data"], validate=True)), kind).astype(np.int64)
