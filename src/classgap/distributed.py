@@ -8,6 +8,7 @@ share, and gradients that reach another process's features travel back to their 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from datetime import timedelta
 from typing import Any
 
 import torch
@@ -23,6 +24,20 @@ def world_size() -> int:
     1
     """
     return dist.get_world_size() if dist.is_available() and dist.is_initialized() else 1
+
+
+def rank() -> int:
+    """Number of this process, from 0; 0 when ``torch.distributed`` is not in use.
+
+    >>> rank()
+    0
+    """
+    return dist.get_rank() if world_size() > 1 else 0
+
+
+def join(rendezvous: str, rank: int, processes: int, timeout: timedelta) -> None:
+    """Make this process one of a gloo group that meets at an address such as ``file:///tmp/meeting``."""
+    dist.init_process_group("gloo", init_method=rendezvous, rank=rank, world_size=processes, timeout=timeout)
 
 
 def all_agree(ok: bool, device: torch.device) -> bool:
@@ -56,7 +71,7 @@ class Shards:
         mine = torch.tensor([samples], device=device)
         sizes = [torch.empty_like(mine) for _ in range(world_size())]
         dist.all_gather(sizes, mine)
-        return cls(tuple(int(size) for size in sizes), dist.get_rank())
+        return cls(tuple(int(size) for size in sizes), rank())
 
     @property
     def total(self) -> int:

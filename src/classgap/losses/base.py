@@ -32,7 +32,6 @@ class ClassLoss(nn.Module):
     """
 
     stochastic = False
-    feature_dim: int | None = None
 
     def __init__(self, num_classes: int, *, reduction: str = "mean", ignore_index: int = -100) -> None:
         super().__init__()
@@ -50,6 +49,10 @@ class ClassLoss(nn.Module):
     def weights(self) -> Mapping[str, float | Tensor]:
         """The factor of each part in the loss; 1 where nothing is said."""
         return {}
+
+    def feature_width(self) -> int | None:
+        """How wide the features have to be, where that is fixed."""
+        return None
 
     @property
     def updates(self) -> bool:
@@ -95,7 +98,7 @@ class ClassLoss(nn.Module):
             loss_name=type(self).__name__,
             needs=self.needs,
             num_classes=self.num_classes,
-            feature_dim=self.feature_dim,
+            width=self.feature_width(),
             ignore_index=self.ignore_index,
             joint=self.training,
         )

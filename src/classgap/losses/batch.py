@@ -57,7 +57,7 @@ def admit(
     loss_name: str,
     needs: frozenset[str],
     num_classes: int,
-    feature_dim: int | None,
+    width: int | None,
     ignore_index: int,
     joint: bool,
 ) -> Batch:
@@ -68,7 +68,7 @@ def admit(
     """
     inputs = {name: value for name, value in given.items() if name in needs or name == "sample_weight"}
     compiling = torch.compiler.is_compiling()
-    problem = _first(_shape_problems(logits, targets, inputs, loss_name, needs, num_classes, feature_dim))
+    problem = _first(_shape_problems(logits, targets, inputs, loss_name, needs, num_classes, width))
     if problem is None and not compiling:
         problem = _first(_value_problems(logits, targets, inputs, num_classes, ignore_index))
     device = logits.device if isinstance(logits, Tensor) else torch.device("cpu")
@@ -116,7 +116,7 @@ def _shape_problems(
     loss_name: str,
     needs: frozenset[str],
     num_classes: int,
-    feature_dim: int | None,
+    width: int | None,
 ) -> Iterator[str]:
     if not isinstance(logits, Tensor) or logits.dim() != 2 or logits.shape[1] != num_classes:
         yield f"logits must be a tensor of shape (batch, {num_classes}), as num_classes says; got {_seen(logits)}."
@@ -135,28 +135,29 @@ def _shape_problems(
         if inputs.get(name) is None:
             yield f"{loss_name} needs {name}: {HOW_TO_GET[name]}."
             return
-    yield from _keyword_problems(inputs, size, num_classes, feature_dim)
+    yield from _keyword_problems(inputs, size, num_classes, width)
 
 
-def _keyword_problems(inputs: dict[str, Any], size: int, num_classes: int, feature_dim: int | None) -> Iterator[str]:
+def _keyword_problems(inputs: dict[str, Any], size: int, num_classes: int, width: int | None) -> Iterator[str]:
     features, head = inputs.get("features"), inputs.get("head")
     if features is not None:
-        width = "features" if feature_dim is None else feature_dim
         if not isinstance(features, Tensor) or features.dim() != 2 or features.shape[0] != size:
-            yield f"features must be a tensor of shape ({size}, {width}), a row a sample; got {_seen(features)}."
-        elif not features.is_floating_point():
+            columns = "features" if width is None else width
+            yield f"features must be a tensor of shape ({size}, {columns}), a row a sample; got {_seen(features)}."
+            return
+        if not features.is_floating_point():
             yield f"features must be floating point, got {features.dtype}."
-        elif feature_dim is not None and features.shape[1] != feature_dim:
+        if width is not None and features.shape[1] != width:
             yield (
-                f"features must have {feature_dim} columns, as feature_dim says; got {features.shape[1]}: "
-                f"build the loss with feature_dim={features.shape[1]}."
+                f"features must have {width} columns, for which the loss was built or which it has seen before; got "
+                f"{features.shape[1]}: one loss serves one network."
             )
+        width = features.shape[1]
     if head is not None:
         weight = getattr(head, "weight", None)
-        columns = features.shape[1] if isinstance(features, Tensor) and features.dim() == 2 else feature_dim
-        if not isinstance(weight, Tensor) or weight.shape != (num_classes, columns):
+        if not isinstance(weight, Tensor) or weight.shape != (num_classes, width):
             yield (
-                f"head must be a layer such as nn.Linear({columns}, {num_classes}) that takes these features; got "
+                f"head must be a layer such as nn.Linear({width}, {num_classes}) that takes these features; got "
                 f"{type(head).__name__} with weight {_seen(weight)}."
             )
     for name in ("index", "sample_weight"):

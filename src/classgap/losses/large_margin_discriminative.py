@@ -114,6 +114,10 @@ class LargeMarginDiscriminativeLoss(ClassLoss):
             parts["shrink"] = carried_B * of_samples(torch.linalg.vector_norm(running_UD, dim=1))
         return parts
 
+    def feature_width(self) -> int:
+        """``feature_dim``."""
+        return self.feature_dim
+
     def weights(self) -> Mapping[str, float]:
         """α, β and γ_reg."""
         return {"compact": self.compact, "separate": self.separate, "shrink": self.shrink}

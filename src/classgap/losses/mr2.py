@@ -121,6 +121,10 @@ class MR2Loss(ClassLoss):
             return {"representation": AUTO_STRENGTH * self.gate.value()}
         return {"representation": float(self.strength)}
 
+    def feature_width(self) -> int | None:
+        """That of the features in the bank."""
+        return None if self.bank is None else self.bank.width
+
     def margins(self) -> Tensor:
         """γ of each class as it stands now, (K,)."""
         if self.logit == "spread":

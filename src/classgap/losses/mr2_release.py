@@ -9,6 +9,7 @@ from classgap.functional import group_by_class, margin_cross_entropy, pull, squa
 from classgap.losses.arguments import number, one_of, share
 from classgap.losses.base import ClassLoss
 from classgap.losses.batch import Batch
+from classgap.state.buffers import write
 
 NORM = 5.0  # hard-coded in both published versions
 
@@ -108,13 +109,13 @@ class MR2ReleaseLoss(ClassLoss):
         deviations_ND = features_ND - groups.spread_to_samples(means_UD)
         seen_U = self.mean_norm[groups.classes_U] != 0  # as published: by the value, not by a flag
         write_U = (groups.counts_U > 0) & finite
-        for values_K, new_U in (
-            (self.mean_norm, squared_norm(means_UD, NORM)),
-            (self.spread, groups.mean(squared_norm(deviations_ND, NORM))),
+        for name, new_U in (
+            ("mean_norm", squared_norm(means_UD, NORM)),
+            ("spread", groups.mean(squared_norm(deviations_ND, NORM))),
         ):
-            old_U, new_U = values_K[groups.classes_U], new_U.to(values_K.dtype)
+            old_U = self.get_buffer(name)[groups.classes_U].to(new_U.dtype)
             blended_U = torch.where(seen_U, self.decay * old_U + (1 - self.decay) * new_U, new_U)
-            values_K.index_copy_(0, groups.classes_U, torch.where(write_U, blended_U, old_U))
+            write(self, name, torch.where(write_U, blended_U, old_U), groups.classes_U)
 
     def extra_repr(self) -> str:
         """The settings that make the form."""

@@ -6,6 +6,7 @@ import torch
 from torch import Tensor, nn
 
 from classgap.functional import ClassGroups
+from classgap.state.buffers import write
 
 
 class ClassCentroids(nn.Module):
@@ -40,5 +41,5 @@ class ClassCentroids(nn.Module):
         write_U = groups.counts_U > 0 if finite is None else (groups.counts_U > 0) & finite
         old_UD = self.means[groups.classes_U]
         new_UD = torch.where(write_U[:, None], centroids_UD.to(old_UD.dtype), old_UD)
-        self.means.index_copy_(0, groups.classes_U, new_UD)
-        self.seen.index_copy_(0, groups.classes_U, self.seen[groups.classes_U] | write_U)
+        write(self, "means", new_UD, groups.classes_U)
+        write(self, "seen", self.seen[groups.classes_U] | write_U, groups.classes_U)

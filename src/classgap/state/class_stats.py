@@ -6,6 +6,7 @@ import torch
 from torch import Tensor, nn
 
 from classgap.functional import ClassGroups, squared_norm
+from classgap.state.buffers import write
 
 
 class ClassStats(nn.Module):
@@ -60,5 +61,5 @@ class ClassStats(nn.Module):
         new_U = new_U.to(values_K.dtype)
         blended_U = torch.where(seen_U, self.decay * old_U + (1 - self.decay) * new_U, new_U)
         write_U = known_U if finite is None else known_U & finite
-        values_K.index_copy_(0, groups.classes_U, torch.where(write_U, blended_U, old_U))
-        seen_K.index_copy_(0, groups.classes_U, seen_U | write_U)
+        write(self, name, torch.where(write_U, blended_U, old_U), groups.classes_U)
+        write(self, f"{name}_seen", seen_U | write_U, groups.classes_U)

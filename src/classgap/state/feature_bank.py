@@ -7,6 +7,8 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
+from classgap.state.buffers import write
+
 
 class FeatureBank(nn.Module):
     """One first-in-first-out queue of detached features with their labels, the same on every process.
@@ -32,39 +34,34 @@ class FeatureBank(nn.Module):
         self.register_buffer("labels", torch.full((size,), -1))
         self.register_buffer("cursor", torch.zeros((), dtype=torch.long))
 
+    @property
+    def width(self) -> int | None:
+        """How wide the features are, once that is known."""
+        return self.features.shape[1] or None
+
     def joined_to(self, features_ND: Tensor, labels_N: Tensor) -> tuple[Tensor, Tensor]:
         """The batch with the bank appended."""
-        self._fit_width(features_ND)
+        if self.width is None:
+            return features_ND, labels_N
         features = torch.cat([features_ND, self.features.to(features_ND.dtype)])
         return features, torch.cat([labels_N, self.labels])
 
     @torch.no_grad()
     def update(self, features_ND: Tensor, labels_N: Tensor, finite: Tensor | None = None) -> None:
         """Let the batch in and the oldest out; with ``finite`` false nothing changes."""
-        self._fit_width(features_ND)
+        if self.width is None:
+            self.features = self.features.new_zeros(self.size, features_ND.shape[1])
         features_ND, labels_N = features_ND[-self.size :], labels_N[-self.size :]
         steps = torch.arange(len(labels_N), device=self.cursor.device)
         places_N = (self.cursor + steps) % self.size
         advance = torch.tensor(len(labels_N), device=self.cursor.device)
-        features_ND = features_ND.to(self.features.dtype)
         if finite is not None:
-            features_ND = torch.where(finite, features_ND, self.features[places_N])
+            features_ND = torch.where(finite, features_ND, self.features[places_N].to(features_ND.dtype))
             labels_N = torch.where(finite, labels_N, self.labels[places_N])
             advance = torch.where(finite, advance, 0)
-        self.features.index_copy_(0, places_N, features_ND)
-        self.labels.index_copy_(0, places_N, labels_N)
-        self.cursor.copy_((self.cursor + advance) % self.size)
-
-    def _fit_width(self, features_ND: Tensor) -> None:
-        width = features_ND.shape[1]
-        if self.features.shape[1] == width:
-            return
-        if self.features.shape[1] != 0:
-            raise ValueError(
-                f"features has {width} columns, but the bank holds features with {self.features.shape[1]}: "
-                "one loss serves one network; build a new loss for another."
-            )
-        self.features = self.features.new_zeros(self.size, width)
+        write(self, "features", features_ND, places_N)
+        write(self, "labels", labels_N, places_N)
+        write(self, "cursor", (self.cursor + advance) % self.size)
 
     def _load_from_state_dict(self, state_dict: dict[str, Any], prefix: str, *args: Any) -> None:
         stored = state_dict.get(f"{prefix}features")

@@ -5,6 +5,8 @@ from __future__ import annotations
 import torch
 from torch import Tensor, nn
 
+from classgap.state.buffers import write
+
 
 class FitGate(nn.Module):
     """A number from 0 (the model does no better than chance) to 1 (it is certain and right).
@@ -30,7 +32,7 @@ class FitGate(nn.Module):
     def update(self, mean_probability: Tensor, finite: Tensor | None = None) -> None:
         """Blend in the batch's mean probability of the true class; with ``finite`` false nothing changes."""
         new = self.decay * self.confidence + (1 - self.decay) * mean_probability.to(self.confidence.dtype)
-        self.confidence.copy_(new if finite is None else torch.where(finite, new, self.confidence))
+        write(self, "confidence", new if finite is None else torch.where(finite, new, self.confidence))
 
     def value(self) -> Tensor:
         """The gate, 0 to 1; 0 if there is only one class, as then nothing can be told apart."""

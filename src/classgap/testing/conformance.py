@@ -1,0 +1,288 @@
+"""What every loss has to do: one function a promise, all run by :func:`check_loss`."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from classgap.losses import ClassLoss
+from classgap.testing.comparisons import assert_same_state, assert_unchanged, finite_with_gradients
+from classgap.testing.loss_case import Inputs, LossCase, Reference
+from classgap.testing.processes import Processes
+from classgap.testing.two_processes import check_bad_input_on_one_process, check_processes_work_as_one
+
+close = torch.testing.assert_close
+
+
+def check_value(case: LossCase) -> None:
+    """Three training batches in a row give what the slow reference gives."""
+    if case.reference is None:
+        return
+    loss = case.build()
+    batches = [case.inputs(seed, dtype=torch.float64) for seed in range(3)]
+    values = [case.call(loss, inputs).item() for inputs in batches]
+    close(torch.tensor(values), torch.tensor(case.reference(batches)), rtol=1e-5, atol=1e-6)
+
+
+def check_gradient(case: LossCase) -> None:
+    """Analytic and numeric gradients agree in float64, of logits, features and head."""
+    loss = case.build(warm=2)
+    inputs = case.inputs(0, size=9, dtype=torch.float64)
+    leaves = inputs.leaves()
+
+    def value(*tensors: Tensor) -> Tensor:
+        given = dict(zip(leaves, tensors, strict=True))
+        head = _FixedHead(given["head.weight"], given["head.bias"])
+        with loss.frozen():
+            return case.call(loss, inputs, logits=given["logits"], features=given["features"], head=head)
+
+    assert torch.autograd.gradcheck(value, tuple(leaves.values()), atol=1e-6)
+
+
+def check_reductions(case: LossCase) -> None:
+    """Mean, sum and none agree; weights scale samples; ignored samples might as well be absent."""
+    inputs = case.inputs(0, dtype=torch.float64)
+    mean, total, each = (_reduced(case, name, inputs) for name in ("mean", "sum", "none"))
+    assert each.shape == inputs.targets.shape
+    close(each.sum(), total)
+    close(each.mean(), mean)
+    weight = torch.linspace(0, 2, len(each), dtype=torch.float64, device=case.device)
+    close(_reduced(case, "none", inputs, sample_weight=weight), each * weight)
+    close(_reduced(case, "mean", inputs, sample_weight=weight), (each * weight).mean())
+
+    keep = torch.arange(len(each), device=case.device) % 3 != 0
+    targets = torch.where(keep, inputs.targets, -100)
+    kept = Inputs(inputs.logits[keep], inputs.targets[keep], inputs.features[keep], inputs.head, inputs.index[keep])
+    close(_reduced(case, "mean", inputs, targets=targets), _reduced(case, "mean", kept))
+    ignored = _reduced(case, "none", inputs, targets=targets)
+    assert not ignored[~keep].any()
+
+
+def check_permutation(case: LossCase) -> None:
+    """The order of the samples does not matter."""
+    loss, twin = case.build(warm=1), case.build(warm=1)
+    inputs = case.inputs(0, dtype=torch.float64)
+    order = torch.randperm(len(inputs.targets), generator=torch.Generator().manual_seed(0)).to(case.device)
+    shuffled = Inputs(
+        inputs.logits[order], inputs.targets[order], inputs.features[order], inputs.head, inputs.index[order]
+    )
+    value, expected = case.call(twin, shuffled), case.call(loss, inputs)
+    close(value, expected)
+    leaves = (inputs.logits, inputs.features)
+    ours, theirs = (torch.autograd.grad(each, leaves, materialize_grads=True) for each in (value, expected))
+    close(ours, theirs)
+
+
+def check_precision(case: LossCase) -> None:
+    """Half precision in, at least float32 inside and out; autocast changes nothing."""
+    for dtype in (torch.bfloat16, torch.float16):
+        rounded = case.moved(case.inputs(0), dtype)
+        value = finite_with_gradients(case, case.build(warm=1), rounded)
+        assert value.dtype == torch.float32, f"{dtype} in gave {value.dtype} out"
+        close(value, case.call(case.build(warm=1), case.moved(rounded, torch.float32)))
+    inputs = case.inputs(0)
+    with torch.autocast(case.device, dtype=torch.bfloat16):
+        under_autocast = case.call(case.build(warm=1), inputs)
+    close(under_autocast, case.call(case.build(warm=1), inputs))
+    assert case.call(case.build(), case.inputs(0, dtype=torch.float64)).dtype == torch.float64
+
+
+def check_degenerate_batches(case: LossCase) -> None:
+    """Extreme logits, coinciding and vanishing features, one sample, one class, no sample: finite, with gradients."""
+    usual = case.inputs(0)
+    signs = torch.where(torch.arange(usual.logits.numel()) % 2 == 0, 1e4, -1e4).view_as(usual.logits)
+    same = usual.features[:1].expand_as(usual.features)
+    one_class = torch.zeros_like(usual.targets)
+    singles = torch.arange(len(usual.targets), device=case.device) % case.num_classes
+    for warm in (0, 2):
+        for changes in (
+            {"logits": signs.to(case.device)},
+            {"features": same},
+            {"features": torch.zeros_like(same)},
+            {"targets": one_class},
+            {"targets": one_class, "features": same},
+            {"targets": singles},
+            {"targets": torch.full_like(one_class, -100)},
+        ):
+            finite_with_gradients(case, case.build(warm=warm), usual, **changes)
+        finite_with_gradients(case, case.build(warm=warm), case.inputs(1, size=1))
+        finite_with_gradients(case, case.build(warm=warm), case.inputs(1, size=2).part(slice(0, 0)))
+
+
+def check_evaluation(case: LossCase) -> None:
+    """``eval()`` and ``frozen()`` give a value and leave the state alone; in training the state may move."""
+    for warm in (0, 2):
+        loss = case.build(warm=warm)
+        with assert_unchanged(loss), loss.frozen():
+            assert case.call(loss, case.inputs(0)).isfinite()
+        with assert_unchanged(loss):
+            loss.eval()
+            first, second = case.call(loss, case.inputs(0)), case.call(loss, case.inputs(0))
+        close(first, second, rtol=0, atol=0)
+
+
+def check_state_round_trip(case: LossCase) -> None:
+    """A loss restored from ``state_dict`` in mid-training goes on exactly as the first would have."""
+    loss = case.build(warm=3)
+    stored = {name: tensor.clone() for name, tensor in loss.state_dict().items()}
+    twin = case.build()
+    twin.load_state_dict(stored)
+    for seed in range(2):
+        inputs = case.inputs(seed)
+        close(case.call(twin, inputs), case.call(loss, inputs), rtol=0, atol=0)
+    assert_same_state(twin, loss, exactly=True)
+
+
+def check_ownership(case: LossCase) -> None:
+    """Every remembered tensor is a buffer or a parameter, and the head given to a call is not adopted."""
+    loss = case.build()
+    before = {name for name, _ in loss.named_parameters()}
+    inputs = case.inputs(0)
+    case.call(loss, inputs).backward()
+    assert {name for name, _ in loss.named_parameters()} == before, "the loss took over parameters of its inputs"
+    for path, module in loss.named_modules():
+        loose = [name for name, value in vars(module).items() if isinstance(value, Tensor)]
+        assert not loose, f"{path or type(loss).__name__} keeps {loose} as plain attributes: register them as buffers"
+
+
+def check_terms(case: LossCase) -> None:
+    """``terms`` holds the last call's named parts, as detached numbers."""
+    loss = case.build()
+    case.call(loss, case.inputs(0))
+    assert loss.terms, "no terms after a call"
+    for name, term in loss.terms.items():
+        assert term.shape == () and not term.requires_grad, f"term {name!r} must be a detached number"
+
+
+def check_compile(case: LossCase) -> None:
+    """One graph, with the values, gradients and state of eager mode; a non-finite batch leaves the state alone."""
+    torch._dynamo.reset()
+    loss, plain = case.build(), case.build()
+    compiled = torch.compile(loss, fullgraph=True, backend=case.compile_backend)
+    for seed in range(3):
+        ours, theirs = case.inputs(seed), case.inputs(seed)
+        value, expected = case.call(compiled, ours), case.call(plain, theirs)
+        close(value, expected, rtol=1e-5, atol=1e-5)
+        value.backward()
+        expected.backward()
+        for name, gradient in ours.gradients().items():
+            close(gradient, theirs.gradients()[name], rtol=1e-4, atol=1e-5)
+        assert_same_state(loss, plain)
+    broken = case.inputs(5)
+    with assert_unchanged(loss):
+        case.call(compiled, broken, logits=torch.full_like(broken.logits, math.nan))
+    if "features" in loss.needs:
+        with assert_unchanged(loss):
+            case.call(compiled, broken, features=torch.full_like(broken.features, math.inf))
+
+
+def check_refusals(case: LossCase) -> None:
+    """Wrong inputs raise ``ValueError`` that names the argument, and change nothing."""
+    loss = case.build(warm=1)
+    inputs = case.inputs(0)
+    wrong: list[tuple[str, Any]] = [
+        ("logits", inputs.logits[:, :-1] if case.num_classes > 1 else inputs.logits.repeat(1, 2)),
+        ("logits", inputs.logits[:-1]),
+        ("logits", inputs.logits.long()),
+        ("logits", torch.full_like(inputs.logits, math.nan)),
+        ("targets", inputs.targets[:-1]),
+        ("targets", torch.full_like(inputs.targets, case.num_classes)),
+        ("targets", torch.full_like(inputs.targets, -1)),
+        ("targets", inputs.targets.tolist()),
+        ("sample_weight", torch.ones(3)),
+        ("sample_weight", -torch.ones(len(inputs.targets))),
+    ]
+    if "features" in loss.needs:
+        wrong += [
+            ("features", None),
+            ("features", inputs.features[:-1]),
+            ("features", inputs.features[0]),
+            ("features", torch.full_like(inputs.features, math.inf)),
+        ]
+    if "head" in loss.needs:
+        wrong += [("head", None), ("head", torch.nn.Linear(case.feature_dim + 1, case.num_classes))]
+    if "index" in loss.needs:
+        wrong += [("index", None), ("index", inputs.index[:-1])]
+    for name, value in wrong:
+        with assert_unchanged(loss):
+            _expect_refusal(case, loss, inputs, name, value)
+
+
+def _expect_refusal(case: LossCase, loss: ClassLoss, inputs: Inputs, name: str, value: Any) -> None:
+    # When the batch sizes differ, either of the two arguments may be the one that is named.
+    names = {name, "targets"} if name == "logits" else {name}
+    try:
+        case.call(loss, inputs, **{name: value})
+    except ValueError as error:
+        assert any(each in str(error) for each in names), f"the message does not name {name}: {error}"
+    else:
+        raise AssertionError(f"a wrong {name} was accepted: {value!r}")
+
+
+def _reduced(case: LossCase, reduction: str, inputs: Inputs, **changes: Any) -> Tensor:
+    loss = case.build(warm=1)
+    loss.reduction = reduction
+    return case.call(loss, inputs, **changes).detach()
+
+
+class _FixedHead(torch.nn.Module):
+    """A head whose weight and bias are the very tensors that gradcheck varies."""
+
+    def __init__(self, weight: Tensor, bias: Tensor) -> None:
+        super().__init__()
+        self._parameters["weight"] = weight  # type: ignore[assignment]
+        self._parameters["bias"] = bias  # type: ignore[assignment]
+
+
+CHECKS: dict[str, Callable[[LossCase], None]] = {
+    check.__name__.removeprefix("check_"): check
+    for check in (
+        check_value,
+        check_gradient,
+        check_reductions,
+        check_permutation,
+        check_precision,
+        check_degenerate_batches,
+        check_evaluation,
+        check_state_round_trip,
+        check_ownership,
+        check_terms,
+        check_compile,
+        check_refusals,
+    )
+}
+
+
+def check_loss(
+    factory: Callable[[], ClassLoss],
+    *,
+    num_classes: int,
+    feature_dim: int = 6,
+    reference: Reference | None = None,
+    processes: Processes | None = None,
+    compile_backend: str = "aot_eager",
+    device: str = "cpu",
+) -> None:
+    """Run the whole conformance suite on a loss; raises ``AssertionError`` at the first broken promise.
+
+    The arguments are those of :class:`LossCase`; ``processes`` reuses workers that are up already, otherwise two are
+    started for the distributed checks.
+
+    >>> from functools import partial
+    >>> from classgap.losses import ELMLoss
+    >>> check_loss(partial(ELMLoss, [9, 5, 1]), num_classes=3)  # doctest: +SKIP
+    """
+    case = LossCase(factory, num_classes, feature_dim, reference, compile_backend, device)
+    for check in CHECKS.values():
+        check(case)
+    workers = processes or Processes(2)
+    try:
+        check_processes_work_as_one(case, workers)
+        check_bad_input_on_one_process(case, workers)
+    finally:
+        if processes is None:
+            workers.close()
