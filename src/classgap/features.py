@@ -1,0 +1,196 @@
+"""The penultimate features and the head of any model, read by hooks: the model itself stays as it is."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from types import TracebackType
+from typing import Any, Self
+
+from torch import Tensor, nn
+
+# Where timm, torchvision, Hugging Face and most plain models keep their classifier.
+HEAD_NAMES = ("fc", "classifier", "head", "heads", "score", "classification_head", "out_proj", "last_linear", "linear")
+# A wrapper is a module whose one child has such a name: data-parallel and averaged models, then compiled ones.
+WRAPPED_NAMES = (["module"], ["_orig_mod"])
+WITH_OTHER_MATRICES = (nn.Embedding, nn.EmbeddingBag, nn.LayerNorm, nn.RMSNorm)  # a 2-D weight, yet no classifier
+
+
+class FeatureTap:
+    """Gives the head of a model, and what the head was applied to in the last forward.
+
+    The head is, in this order: ``head``; ``model.get_classifier()`` (timm); an attribute with a usual name (``fc``,
+    ``classifier``, ``head``, ...) or the last linear layer inside it; the last linear layer of the model. Where the
+    model tells its number of classes, layers of that width go first. Any layer with a 2-D weight of its own, such as
+    a cosine classifier, counts as linear. Wrappers (DistributedDataParallel, torch.compile, ...) are looked through.
+
+    Limits. A head that is applied to every token (``score`` of GPT2ForSequenceClassification) has 3-D features, which
+    losses refuse. A model that has already run compiled does not notice new hooks: tap it before its first call. A
+    compiled model lets go of the last batch's features at the end of a forward, any other at its start.
+    ``nn.DataParallel`` on several devices runs copies of the head, which are not tapped.
+
+    Nothing is added to the model but hooks. Copying or pickling a tapped model copies its tap too, without features:
+    the copies never touch the first tap, and a model and a tap that are copied together stay together.
+
+    Args:
+        model: any module.
+        head: the head, or a module that ends in it; the layer itself or its dotted name.
+
+    Attributes:
+        head: the layer that turns features into logits.
+
+    >>> import torch
+    >>> model = nn.Sequential(nn.Linear(8, 4), nn.ReLU(), nn.Linear(4, 3))
+    >>> tap = FeatureTap(model)
+    >>> logits = model(torch.ones(2, 8))
+    >>> tap.features.shape, tap.features.requires_grad, bool((tap.head(tap.features) == logits).all())
+    (torch.Size([2, 4]), True, True)
+    """
+
+    def __init__(self, model: nn.Module, head: nn.Module | str | None = None) -> None:
+        inner = _unwrap(model)
+        self.head = _find_head(inner, _places(model, inner, head))
+        self._features: Tensor | None = None
+        self._widths: tuple[int | None, int | None] = (None, None)  # of what the head and the model gave last
+        self._handles = (
+            inner.register_forward_pre_hook(self._before_model),
+            self.head.register_forward_hook(self._after_head, with_kwargs=True),
+            inner.register_forward_hook(self._after_model),
+        )
+
+    @property
+    def features(self) -> Tensor:
+        """What the head was last applied to, (B, D): the tensor itself, so gradients flow through it to the model.
+
+        Raises:
+            RuntimeError: if the model has not been called, or not through its head.
+            ValueError: if the model's logits are not what the head gave.
+        """
+        if self._features is None:
+            raise RuntimeError(
+                "FeatureTap has no features: call the model first. If it was called, its head was not: tap the model "
+                "again if the layer was replaced or the tap removed; tap before the first call of a compiled model; "
+                "use DistributedDataParallel in place of DataParallel on several devices."
+            )
+        from_head, from_model = self._widths
+        if from_model is not None and from_model != from_head:
+            raise ValueError(
+                f"FeatureTap has the wrong layer: the model's logits have {from_model} columns, but {self.head} gave "
+                f"{from_head}. Pass head=…, the layer that makes the logits, or its name."
+            )
+        return self._features
+
+    def release(self) -> None:
+        """Let go of the features, so that their memory can be used again."""
+        self._features = None
+        self._widths = (None, None)
+
+    def remove(self) -> None:
+        """Take the hooks off the model and let go of the features."""
+        for handle in self._handles:
+            handle.remove()
+        self.release()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.remove()
+
+    def __getstate__(self) -> dict[str, Any]:
+        # Serves deepcopy and pickle, neither of which accepts a tensor that has a gradient history.
+        return {**self.__dict__, "_features": None, "_widths": (None, None)}
+
+    # The hooks only assign attributes: torch.compile turns that into further outputs of its one graph. A check that
+    # raises belongs in `features`, which compiled code does not have to contain.
+    def _before_model(self, module: nn.Module, args: Any) -> None:
+        self.release()
+
+    def _after_head(self, module: nn.Module, args: tuple[Any, ...], kwargs: dict[str, Any], output: Any) -> None:
+        if module is self.head:  # a shallow copy, such as a DataParallel replica, shares the hooks
+            self._features = args[0] if args else next(iter(kwargs.values()))
+            self._widths = (output.shape[-1] if isinstance(output, Tensor) else None, None)
+
+    def _after_model(self, module: nn.Module, args: Any, output: Any) -> None:
+        logits = getattr(output, "logits", output)
+        if isinstance(logits, Tensor) and logits.dim() == 2 and self._widths[0] is not None:
+            self._widths = (self._widths[0], logits.shape[-1])
+
+
+def _unwrap(model: nn.Module) -> nn.Module:
+    while [name for name, _ in model.named_children()] in WRAPPED_NAMES:
+        model = next(model.children())
+    return model
+
+
+def _places(outer: nn.Module, model: nn.Module, head: nn.Module | str | None) -> dict[str, Any]:
+    """Where to look for the head, by a name for messages; the first place that has one wins."""
+    if head is not None:
+        parts = {**dict(model.named_modules()), **dict(outer.named_modules())}  # names with "module." are fine too
+        part = parts.get(head) if isinstance(head, str) else head
+        if not any(part is other for other in parts.values()):
+            shown = repr(head) if isinstance(head, str) else _outline(head)
+            raise ValueError(f"head={shown} is not a part of {type(model).__name__}. {_candidates(model)}")
+        return {"head": part}
+    if callable(getattr(model, "get_classifier", None)):
+        return {"get_classifier()": model.get_classifier()}  # type: ignore[operator]
+    named = {name: getattr(model, name, None) for name in HEAD_NAMES}
+    return {name: part for name, part in named.items() if isinstance(part, nn.Module)} or {"the model": model}
+
+
+def _find_head(model: nn.Module, places: dict[str, Any]) -> nn.Module:
+    classes = getattr(model, "num_classes", None) or getattr(getattr(model, "config", None), "num_labels", None)
+    found = [[layer for _, layer in _layers(place)] for place in places.values() if _is_one(place)]
+    # The number of classes may be out of date (a head that was exchanged by hand): it is a preference, not a condition.
+    fitting = [[layer for layer in layers if _shape(layer)[0] == classes] for layers in found]
+    layers = next((layers for layers in (*fitting, *found) if layers), [])
+    if layers and not _are_parallel(layers, classes):
+        return layers[-1]
+    seen = ", ".join(f"{name} is {_outline(place)}" for name, place in places.items())
+    raise ValueError(
+        f"no single head in {type(model).__name__}: {seen}. A head is one linear layer, applied to the "
+        "features: a model without a classifier must be built with its num_classes; a convolution, or several heads "
+        f"whose outputs are combined, have no such features. {_candidates(model)}"
+    )
+
+
+def _is_one(place: Any) -> bool:
+    several = isinstance(place, (nn.ModuleList, nn.ModuleDict)) and len(place) > 1
+    return isinstance(place, nn.Module) and not several
+
+
+def _are_parallel(layers: list[nn.Module], classes: int | None) -> bool:
+    """Whether the last layer has a twin: two maps from D to K ≠ D numbers are not one after the other."""
+    wide, deep = _shape(layers[-1])
+    return wide == classes != deep and [_shape(layer) for layer in layers].count((wide, deep)) > 1
+
+
+def _layers(module: nn.Module, name: str = "") -> Iterator[tuple[str, nn.Module]]:
+    """The linear layers inside ``module`` (or itself), in the order in which they were made."""
+    weight = getattr(module, "weight", None)
+    leaf = all(child == "parametrizations" for child, _ in module.named_children())
+    matrix = isinstance(weight, Tensor) and leaf and not isinstance(module, WITH_OTHER_MATRICES) and weight.dim() == 2
+    if isinstance(module, nn.Linear) or matrix:
+        yield name, module
+        return
+    for child_name, child in module.named_children():
+        yield from _layers(child, f"{name}.{child_name}" if name else child_name)
+
+
+def _shape(layer: nn.Module) -> tuple[int, ...]:
+    weight: Any = layer.weight
+    return (layer.out_features, layer.in_features) if isinstance(layer, nn.Linear) else tuple(weight.shape)
+
+
+def _candidates(model: nn.Module) -> str:
+    names = [f"{name!r} ({_shape(layer)[0]} wide)" for name, layer in _layers(model)]
+    if not names:
+        return "It has no linear layer: give it an nn.Linear(number of features, number of classes) of its own."
+    return f"Pass head=…, a layer or its name; the linear layers, last first: {', '.join(names[:-9:-1])}."
+
+
+def _outline(found: Any) -> str:
+    parts = found.children() if isinstance(found, nn.Module) else found if isinstance(found, (tuple, list)) else ()
+    kinds = [type(part).__name__ for part in parts]
+    return f"{type(found).__name__}({', '.join(kinds[:6])}{', …' if len(kinds) > 6 else ''})"
