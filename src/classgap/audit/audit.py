@@ -4,11 +4,18 @@ from __future__ import annotations
 
 import importlib
 import os
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
+import numpy as np
+from torch import nn
+
+from classgap.audit.intervals import Floats
 from classgap.audit.json_records import from_plain, read_json, to_plain, write_json
+from classgap.audit.model_pass import collect_predictions
+from classgap.audit.predictions import Predictions
+from classgap.audit.reading import read_predictions
 from classgap.audit.records import (
     ClassResult,
     ConfusionPair,
@@ -19,6 +26,9 @@ from classgap.audit.records import (
     Overall,
 )
 from classgap.audit.samples import Samples
+from classgap.audit.settings import AuditSettings
+
+Groups = Mapping[str, Sequence[Any]] | Sequence[Any]
 
 
 @dataclass(frozen=True)
@@ -56,6 +66,115 @@ class Audit:
     notes: Mapping[str, str]
     remarks: tuple[str, ...]
     samples: Samples
+
+    @classmethod
+    def from_predictions(
+        cls,
+        logits: Any = None,
+        targets: Any = None,
+        *,
+        probabilities: Any = None,
+        predictions: Any = None,
+        features: Any = None,
+        head: Any = None,
+        class_names: Sequence[Any] | None = None,
+        train_counts: Any = None,
+        train_predictions: Any = None,
+        train_targets: Any = None,
+        index: Any = None,
+        name: str = "audit",
+        groups: Groups | None = None,
+        ranking: Audit | Sequence[float] | None = None,
+        settings: AuditSettings | None = None,
+    ) -> Audit:
+        """Audit arrays or tensors.
+
+        Args:
+            logits: (N, K); or ``probabilities`` or ``predictions`` in its place.
+            targets: (N,), class numbers or class names.
+            probabilities: (N, K), rows that sum to 1.
+            predictions: (N,), predicted class numbers or names.
+            features: (N, D), the penultimate features.
+            head: the layer from features to logits, its weight (K, D), or (weight, bias).
+            class_names: K different names.
+            train_counts: (K,), training samples of each class.
+            train_predictions: labels (M,) or scores (M, K) on the training set, to find over-fitted classes.
+            train_targets: (M,), the labels that go with them.
+            index: (N,), each sample's number in the test set; repeats are dropped.
+            name: for titles.
+            groups: further groups: name → classes, or one group name for each class (superclasses).
+            ranking: rank the thirds by another audit's accuracies, or by these numbers (K,), instead of its own.
+            settings: further choices.
+
+        Raises:
+            ValueError: in one sentence, if anything does not fit.
+
+        >>> audit = Audit.from_predictions([[2.0, 0.0], [1.0, 0.0], [0.0, 1.0]], [0, 1, 1], class_names=["cat", "dog"])
+        >>> audit.overall.balanced_accuracy, audit.classes[1].accuracy, audit.gap.worst_name
+        (0.75, 0.5, 'dog')
+        """
+        data = Predictions.of(
+            targets,
+            logits=logits,
+            probabilities=probabilities,
+            predictions=predictions,
+            features=features,
+            head=head,
+            class_names=class_names,
+            train_counts=train_counts,
+            train_predictions=train_predictions,
+            train_targets=train_targets,
+            index=index,
+            name=name,
+        )
+        return cls.of(data, groups=groups, ranking=ranking, settings=settings)
+
+    @classmethod
+    def from_file(
+        cls,
+        path: str | os.PathLike[str],
+        *,
+        groups: Groups | None = None,
+        ranking: Audit | Sequence[float] | None = None,
+        settings: AuditSettings | None = None,
+    ) -> Audit:
+        """Audit a prediction file or a run directory; see :mod:`classgap.audit.reading` for what they hold."""
+        return cls.of(read_predictions(path), groups=groups, ranking=ranking, settings=settings)
+
+    @classmethod
+    def from_model(
+        cls,
+        model: nn.Module,
+        loader: Iterable[Any],
+        *,
+        class_names: Sequence[Any] | None = None,
+        train_counts: Any = None,
+        name: str = "audit",
+        groups: Groups | None = None,
+        ranking: Audit | Sequence[float] | None = None,
+        settings: AuditSettings | None = None,
+    ) -> Audit:
+        """Run a model over a loader and audit what it predicts; :func:`.collect_predictions` says what loaders work.
+
+        With several processes every one of them gets the audit of the whole test set, every sample counted once.
+        """
+        data = collect_predictions(model, loader, class_names=class_names, train_counts=train_counts, name=name)
+        return cls.of(data, groups=groups, ranking=ranking, settings=settings)
+
+    @classmethod
+    def of(
+        cls,
+        data: Predictions,
+        *,
+        groups: Groups | None = None,
+        ranking: Audit | Sequence[float] | None = None,
+        settings: AuditSettings | None = None,
+    ) -> Audit:
+        """Audit predictions that are checked already."""
+        from classgap.audit.building import build_audit  # it makes an Audit, so it imports this module
+
+        ranking_K = None if ranking is None else _ranking(ranking, data.class_names)
+        return build_audit(data, settings or AuditSettings(), ranking_K=ranking_K, groups=groups)
 
     @property
     def class_names(self) -> tuple[str, ...]:
@@ -102,3 +221,17 @@ class Audit:
         """Write the audit as one self-contained HTML page."""
         report = importlib.import_module("classgap.report")  # an upper room, so only here
         report.write_html(self, path)
+
+
+def _ranking(ranking: Audit | Sequence[float], names: tuple[str, ...]) -> Floats:
+    if isinstance(ranking, Audit):
+        if ranking.class_names != names:
+            raise ValueError("ranking must be an audit of the same classes in the same order; its class names differ.")
+        return np.array([np.nan if entry.accuracy is None else entry.accuracy for entry in ranking.classes])
+    try:
+        numbers = np.asarray(ranking, dtype=np.float64)
+    except (TypeError, ValueError):
+        raise ValueError("ranking must be an audit or a number for each class; got something else.") from None
+    if numbers.shape != (len(names),):
+        raise ValueError(f"ranking must have {len(names)} numbers, one a class; got shape {numbers.shape}.")
+    return numbers

@@ -143,7 +143,7 @@ class ClassResult:
         precision: share of the samples predicted as this class that belong to it; ``None`` if it is never predicted.
         recall: equals ``accuracy``; kept because readers look for it under this name.
         predicted: how many samples were predicted as this class.
-        calibration_error: expected calibration error over the class's samples.
+        calibration_error: expected calibration error over the samples predicted as this class.
         group: its third: "easy", "medium" or "hard"; ``None`` if unseen.
         groups: every group it belongs to (third, head/torso/tail, given groupings).
         train_count: training samples, if given.

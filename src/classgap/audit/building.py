@@ -1,0 +1,293 @@
+"""Puts an audit together from checked predictions."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from classgap.audit.accuracy import ClassCounts, top_k_accuracy
+from classgap.audit.audit import Audit
+from classgap.audit.calibration import calibration_errors
+from classgap.audit.causes import Evidence
+from classgap.audit.class_order import ClassOrder
+from classgap.audit.confusions import confusion_pairs, top_confusions
+from classgap.audit.diagnosis import diagnose
+from classgap.audit.embedding_map import feature_map, worst_neighbourhood
+from classgap.audit.feature_figures import FeatureFigures, feature_figures
+from classgap.audit.gaps import gap, mean_interval
+from classgap.audit.groups import Grouping, all_groups
+from classgap.audit.intervals import Floats, resampled_accuracies, wilson, wilson_bounds
+from classgap.audit.label_issues import label_issues
+from classgap.audit.labels import encode
+from classgap.audit.margins import class_distributions
+from classgap.audit.notes import notes
+from classgap.audit.predictions import Predictions
+from classgap.audit.records import ClassResult, Confusion, GroupResult, Interval, Overall
+from classgap.audit.samples import Integers, Samples
+from classgap.audit.score_pass import ScoreFigures, score_figures
+from classgap.audit.settings import AuditSettings
+
+
+def build_audit(
+    data: Predictions,
+    settings: AuditSettings,
+    *,
+    ranking_K: Floats | None = None,
+    groups: Mapping[str, Sequence[Any]] | Sequence[Any] | None = None,
+) -> Audit:
+    """Compute every figure for which the inputs are there."""
+    rng = np.random.default_rng(settings.seed)
+    counts = ClassCounts.of(data.targets_N, data.predictions_N, data.num_classes)
+    order = ClassOrder.of(data.targets_N, data.num_classes)
+    scores = None if data.logits_NK is None else score_figures(data.logits_NK, data.targets_N)
+    seen_U = order.seen_U
+    replicates_RU = resampled_accuracies(counts.correct_K[seen_U], counts.support_K[seen_U], settings.replicates, rng)
+    groupings = all_groups(
+        counts.accuracy_K,
+        ranking_K=ranking_K,
+        train_counts_K=data.train_counts_K,
+        cuts=settings.frequency_cuts,
+        groups=groups,
+        names=data.class_names,
+    )
+    figures = feature_figures(data, order, counts.accuracy_K, rng)
+    doubtful_K, label_remark = label_issues(data.logits_NK, data.targets_N, settings.check_labels)
+    confusions = top_confusions(
+        data.targets_N, data.predictions_N, data.class_names, counts.support_K, settings.confusions
+    )
+    evidence = _evidence(data, counts, figures, confusions, doubtful_K, settings)
+    classes = _classes(data, counts, order, scores, figures, groupings, evidence, settings)
+    hard_U = next((group.members for group in groupings if group.name == "hard"), np.empty(0, dtype=np.int64))
+    for k, causes in diagnose(evidence, hard_U, counts.balanced_accuracy).items():
+        classes[k] = replace(classes[k], diagnosis=causes)
+    return Audit(
+        name=data.name,
+        overall=_overall(data, counts, scores, replicates_RU, settings),
+        classes=tuple(classes),
+        groups={group.name: _group(group, classes, counts, replicates_RU, settings) for group in groupings},
+        gap=gap(counts, replicates_RU, data.class_names, ranking_K=ranking_K, level=settings.level, rng=rng),
+        pairs=confusion_pairs(
+            data.targets_N, data.predictions_N, data.class_names, counts.support_K, settings.pairs, settings.level
+        ),
+        features=figures.summary,
+        map=_map(data, order, classes, settings),
+        ranking="own" if ranking_K is None else "baseline",
+        level=settings.level,
+        notes=notes(settings, baseline=ranking_K is not None),
+        remarks=_remarks(data, counts, figures, label_remark),
+        samples=Samples(data.targets_N, data.predictions_N, data.index_N),
+    )
+
+
+def _overall(
+    data: Predictions,
+    counts: ClassCounts,
+    scores: ScoreFigures | None,
+    replicates_RU: Floats,
+    settings: AuditSettings,
+) -> Overall:
+    correct_N = data.targets_N == data.predictions_N
+    seen_U = np.flatnonzero(counts.seen_K)
+    calibration = margin = None
+    rank_N = (~correct_N).astype(np.int64)
+    ks: tuple[int, ...] = (1,)
+    if scores is not None:
+        everything = np.zeros(len(data), dtype=np.int64)
+        calibration = _known(calibration_errors(scores.confidence_N, correct_N, everything, 1)[0])
+        margin = _known(scores.output_margin_N.mean())
+        rank_N, ks = scores.rank_N, settings.top_k
+    return Overall(
+        samples=len(data),
+        num_classes=data.num_classes,
+        seen_classes=len(seen_U),
+        accuracy=counts.accuracy,
+        interval=wilson(float(correct_N.sum()), len(data), settings.level),
+        balanced_accuracy=counts.balanced_accuracy,
+        balanced_interval=mean_interval(
+            replicates_RU,
+            np.arange(len(seen_U)),
+            counts.correct_K[seen_U],
+            counts.support_K[seen_U],
+            settings.level,
+        ),
+        top_k=top_k_accuracy(rank_N, ks, data.num_classes),
+        calibration_error=calibration,
+        margin=margin,
+    )
+
+
+def _classes(
+    data: Predictions,
+    counts: ClassCounts,
+    order: ClassOrder,
+    scores: ScoreFigures | None,
+    figures: FeatureFigures,
+    groupings: list[Grouping],
+    evidence: Evidence,
+    settings: AuditSettings,
+) -> list[ClassResult]:
+    classes = data.num_classes
+    low_K, high_K = wilson_bounds(counts.correct_K, counts.support_K, settings.level)
+    unknown_K = np.full(classes, np.nan)
+    calibration_K = margin_K = unknown_K
+    logit_margins = (
+        [None] * classes if scores is None or classes == 1 else class_distributions(scores.logit_margin_N, order)
+    )
+    if scores is not None:
+        correct_N = data.targets_N == data.predictions_N
+        calibration_K = calibration_errors(scores.confidence_N, correct_N, data.predictions_N, classes)
+        margin_K = order.mean(scores.output_margin_N)
+    clouds, edges, head = figures.clouds, figures.edges, figures.head
+    nearest_K = np.full(classes, -1) if figures.nearest_Km is None else figures.nearest_Km[:, 0]
+    columns: dict[str, Floats] = {
+        "precision": counts.precision_K,
+        "calibration_error": calibration_K,
+        "train_count": unknown_K if data.train_counts_K is None else data.train_counts_K,
+        "train_accuracy": unknown_K if evidence.train_accuracy_K is None else evidence.train_accuracy_K,
+        "margin": margin_K,
+        "mean_norm": unknown_K if clouds is None else clouds.mean_norm_K,
+        "spread": unknown_K if clouds is None else clouds.spread_K,
+        "ratio": unknown_K if clouds is None else clouds.ratio_K,
+        "gamma": unknown_K if clouds is None else clouds.gamma_K,
+        "weight_norm": unknown_K if head is None else head.weight_norm_K,
+        "dispersion": unknown_K if clouds is None else clouds.dispersion_K,
+        "farthest": unknown_K if clouds is None else clouds.farthest_K,
+        "class_margin": unknown_K if edges is None else edges.class_margin_K,
+        "centroid_margin": unknown_K if edges is None else edges.centroid_margin_K,
+        "nearest_distance": unknown_K if figures.nearest_distance_Km is None else figures.nearest_distance_Km[:, 0],
+    }
+    own_groups: list[list[Grouping]] = [[] for _ in range(classes)]
+    for group in groupings:
+        for k in group.members.tolist():
+            own_groups[k].append(group)
+    accuracy_K, doubtful_K = counts.accuracy_K, evidence.label_issues_K
+    results = []
+    for k, name in enumerate(data.class_names):
+        seen = bool(counts.support_K[k])
+        accuracy = float(accuracy_K[k]) if seen else None
+        results.append(
+            ClassResult(
+                index=k,
+                name=name,
+                status="ok" if seen else "unseen",
+                support=int(counts.support_K[k]),
+                accuracy=accuracy,
+                interval=Interval(float(low_K[k]), float(high_K[k])) if seen else None,
+                recall=accuracy,
+                predicted=int(counts.predicted_K[k]),
+                group=next((group.name for group in own_groups[k] if group.kind == "thirds"), None),
+                groups=tuple(group.name for group in own_groups[k]),
+                logit_margin=logit_margins[k],
+                nearest_class=data.class_names[nearest_K[k]] if nearest_K[k] >= 0 else None,
+                confusions=evidence.confusions[k],
+                label_issues=int(doubtful_K[k]) if doubtful_K is not None and seen else None,
+                diagnosis=(),
+                **{column: _known(values[k]) for column, values in columns.items()},
+            )
+        )
+    return results
+
+
+def _evidence(
+    data: Predictions,
+    counts: ClassCounts,
+    figures: FeatureFigures,
+    confusions: list[tuple[Confusion, ...]],
+    doubtful_K: Integers | None,
+    settings: AuditSettings,
+) -> Evidence:
+    train = None
+    if data.train_targets_M is not None and data.train_predictions_M is not None:
+        train = ClassCounts.of(data.train_targets_M, data.train_predictions_M, data.num_classes)
+    return Evidence(
+        names=data.class_names,
+        support_K=counts.support_K,
+        correct_K=counts.correct_K,
+        confusions=confusions,
+        train_counts_K=data.train_counts_K,
+        tail_below=settings.frequency_cuts[1],
+        spread_K=None if figures.clouds is None else figures.clouds.spread_K,
+        nearest_Km=figures.nearest_Km,
+        nearest_distance_Km=figures.nearest_distance_Km,
+        centroid_margin_K=None if figures.edges is None else figures.edges.centroid_margin_K,
+        facing_K=None if figures.edges is None else figures.edges.facing_K,
+        midpoint_K=figures.midpoint_K,
+        train_accuracy_K=None if train is None else train.accuracy_K,
+        train_support_K=None if train is None else train.support_K,
+        label_issues_K=doubtful_K,
+        level=settings.level,
+    )
+
+
+def _group(
+    group: Grouping,
+    classes: Sequence[ClassResult],
+    counts: ClassCounts,
+    replicates_RU: Floats,
+    settings: AuditSettings,
+) -> GroupResult:
+    seen = [k for k in group.members.tolist() if counts.support_K[k]]
+    seen_U = np.flatnonzero(counts.seen_K)
+    interval = None
+    if seen:
+        columns = np.searchsorted(seen_U, seen)
+        correct_U, support_U = counts.correct_K[seen_U], counts.support_K[seen_U]
+        interval = mean_interval(replicates_RU, columns, correct_U, support_U, settings.level)
+    accuracies = counts.accuracy_K[seen]
+    return GroupResult(
+        name=group.name,
+        kind=group.kind,
+        accuracy=float(accuracies.mean()) if seen else None,
+        interval=interval,
+        min=float(accuracies.min()) if seen else None,
+        max=float(accuracies.max()) if seen else None,
+        support=int(counts.support_K[seen].sum()),
+        members=tuple(classes[k].name for k in group.members.tolist()),
+        unseen=len(group.members) - len(seen),
+        margin=_mean([classes[k].margin for k in seen]),
+        spread=_mean([classes[k].spread for k in seen]),
+    )
+
+
+def _map(data: Predictions, order: ClassOrder, classes: Sequence[ClassResult], settings: AuditSettings) -> Any:
+    if data.features_ND is None or settings.map == "none":
+        return None
+    if isinstance(settings.map, str):
+        chosen = worst_neighbourhood(classes)
+    else:
+        chosen = encode("map", [str(entry) for entry in settings.map], data.class_names).tolist()
+    return feature_map(
+        data.features_ND,
+        order,
+        data.predictions_N,
+        data.class_names,
+        chosen,
+        points=settings.map_points,
+        seed=settings.seed,
+    )
+
+
+def _remarks(data: Predictions, counts: ClassCounts, figures: FeatureFigures, label_remark: str) -> tuple[str, ...]:
+    remarks = [*data.remarks, *figures.remarks]
+    unseen = int((~counts.seen_K).sum())
+    if unseen:
+        remarks.append(f"{unseen} of {data.num_classes} classes have no test samples; they enter no figure.")
+    if data.logits_NK is None:
+        remarks.append("Only predicted labels were given: no top-k, calibration or margins.")
+    if data.features_ND is None and not data.remarks:
+        remarks.append("No features were given: no spread, distances or map.")
+    if label_remark:
+        remarks.append(label_remark)
+    return tuple(remarks)
+
+
+def _known(value: float) -> float | None:
+    return float(value) if np.isfinite(value) else None
+
+
+def _mean(values: Sequence[float | None]) -> float | None:
+    known = [value for value in values if value is not None]
+    return float(np.mean(known)) if known else None

@@ -1,0 +1,94 @@
+"""Class names, and labels given as names or as numbers."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+
+from classgap.audit.samples import Integers
+
+
+def checked_names(names: Sequence[Any], num_classes: int | None = None) -> tuple[str, ...]:
+    """Class names as text, refused if two are equal or their number is not ``num_classes``.
+
+    >>> checked_names(["cat", "dog"])
+    ('cat', 'dog')
+    """
+    texts = tuple(str(name) for name in names)
+    if num_classes is not None and len(texts) != num_classes:
+        raise ValueError(
+            f"class_names must name {num_classes} classes, one for each column of the scores; got {len(texts)} names."
+        )
+    if len(set(texts)) != len(texts):
+        twice = next(name for i, name in enumerate(texts) if name in texts[:i])
+        raise ValueError(f"class_names must be different from each other; {twice!r} appears more than once.")
+    return texts
+
+
+def is_text(values: Any) -> bool:
+    """Whether labels are names rather than numbers."""
+    return not isinstance(values, torch.Tensor) and np.asarray(values).dtype.kind in "UO"
+
+
+def names_in(*columns: Any) -> tuple[str, ...]:
+    """The different labels of several columns in order: by number if all of them are whole numbers, else by letter.
+
+    >>> names_in(["10", "9"], ["9", "1"])
+    ('1', '9', '10')
+    """
+    found = {str(value) for column in columns for value in np.unique(np.asarray(column, dtype=str)).tolist()}
+    if all(_is_whole(name) for name in found):
+        return tuple(sorted(found, key=int))
+    return tuple(sorted(found))
+
+
+def encode(what: str, values: Any, names: Sequence[str]) -> Integers:
+    """Class indices of labels that are class names, or class indices themselves.
+
+    A text is looked up among the names first; only if no name fits, and it is a whole number, is it an index.
+
+    >>> encode("targets", ["dog", "0"], ["cat", "dog"]).tolist()
+    [1, 0]
+    """
+    if is_text(values):
+        return _encode_texts(what, np.asarray(values, dtype=str), names)
+    array = values.detach().cpu().numpy() if isinstance(values, torch.Tensor) else np.asarray(values)
+    if array.ndim != 1:
+        raise ValueError(f"{what} must be one label a sample, shape (samples,); got shape {array.shape}.")
+    if array.dtype.kind == "f" and np.isfinite(array).all() and (array == np.floor(array)).all():
+        array = array.astype(np.int64)
+    if array.dtype.kind not in "iu":
+        raise ValueError(f"{what} must be class numbers or class names; got {array.dtype}.")
+    if array.size and (array.min() < 0 or array.max() >= len(names)):
+        worst = int(array.min() if array.min() < 0 else array.max())
+        raise ValueError(f"{what} must be class numbers from 0 to {len(names) - 1}; got {worst}: check the labels.")
+    return array.astype(np.int64)
+
+
+def _encode_texts(what: str, values: NDArray[np.str_], names: Sequence[str]) -> Integers:
+    if values.ndim != 1:
+        raise ValueError(f"{what} must be one label a sample, shape (samples,); got shape {values.shape}.")
+    position = {name: i for i, name in enumerate(names)}
+    different, inverse = np.unique(values, return_inverse=True)
+    codes = []
+    for text in different.tolist():
+        code = position.get(text)
+        if code is None and _is_whole(text) and 0 <= int(text) < len(names):
+            code = int(text)
+        if code is None:
+            raise ValueError(f"{what} has the unknown label {text!r}; known are {_some(names)}.")
+        codes.append(code)
+    return np.asarray(codes, dtype=np.int64)[inverse]
+
+
+def _is_whole(text: str) -> bool:
+    return text.isascii() and text.removeprefix("-").isdigit()
+
+
+def _some(names: Sequence[str]) -> str:
+    shown = ", ".join(repr(name) for name in names[:5])
+    return shown if len(names) <= 5 else f"{shown} and {len(names) - 5} more"

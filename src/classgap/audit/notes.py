@@ -1,0 +1,93 @@
+"""How every number was computed, in words that go into the audit itself."""
+
+from __future__ import annotations
+
+from classgap.audit.calibration import BINS
+from classgap.audit.causes import (
+    CLOSE_BOUNDARY,
+    EXCESS_FIT,
+    FEW_TRAINING,
+    LABEL_SHARE,
+    OVERLAP_RATE,
+    OVERLAP_SHARE,
+    WIDE_SPREAD,
+)
+from classgap.audit.class_clouds import FARTHEST
+from classgap.audit.embedding_map import COMPONENTS
+from classgap.audit.settings import AuditSettings
+
+
+def notes(settings: AuditSettings, *, baseline: bool) -> dict[str, str]:
+    """Figure → how it was computed.
+
+    >>> "Wilson" in notes(AuditSettings(), baseline=False)["interval"]
+    True
+    """
+    head, tail = settings.frequency_cuts
+    ranked = "a given baseline's accuracies" if baseline else "this model's own accuracies"
+    level = f"{settings.level:.0%}"
+    bootstrap = (
+        f"{settings.replicates} bootstrap replicates of the test samples within each class, seed {settings.seed}, "
+        f"{level} percentile interval"
+    )
+    return {
+        "accuracy": "Share of samples whose predicted label is right; of equal scores the lower class index is taken.",
+        "balanced_accuracy": f"Mean over classes with test samples of the class's accuracy. Interval: {bootstrap}.",
+        "top_k": "Share of samples whose label is among the k highest scores.",
+        "interval": f"Wilson score interval, {level}.",
+        "unseen": "A class without test samples has no accuracy and enters no average, ranking or gap.",
+        "precision": "Of the samples predicted as the class, the share that belongs to it.",
+        "calibration_error": (
+            f"Expected calibration error over {BINS} equal bins of the predicted label's probability. Of a class: over "
+            "the samples predicted as it."
+        ),
+        "thirds": (
+            f"Classes with test samples ranked by {ranked}, best first, ties by class index, in three parts; one class "
+            "left over goes to medium, two go to easy and hard."
+        ),
+        "frequency": f"Head: at least {head:g} training samples; tail: fewer than {tail:g}; torso: between.",
+        "groups": f"Mean over the group's classes of the class's accuracy. Interval: {bootstrap}.",
+        "gap.easy_hard": f"Easy third minus hard third. Interval: {bootstrap}, with the thirds kept.",
+        "gap.best_worst": f"Best minus worst class. Interval: Newcombe's, {level}, for these two classes.",
+        "gap.worst_class": f"Lowest accuracy of a class. Interval: Wilson, {level}, of that class.",
+        "gap.worst_tenth": f"Mean accuracy of the worst 10 % of the classes, rounded up. Interval: {bootstrap}.",
+        "gap.std": f"Standard deviation of the accuracies over classes. Interval: {bootstrap}, centred on the value.",
+        "gap.gini": f"Gini coefficient of the accuracies over classes. Interval: {bootstrap}, centred on the value.",
+        "gap.by_chance": (
+            "Mean of the measure over simulated test sets in which every class truly has the balanced accuracy: what "
+            "sampling alone makes of a model without any gap."
+        ),
+        "pairs": (
+            "Mistakes both ways over samples of both classes; ranked by the lower end of its Wilson interval, so that "
+            "few samples do not lead the list."
+        ),
+        "margin": "m_o = P(true class) - highest other probability (MR² Table 4); groups: mean of the class means.",
+        "logit_margin": "z_true - highest other z, over the class's samples (ELM Fig. 3 and 6).",
+        "angle": "m_c: smallest angle between two rows of the head, in degrees (MR² Table 4).",
+        "mean_norm": "‖μ̂_k‖, length of the mean of the class's test features (MR² Table 6).",
+        "spread": "‖ŝ_k‖, root of Σ‖f - μ̂_k‖² / (n - 1) over the class's test features (MR² Table 6).",
+        "ratio": "‖ŝ_k‖ / ‖μ̂_k‖; 0 is complete variability collapse (MR² Discussion 3).",
+        "gamma": "γ_k, in proportion to (‖μ̂_k‖² + ‖ŝ_k‖²)^(1/3) with mean 1, from test features (MR² Eq. 1).",
+        "weight_norm": "‖w_k‖ of the head (MR² Fig. 3).",
+        "dispersion": f"Largest distance of two samples of the class (LMDL Def. 4.1), among its {FARTHEST} outermost.",
+        "farthest": "Mean distance to the farthest sample of the class / largest feature norm (ELM Fig. 4).",
+        "class_margin": "Smallest distance of a sample of the class to one of its decision boundaries (LMDL Def. 4.2).",
+        "centroid_margin": "Signed distance of the class mean to its nearest decision boundary (LMDL Eq. 4.6).",
+        "nearest_class": "The class whose mean feature is nearest.",
+        "within_between": "Mean ‖ŝ_k‖² / mean squared distance of the class means from their mean.",
+        "centroid_agreement": "Share of samples (a random part if there are very many) nearest to the predicted mean.",
+        "correlation": "Spearman's rank correlation over classes, two-sided p-value.",
+        "map": (
+            f"t-SNE of the first {COMPONENTS} principal components, at most {settings.map_points} samples, seed "
+            f"{settings.seed}."
+        ),
+        "diagnosis": (
+            "A class fails if it is in the hard third and its whole interval is below the balanced accuracy. Few "
+            f"training samples: below {FEW_TRAINING:g} of the median, or in the tail. Large spread: {WIDE_SPREAD:g} "
+            f"times the median. Overlap: at least {OVERLAP_RATE:.0%} of its samples and {OVERLAP_SHARE:.0%} of its mistakes "
+            "(more if there are few classes) go to one class whose mean is among the three nearest and nearer than "
+            f"usual. Close boundary: within {CLOSE_BOUNDARY:g} of the way from its mean to the midpoint. Wrong labels: "
+            f"cleanlab doubts {LABEL_SHARE:.0%} of its labels. Over-fitted: train minus test accuracy exceeds the "
+            f"median class's by {EXCESS_FIT:.0%}. Ranked by strength."
+        ),
+    }

@@ -1,0 +1,199 @@
+"""Prediction files: ``.npz``, ``.safetensors``, ``.csv``, or a run directory that holds one.
+
+``.npz`` and ``.safetensors`` hold, by name: ``logits`` or ``probabilities`` or ``predictions``; ``targets``; and where
+known ``features``, ``head_weight``, ``head_bias``, ``class_names`` (in safetensors: a JSON list in the metadata),
+``train_counts``, ``train_predictions`` and ``train_targets``, ``index``. Other arrays are passed over.
+
+CSV has a header line and a line a sample, in one of two forms:
+
+- ``target`` and ``prediction``, both class names or both class numbers; further columns are passed over;
+- ``target`` and one column a class, headed by the class's name, that holds its probability (if every row has no
+  negative entry and sums to 1) or its logit. ``target`` is a class name or, if no name fits, a class number from 0.
+
+A column ``index`` may hold each sample's number in the test set.
+"""
+
+from __future__ import annotations
+
+import csv
+import json
+import os
+import zipfile
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from classgap.audit.predictions import Predictions
+
+IN_A_RUN = ("predictions.safetensors", "predictions.npz", "predictions.csv")
+FIELDS = (
+    *("targets", "logits", "probabilities", "predictions", "features", "index"),
+    *("train_counts", "train_predictions", "train_targets"),
+)
+
+
+def read_predictions(path: str | os.PathLike[str]) -> Predictions:
+    """Read a prediction file or a run directory.
+
+    Raises:
+        ValueError: in one sentence, if the file is missing, damaged, of an unknown kind, or its content does not fit.
+    """
+    place = Path(path)
+    name = place.resolve().name if place.is_dir() else place.stem
+    file = _file_in_run(place) if place.is_dir() else place
+    if place.is_file() and place.stem == "predictions":
+        name = place.resolve().parent.name  # a run's file is named like every other run's; the directory tells more
+    reader = READERS.get(file.suffix.lower())
+    if reader is None:
+        raise ValueError(
+            f"{file} must end in {', '.join(READERS)} or be a run directory; got {file.suffix or 'no ending'}."
+        )
+    if not file.is_file():
+        raise ValueError(f"{file} does not exist.")
+    if file.stat().st_size == 0:
+        raise ValueError(f"{file} is empty.")
+    try:
+        return Predictions.of(**_arguments(reader(file)), name=name)
+    except ValueError as error:
+        raise ValueError(f"{file}: {error}") from None
+    except OSError as error:
+        raise ValueError(f"{file} cannot be read: {error.strerror or 'it is damaged'}.") from None
+
+
+def _file_in_run(directory: Path) -> Path:
+    for name in IN_A_RUN:
+        if (directory / name).is_file():
+            return directory / name
+    raise ValueError(f"{directory} holds no predictions: none of {', '.join(IN_A_RUN)} is in it.")
+
+
+def _arguments(content: dict[str, Any]) -> dict[str, Any]:
+    arguments = {name: value for name, value in content.items() if name in FIELDS}
+    if "targets" not in content:
+        raise ValueError(f"targets are missing; found {', '.join(sorted(content)) or 'nothing'}.")
+    if "head_weight" in content:
+        arguments["head"] = (content["head_weight"], content.get("head_bias"))
+    if "class_names" in content:
+        arguments["class_names"] = [str(name) for name in content["class_names"]]
+    return arguments
+
+
+def _read_npz(path: Path) -> dict[str, Any]:
+    try:
+        with np.load(path, allow_pickle=False) as archive:
+            if not hasattr(archive, "files"):
+                raise ValueError("a single array, not an archive of named ones")
+            return {name: archive[name] for name in archive.files}
+    except (zipfile.BadZipFile, EOFError, ValueError, OSError, KeyError) as error:
+        if "allow_pickle" in str(error):
+            raise ValueError("it holds Python objects, which are not loaded for safety; save plain arrays.") from None
+        raise ValueError("it is not a whole .npz archive of plain arrays: cut off or damaged.") from None
+
+
+def _read_safetensors(path: Path) -> dict[str, Any]:
+    from safetensors import SafetensorError, safe_open
+
+    try:
+        with safe_open(path, framework="pt") as archive:
+            content: dict[str, Any] = {name: archive.get_tensor(name) for name in archive.keys()}  # noqa: SIM118
+            metadata = archive.metadata() or {}
+    except SafetensorError:
+        raise ValueError("it is not a whole .safetensors file: cut off or damaged.") from None
+    if "class_names" in metadata:
+        try:
+            names = json.loads(metadata["class_names"])
+        except ValueError:
+            names = None
+        if not isinstance(names, list):
+            raise ValueError("class_names in the metadata must be a JSON list of names.")
+        content["class_names"] = names
+    return content
+
+
+def _read_csv(path: Path) -> dict[str, Any]:
+    try:
+        with path.open(newline="", encoding="utf-8-sig") as file:
+            rows = csv.reader(file, strict=True)
+            header = [column.strip() for column in next(rows, [])]
+            if "target" not in header:
+                raise ValueError(f"the column target is missing; the header has {_short(header)}.")
+            if len(set(header)) != len(header):
+                twice = next(column for i, column in enumerate(header) if column in header[:i])
+                raise ValueError(f"column names, and so class names, must differ; {twice!r} appears more than once.")
+            return _labels(header, rows) if "prediction" in header else _scores(header, rows)
+    except UnicodeDecodeError:
+        raise ValueError("it is not a text file in UTF-8.") from None
+    except csv.Error as error:
+        raise ValueError(f"it is not well-formed CSV: {error}.") from None
+
+
+def _labels(header: list[str], rows: Any) -> dict[str, Any]:
+    wanted = [name for name in ("target", "prediction", "index") if name in header]
+    columns = [header.index(name) for name in wanted]
+    entries: list[list[str]] = []
+    for row in rows:
+        if row:
+            _check_width(row, header, rows.line_num)
+            entries.append([row[column].strip() for column in columns])
+            if "" in entries[-1]:
+                raise ValueError(f"line {rows.line_num} has an empty {wanted[entries[-1].index('')]}.")
+    if not entries:
+        raise ValueError("there are no samples below the header.")
+    content: dict[str, Any] = dict(
+        zip(wanted, (np.array(column) for column in zip(*entries, strict=True)), strict=True)
+    )
+    result = {"targets": content["target"], "predictions": content["prediction"]}
+    return result | ({"index": _whole(content["index"])} if "index" in content else {})
+
+
+def _scores(header: list[str], rows: Any) -> dict[str, Any]:
+    target, index = header.index("target"), header.index("index") if "index" in header else None
+    classes = [i for i in range(len(header)) if i not in (target, index)]
+    if not classes:
+        raise ValueError("the column prediction is missing, and there is no column for any class either.")
+    targets, numbers, scores = [], [], []
+    for row in rows:
+        if not row:
+            continue
+        _check_width(row, header, rows.line_num)
+        targets.append(row[target].strip())
+        if index is not None:
+            numbers.append(row[index].strip())
+        try:
+            scores.append(np.array([row[i] for i in classes], dtype=np.float64).astype(np.float32))
+        except ValueError:
+            raise ValueError(f"line {rows.line_num} must hold a number for each class.") from None
+    if not scores:
+        raise ValueError("there are no samples below the header.")
+    scores_NK = np.stack(scores)
+    probable = bool((scores_NK >= 0).all()) and bool((np.abs(scores_NK.sum(axis=1) - 1) < 1e-3).all())
+    return {
+        "targets": np.array(targets),
+        "probabilities" if probable else "logits": scores_NK,
+        "class_names": [header[i] for i in classes],
+    } | ({"index": _whole(np.array(numbers))} if index is not None else {})
+
+
+def _check_width(row: list[str], header: list[str], line: int) -> None:
+    if len(row) != len(header):
+        raise ValueError(f"line {line} has {len(row)} fields, the header {len(header)}.")
+
+
+def _whole(texts: Any) -> Any:
+    try:
+        return np.array([int(text) for text in texts])
+    except ValueError:
+        raise ValueError("the column index must hold whole numbers.") from None
+
+
+def _short(header: list[str]) -> str:
+    return ", ".join(header[:6]) + (" …" if len(header) > 6 else "") if any(header) else "nothing"
+
+
+READERS: dict[str, Callable[[Path], dict[str, Any]]] = {
+    ".npz": _read_npz,
+    ".safetensors": _read_safetensors,
+    ".csv": _read_csv,
+}
