@@ -7,6 +7,7 @@ from types import TracebackType
 from typing import Any, Self
 
 from torch import Tensor, nn
+from torch.nn.parameter import is_lazy
 
 # Where timm, torchvision, Hugging Face and most plain models keep their classifier.
 HEAD_NAMES = ("fc", "classifier", "head", "heads", "score", "classification_head", "out_proj", "last_linear", "linear")
@@ -24,9 +25,9 @@ class FeatureTap:
     a cosine classifier, counts as linear. Wrappers (DistributedDataParallel, torch.compile, ...) are looked through.
 
     Limits. A head that is applied to every token (``score`` of GPT2ForSequenceClassification) has 3-D features, which
-    losses refuse. A model that has already run compiled does not notice new hooks: tap it before its first call. A
-    compiled model lets go of the last batch's features at the end of a forward, any other at its start.
-    ``nn.DataParallel`` on several devices runs copies of the head, which are not tapped.
+    losses refuse. A model that has already run compiled does not notice new hooks: tap it before its first call. The
+    next forward lets go of the features at its start; compiled code may do so at its end. ``nn.DataParallel`` on
+    several devices runs copies of the head, which are not tapped.
 
     Nothing is added to the model but hooks. Copying or pickling a tapped model copies its tap too, without features:
     the copies never touch the first tap, and a model and a tap that are copied together stay together.
@@ -50,7 +51,8 @@ class FeatureTap:
         inner = _unwrap(model)
         self.head = _find_head(inner, _places(model, inner, head))
         self._features: Tensor | None = None
-        self._widths: tuple[int | None, int | None] = (None, None)  # of what the head and the model gave last
+        self._head_width: int | None = None
+        self._other_width: int | None = None  # of the model's logits, where it differs
         self._handles = (
             inner.register_forward_pre_hook(self._before_model),
             self.head.register_forward_hook(self._after_head, with_kwargs=True),
@@ -71,18 +73,16 @@ class FeatureTap:
                 "again if the layer was replaced or the tap removed; tap before the first call of a compiled model; "
                 "use DistributedDataParallel in place of DataParallel on several devices."
             )
-        from_head, from_model = self._widths
-        if from_model is not None and from_model != from_head:
+        if self._other_width is not None:
             raise ValueError(
-                f"FeatureTap has the wrong layer: the model's logits have {from_model} columns, but {self.head} gave "
-                f"{from_head}. Pass head=…, the layer that makes the logits, or its name."
+                f"FeatureTap has the wrong layer: the model's logits have {self._other_width} columns, but {self.head} "
+                f"gave {self._head_width}. Pass head=…, the layer that makes the logits, or its name."
             )
         return self._features
 
     def release(self) -> None:
         """Let go of the features, so that their memory can be used again."""
-        self._features = None
-        self._widths = (None, None)
+        self._features = self._head_width = self._other_width = None
 
     def remove(self) -> None:
         """Take the hooks off the model and let go of the features."""
@@ -100,7 +100,7 @@ class FeatureTap:
 
     def __getstate__(self) -> dict[str, Any]:
         # Serves deepcopy and pickle, neither of which accepts a tensor that has a gradient history.
-        return {**self.__dict__, "_features": None, "_widths": (None, None)}
+        return {**self.__dict__, "_features": None}
 
     # The hooks only assign attributes: torch.compile turns that into further outputs of its one graph. A check that
     # raises belongs in `features`, which compiled code does not have to contain.
@@ -110,12 +110,13 @@ class FeatureTap:
     def _after_head(self, module: nn.Module, args: tuple[Any, ...], kwargs: dict[str, Any], output: Any) -> None:
         if module is self.head:  # a shallow copy, such as a DataParallel replica, shares the hooks
             self._features = args[0] if args else next(iter(kwargs.values()))
-            self._widths = (output.shape[-1] if isinstance(output, Tensor) else None, None)
+            self._head_width = output.shape[-1] if isinstance(output, Tensor) else None
 
     def _after_model(self, module: nn.Module, args: Any, output: Any) -> None:
         logits = getattr(output, "logits", output)
-        if isinstance(logits, Tensor) and logits.dim() == 2 and self._widths[0] is not None:
-            self._widths = (self._widths[0], logits.shape[-1])
+        comparable = isinstance(logits, Tensor) and logits.dim() == 2 and self._head_width is not None
+        if comparable and logits.shape[-1] != self._head_width:
+            self._other_width = logits.shape[-1]
 
 
 def _unwrap(model: nn.Module) -> nn.Module:
@@ -168,14 +169,18 @@ def _are_parallel(layers: list[nn.Module], classes: int | None) -> bool:
 
 def _layers(module: nn.Module, name: str = "") -> Iterator[tuple[str, nn.Module]]:
     """The linear layers inside ``module`` (or itself), in the order in which they were made."""
-    weight = getattr(module, "weight", None)
-    leaf = all(child == "parametrizations" for child, _ in module.named_children())
-    matrix = isinstance(weight, Tensor) and leaf and not isinstance(module, WITH_OTHER_MATRICES) and weight.dim() == 2
-    if isinstance(module, nn.Linear) or matrix:
+    if _is_linear(module):
         yield name, module
         return
     for child_name, child in module.named_children():
         yield from _layers(child, f"{name}.{child_name}" if name else child_name)
+
+
+def _is_linear(module: nn.Module) -> bool:
+    weight = getattr(module, "weight", None)
+    matrix = isinstance(weight, Tensor) and not is_lazy(weight) and weight.dim() == 2
+    leaf = all(name == "parametrizations" for name, _ in module.named_children())
+    return isinstance(module, nn.Linear) or (matrix and leaf and not isinstance(module, WITH_OTHER_MATRICES))
 
 
 def _shape(layer: nn.Module) -> tuple[int, ...]:
