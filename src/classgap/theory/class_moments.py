@@ -1,0 +1,82 @@
+"""The class statistics in which the bounds are written: sizes, means and deviations of the features."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+from classgap.functional import ClassGroups, group_by_class, squared_norm
+from classgap.theory.arguments import class_labels, matrix
+
+
+@dataclass(frozen=True)
+class ClassMoments:
+    """Per class: samples, ‖μ̂_k‖² and ‖ŝ_k‖², both 0 for a class without samples."""
+
+    counts_K: Tensor
+    mean_K: Tensor
+    deviation_K: Tensor
+
+    @property
+    def size_K(self) -> Tensor:
+        """r_k² = ‖μ̂_k‖² + ‖ŝ_k‖², which is the class mean of ‖φ‖² by MR² Eq. (52) to (55)."""
+        return self.mean_K + self.deviation_K
+
+    @property
+    def pair_distance_K(self) -> Tensor:
+        """Mean squared distance between two different samples of a class; 0 where there are no two.
+
+        MR² B.2 says 2‖ŝ‖². That is exact for two independent draws, so for the sample it counts the n pairs of a point
+        with itself, at distance 0. Without them it is 2‖ŝ‖² n/(n - 1), the form in which ELM's proof has it.
+        """
+        counts_K = self.counts_K.to(self.deviation_K.dtype)
+        return 2 * self.deviation_K * counts_K / (counts_K - 1).clamp(min=1)
+
+
+def class_moments(features_ND: Tensor, labels_N: Tensor, num_classes: int) -> ClassMoments:
+    """Counts, ‖μ̂_k‖² and ‖ŝ_k‖² = (1/n) Σ ‖φ - μ̂_k‖² of each class (MR² Sec. 3); the divisor is n, as printed.
+
+    >>> moments = class_moments(torch.tensor([[1.0, 0.0], [3.0, 0.0]]), torch.tensor([0, 0]), num_classes=1)
+    >>> moments.mean_K, moments.deviation_K, moments.pair_distance_K
+    (tensor([4.]), tensor([1.]), tensor([4.]))
+    """
+    features_ND = matrix("features_ND", features_ND)
+    groups = group_by_class(class_labels(labels_N, num_classes, rows=len(features_ND)), num_classes)
+    means_UD = groups.mean(features_ND)
+    # Differences before squares: E‖φ‖² - ‖μ̂‖² would lose a small deviation of large features.
+    deviation_U = groups.mean(groups.centred(features_ND).square().sum(dim=1))
+    return ClassMoments(
+        counts_K=_for_all_classes(groups.counts_U, groups, num_classes),
+        mean_K=_for_all_classes(means_UD.square().sum(dim=1), groups, num_classes),
+        deviation_K=_for_all_classes(deviation_U, groups, num_classes),
+    )
+
+
+def class_sizes(
+    features_ND: Tensor, labels_N: Tensor, num_classes: int, *, norm: float = 2.0, with_one: bool = False
+) -> tuple[Tensor, Tensor]:
+    """r_{k,p}², the class mean of ‖φ‖_p² (MR² Eq. 72), and the samples of each class; both 0 for a class not seen.
+
+    Args:
+        features_ND: φ.
+        labels_N: class of each row, or -1.
+        num_classes: K.
+        norm: p, from 1 to infinity.
+        with_one: measure (φ, 1) instead of φ, for a head whose bias is a weight on a constant feature.
+
+    >>> class_sizes(torch.tensor([[3.0, 4.0]]), torch.tensor([1]), num_classes=2, norm=1)
+    (tensor([ 0., 49.]), tensor([0, 1]))
+    """
+    features_ND = matrix("features_ND", features_ND)
+    groups = group_by_class(class_labels(labels_N, num_classes, rows=len(features_ND)), num_classes)
+    size_N = squared_norm(features_ND, norm)
+    if with_one:  # ‖(φ, 1)‖_p = ‖(‖φ‖_p, 1)‖_p, without a copy of the features
+        size_N = squared_norm(torch.stack([size_N.sqrt(), torch.ones_like(size_N)], dim=1), norm)
+    size_K = _for_all_classes(groups.mean(size_N), groups, num_classes)
+    return size_K, _for_all_classes(groups.counts_U, groups, num_classes)
+
+
+def _for_all_classes(values_U: Tensor, groups: ClassGroups, num_classes: int) -> Tensor:
+    return values_U.new_zeros(num_classes).index_copy(0, groups.classes_U, values_U)

@@ -1,0 +1,113 @@
+"""The complexity term of MR² (Zhu et al., ICLR 2026): Lemma 2, Proposition 2 and Corollary 1."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+from classgap.functional import class_margins
+from classgap.theory.arguments import above_zero, matrix, vector
+
+
+def head_norm(weight_KD: Tensor, bias_K: Tensor | None = None, *, norm: float = 2.0) -> Tensor:
+    """Λ_q, the largest ‖w_y‖_q over the classes, with 1/p + 1/q = 1; a bias counts as one more weight.
+
+    >>> head_norm(torch.tensor([[3.0, 4.0], [1.0, 0.0]]), norm=float("inf"))  # q = 1
+    tensor(7.)
+    """
+    weight_KD = matrix("weight_KD", weight_KD)
+    if bias_K is not None:
+        bias_K = vector("bias_K", bias_K, len(weight_KD)).to(weight_KD)
+        weight_KD = torch.cat([weight_KD, bias_K[:, None]], dim=1)
+    dual = 1.0 if math.isinf(norm) else math.inf if norm == 1 else norm / (norm - 1)
+    return torch.linalg.vector_norm(weight_KD, ord=dual, dim=1).amax()
+
+
+def norm_constant(norm: float, dim: int, *, printed: bool = False) -> float:
+    """C(p) of Proposition 2, Eq. (16): E‖Σ ε_i v_i‖_p ≤ C(p) √(Σ ‖v_i‖_p²) for vectors of d entries; C(2) = 1.
+
+                        printed in Eq. (73) and (86)        what holds, and is computed
+        1 ≤ p < 2       1                                   d^{1/p - 1/2}
+        2 < p < ∞       2^{p/2} Γ((p+1)/2) / √π             its p-th root
+        p = ∞           √(2 ln d)                           √(2 ln 2d)
+
+    - p < 2: C = 1 is false. For the d unit vectors and p = 1 the left side is d and the root is √d. Eq. (84) equates
+      Σ_j σ_j² with the sum of r_{k,p}², but it is the sum of r_{k,2}². The bound by ‖u‖_p ≤ d^{1/p - 1/2} ‖u‖_2 is
+      attained in that example.
+    - p > 2: the printed value is Haagerup's constant for E|u|^p, so Eq. (84) leaves out a p-th root. It is above 1, so
+      the printed bound holds, only loosely; with the root it follows by Minkowski's inequality.
+    - p = ∞: Eq. (82) is a maximum over 2d variables. At d = 1 the printed constant is 0, which is false.
+
+    Args:
+        norm: p, from 1 to infinity.
+        dim: d, the number of features.
+        printed: C(p) as in Eq. (73), to compare with the paper.
+
+    >>> round(norm_constant(3, dim=64), 3), round(norm_constant(3, dim=64, printed=True), 3)
+    (1.169, 1.596)
+    """
+    if not norm >= 1:
+        raise ValueError(f"norm must be from 1 to infinity (float('inf')), got {norm!r}.")
+    if dim < 1:
+        raise ValueError(f"dim must be at least 1, got {dim!r}.")
+    if math.isinf(norm):
+        return math.sqrt(2 * math.log(dim if printed else 2 * dim))
+    if norm <= 2:
+        return 1.0 if printed else dim ** (1 / norm - 1 / 2)
+    log_moment = norm / 2 * math.log(2) + math.lgamma((norm + 1) / 2) - math.log(math.pi) / 2
+    return math.exp(log_moment if printed else log_moment / norm)
+
+
+def rademacher_bound(
+    size_K: Tensor, counts_K: Tensor, gamma_K: Tensor, *, weight_norm: Tensor | float, constant: float = 1.0
+) -> Tensor:
+    """C Λ (K/N) √(Σ_k N_k r_k² / γ_k²), the bound on the γ-margin Rademacher complexity: Lemma 2 and Proposition 2.
+
+    Eq. (12), (41) and (51) print a root inside a root. That contradicts Eq. (50), the line before, which is what is
+    computed here; for classes of N/K samples it becomes C Λ √(K/N) √(Σ_k r_k² / γ_k²), the form that Eq. (13) and (16)
+    use. Eq. (50) needs no equal classes.
+
+    Args:
+        size_K: r_k², as ``class_sizes`` gives it for the p in question.
+        counts_K: N_k.
+        gamma_K: γ_k.
+        weight_norm: Λ_q, as ``head_norm`` gives it.
+        constant: C(p), as ``norm_constant`` gives it; 1 for p = 2.
+
+    >>> rademacher_bound(torch.tensor([8.0, 1.0]), torch.tensor([50, 50]), torch.ones(2), weight_norm=1.0)
+    tensor(0.4243)
+    """
+    classes = len(size_K)
+    size_K = vector("size_K", size_K, classes)
+    counts_K = vector("counts_K", counts_K, classes).to(size_K)
+    gamma_K = vector("gamma_K", gamma_K, classes, positive=True).to(size_K)
+    spread = (counts_K * size_K / gamma_K.square()).sum().sqrt()
+    return constant * weight_norm * classes / counts_K.sum() * spread
+
+
+@dataclass(frozen=True)
+class BestMargins:
+    """The γ of Corollary 1 and the value of Σ r_k² / γ_k² there."""
+
+    gamma_K: Tensor
+    spread: Tensor
+
+
+def best_margins(size_K: Tensor, *, mean: float = 1.0) -> BestMargins:
+    """The γ of mean c̄ that minimise Σ_k r_k² / γ_k², Eq. (14) and (17), and the minimum (Σ_k r_k^{2/3})³ / (c̄K)².
+
+    The γ are the best for classes of one size: with N_k in the sum, r_k² would become N_k r_k². In the proof, Eq. (69)
+    takes the cube root of a sum where it needs the sum of cube roots; Eq. (70) has it right. ``class_margins`` keeps γ
+    from falling below a hundredth of c̄, so with a class whose r_k² is under a millionth of the others' the γ given
+    here do not quite reach the minimum.
+
+    >>> best_margins(torch.tensor([8.0, 1.0]))
+    BestMargins(gamma_K=tensor([1.3333, 0.6667]), spread=tensor(6.7500))
+    """
+    size_K = vector("size_K", size_K, len(size_K))
+    mean = above_zero("mean", mean)
+    spread = size_K.pow(1 / 3).sum().pow(3) / (mean * len(size_K)) ** 2
+    return BestMargins(gamma_K=class_margins(size_K, mean=mean), spread=spread)

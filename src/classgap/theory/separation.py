@@ -1,0 +1,160 @@
+"""How tight and how far apart classes are: LMDL (Nguyen et al. 2024) Sec. 4.3, definitions and propositions."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+from classgap.functional import compactness, group_by_class, signed_boundary_distance
+from classgap.functional.discriminative import SMALLEST_BOUNDARY
+from classgap.theory.arguments import above_zero, class_labels, matrix, vector
+
+BLOCK_ROWS = 4096  # samples whose scores, and classes whose boundaries, are in memory at once
+BLOCK_CLASSES = 256
+
+
+def class_dispersion(features_ND: Tensor, labels_N: Tensor, num_classes: int) -> Tensor:
+    """The largest distance between two samples of each class, Definition 4.1; NaN for a class without samples.
+
+    >>> class_dispersion(torch.tensor([[0.0, 0.0], [3.0, 4.0]]), torch.tensor([0, 0]), num_classes=2)
+    tensor([5., nan])
+    """
+    features_ND = matrix("features_ND", features_ND)
+    groups = group_by_class(class_labels(labels_N, num_classes, rows=len(features_ND)), num_classes)
+    order_N = groups.group_N.argsort(stable=True)
+    members = order_N[: int(groups.counts_U.sum())].split(groups.counts_U.tolist())
+    dispersion_K = features_ND.new_full((num_classes,), torch.nan)
+    for label, rows in zip(groups.classes_U.tolist(), members, strict=True):
+        dispersion_K[label] = _largest_distance(features_ND[rows])
+    return dispersion_K
+
+
+def _largest_distance(points_ND: Tensor) -> Tensor:
+    """The pair is found by matrix products of centred points; its distance is then taken from the difference."""
+    centred_ND = points_ND - points_ND.mean(dim=0)
+    norms_N = centred_ND.square().sum(dim=1)
+    largest = points_ND.new_zeros(())
+    for start in range(0, len(points_ND), BLOCK_ROWS):
+        rows = slice(start, start + BLOCK_ROWS)
+        squared = torch.addmm(norms_N[rows, None] + norms_N, centred_ND[rows], centred_ND.T, alpha=-2)
+        row, column = divmod(int(squared.argmax()), len(points_ND))
+        largest = torch.maximum(largest, (points_ND[start + row] - points_ND[column]).norm())
+    return largest
+
+
+def class_margin(
+    features_ND: Tensor, labels_N: Tensor, weight_KD: Tensor, bias_K: Tensor | None = None, *, signed: bool = False
+) -> Tensor:
+    """The smallest distance of a class's samples to a decision boundary of the class, Definition 4.2.
+
+    The definition takes the distance without its sign, so a sample far on the wrong side counts as far from the
+    boundary. With ``signed`` such a sample counts negative; the two agree where every sample of the class is right, and
+    Proposition 4.2 holds for both. NaN for a class without samples, infinite where the head has no boundary.
+
+    >>> f, y = torch.tensor([[3.0], [1.0], [2.0]]), torch.tensor([0, 0, 1])
+    >>> W = torch.tensor([[1.0], [-1.0]])
+    >>> class_margin(f, y, W), class_margin(f, y, W, signed=True)
+    (tensor([1., 2.]), tensor([ 1., -2.]))
+    """
+    features_ND = matrix("features_ND", features_ND)
+    weight_KD = matrix("weight_KD", weight_KD, columns=features_ND.shape[1]).to(features_ND)
+    labels_N = class_labels(labels_N, len(weight_KD), rows=len(features_ND))
+    groups = group_by_class(labels_N, len(weight_KD))
+    bias_K = weight_KD.new_zeros(len(weight_KD)) if bias_K is None else vector("bias_K", bias_K, len(weight_KD))
+    # All samples of a class share ‖W_c - W_i‖, so the smallest lead over i among them is enough to know.
+    lead_UK = features_ND.new_full((len(groups.classes_U), len(weight_KD)), torch.inf)
+    for rows in (labels_N >= 0).nonzero().flatten().split(BLOCK_ROWS):
+        scores_BK = torch.addmm(bias_K.to(features_ND), features_ND[rows], weight_KD.T)
+        lead_BK = scores_BK.gather(1, labels_N[rows, None]) - scores_BK
+        group_BK = groups.group_N[rows, None].expand_as(lead_BK)
+        lead_UK.scatter_reduce_(0, group_BK, lead_BK if signed else lead_BK.abs(), "amin")
+    margin_U = torch.cat(
+        [
+            _nearest_boundary(lead_UK[block], groups.classes_U[block], weight_KD)
+            for block in torch.arange(len(groups.classes_U), device=lead_UK.device).split(BLOCK_CLASSES)
+        ]
+    )
+    return features_ND.new_full((len(weight_KD),), torch.nan).index_copy(0, groups.classes_U, margin_U)
+
+
+def _nearest_boundary(lead_UK: Tensor, classes_U: Tensor, weight_KD: Tensor) -> Tensor:
+    """min_{i≠c} of the lead over ‖W_c - W_i‖, Eq. (4.6), without the pairs of rows that coincide."""
+    own_UD = weight_KD[classes_U]
+    apart_UK = torch.cdist(own_UD, weight_KD, compute_mode="donot_use_mm_for_euclid_dist")
+    exists_UK = apart_UK > SMALLEST_BOUNDARY * (own_UD.norm(dim=1)[:, None] + weight_KD.norm(dim=1))
+    return torch.where(exists_UK, lead_UK / torch.where(exists_UK, apart_UK, 1), torch.inf).amin(dim=1)
+
+
+@dataclass(frozen=True)
+class Separation:
+    """The two losses on the whole sample, and what Proposition 4.1 and 4.2 promise when they are zero.
+
+    Without a promise the upper bound is infinite and the lower bounds are 0.
+    """
+
+    compact_loss: Tensor  # Eq. (4.4)
+    margin_loss: Tensor  # Eq. (4.5)
+    largest_dispersion: float  # no class is wider than this: Proposition 4.1
+    smallest_margin: float  # no class is closer to its boundaries: Proposition 4.2, part 1
+    smallest_gap: float  # no two samples of different classes are closer: the proof of part 2
+
+    @property
+    def ordered(self) -> bool:
+        """Whether any two samples of one class are closer than any two of different classes: part 2."""
+        return self.smallest_gap > self.largest_dispersion
+
+
+def separation(
+    features_ND: Tensor,
+    labels_N: Tensor,
+    centroids_KD: Tensor,
+    weight_KD: Tensor,
+    bias_K: Tensor | None = None,
+    *,
+    radius: float,
+    distance: float,
+) -> Separation:
+    """What zero losses guarantee: dispersion ≤ 2δ_v, margin ≥ δ_d - δ_v, different classes ≥ 2(δ_d - δ_v) apart.
+
+    Both losses must be zero over all samples, not over a batch, and with one centroid m_c: the paper's own training
+    has the running centroid in Eq. (4.4) and the batch's in Eq. (4.5), for which the propositions are not proved. In
+    Eq. (4.5), (m_c)_i is the score z_i(m_c), not a coordinate. Part 2 needs a boundary between every two classes, so
+    two equal rows of the head void it. δ_v and δ_d need not be those of the training: the largest distance to a
+    centroid and the smallest distance from a centroid to a boundary always give zero losses, if the latter is above 0.
+
+    Args:
+        features_ND: features q.
+        labels_N: class of each row, or -1.
+        centroids_KD: m_c; rows of classes without samples are not read.
+        weight_KD: W.
+        bias_K: b, if the head has one.
+        radius: δ_v.
+        distance: δ_d.
+
+    >>> f, y = torch.tensor([[3.0], [4.0], [-3.0]]), torch.tensor([0, 0, 1])
+    >>> result = separation(f, y, torch.tensor([[3.5], [-3.0]]), torch.tensor([[1.0], [-1.0]]), radius=0.5, distance=3)
+    >>> result.largest_dispersion, result.smallest_margin, result.smallest_gap, result.ordered
+    (1.0, 2.5, 5.0, True)
+    """
+    radius, distance = above_zero("radius", radius), above_zero("distance", distance)
+    features_ND = matrix("features_ND", features_ND)
+    weight_KD = matrix("weight_KD", weight_KD, columns=features_ND.shape[1]).to(features_ND)
+    centroids_KD = matrix("centroids_KD", centroids_KD, columns=features_ND.shape[1]).to(features_ND)
+    groups = group_by_class(class_labels(labels_N, len(weight_KD), rows=len(features_ND)), len(weight_KD))
+    centroids_UD = centroids_KD[groups.classes_U]
+    compact_U = groups.mean(compactness(features_ND, groups.of_samples(centroids_UD), radius))
+    signed_UK = signed_boundary_distance(centroids_UD, groups.classes_U, weight_KD, bias_K)
+    compact_loss, margin_loss = compact_U.mean(), (distance - signed_UK).clamp(min=0).amax(dim=1).mean()
+    compact, apart = bool(compact_loss == 0), bool(margin_loss == 0)
+    # Infinite means "no boundary"; that is so for each class with itself and must be so for no other pair.
+    all_bounded = int(signed_UK[:, groups.classes_U].isinf().sum()) == len(groups.classes_U)
+    margin = max(distance - radius, 0.0) if compact and apart else 0.0
+    return Separation(
+        compact_loss=compact_loss,
+        margin_loss=margin_loss,
+        largest_dispersion=2 * radius if compact else float("inf"),
+        smallest_margin=margin,
+        smallest_gap=2 * margin if all_bounded else 0.0,
+    )
