@@ -6,7 +6,7 @@ import importlib
 import os
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 from torch import nn
@@ -27,6 +27,9 @@ from classgap.audit.records import (
 )
 from classgap.audit.samples import Samples
 from classgap.audit.settings import AuditSettings
+
+if TYPE_CHECKING:
+    from classgap.audit.diff import AuditDiff
 
 Groups = Mapping[str, Sequence[Any]] | Sequence[Any]
 
@@ -216,6 +219,16 @@ class Audit:
         except ValueError as error:
             message = str(error)
             raise ValueError(message if str(path) in message else f"{path}: {message}") from None
+
+    def diff(self, after: Audit) -> AuditDiff:
+        """What changed from this audit to ``after``; :meth:`.AuditDiff.of` compares several seeds.
+
+        Raises:
+            ValueError: with the reason, if the two are not of the same classes and test samples.
+        """
+        from classgap.audit.diff import AuditDiff  # it compares Audits, so it imports this module
+
+        return AuditDiff.of(self, after)
 
     def to_html(self, path: str | os.PathLike[str]) -> None:
         """Write the audit as one self-contained HTML page."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
@@ -10,6 +11,7 @@ from torch import Tensor
 
 from classgap.audit.class_order import ClassOrder
 from classgap.audit.intervals import Floats
+from classgap.audit.predictions import Predictions
 from classgap.audit.row_distances import row_distances
 from classgap.audit.samples import Integers
 from classgap.audit.score_pass import row_chunks
@@ -17,6 +19,9 @@ from classgap.functional.discriminative import SMALLEST_BOUNDARY
 
 CHECKED_SAMPLES = 1000
 AGREEING = 0.99  # features in half precision may turn a close decision
+SAME_SCORES = 1e-4  # of the largest: float32 rounding, but not half precision
+
+ScoresOf = Callable[[Integers], Tensor]
 
 
 @dataclass(frozen=True)
@@ -34,29 +39,36 @@ class Boundaries:
     facing_K: Integers
 
 
-def head_explains(
-    features_ND: Tensor, weight_KD: Tensor, bias_K: Tensor | None, predictions_N: Integers, rng: np.random.Generator
-) -> bool:
-    """Whether the predictions are those of weight·f + bias: not so for a cosine head or features of another layer.
+def head_scores(data: Predictions, rng: np.random.Generator) -> ScoresOf | None:
+    """Scores of given samples under weight·f + bias; ``None`` if those do not explain the predictions.
 
-    >>> W, features = torch.eye(2), torch.tensor([[1.0, 0.0], [0.0, 1.0]])
-    >>> head_explains(features, W, None, np.array([0, 1]), np.random.default_rng(0))
-    True
+    They do not for a cosine head or for features of another layer. Where the logits are these scores already, they are
+    looked up rather than computed again.
     """
-    size = len(predictions_N)
-    rows = np.arange(size) if size <= CHECKED_SAMPLES else np.sort(rng.choice(size, CHECKED_SAMPLES, replace=False))
-    scores = _scores(features_ND[torch.from_numpy(rows)], weight_KD, bias_K)
-    return bool((scores.argmax(dim=1).numpy() == predictions_N[rows]).mean() >= AGREEING)
+    features_ND, weight_KD, bias_K, logits_NK = data.features_ND, data.weight_KD, data.bias_K, data.logits_NK
+    assert features_ND is not None
+    assert weight_KD is not None
+    rows = np.arange(len(data))
+    if len(data) > CHECKED_SAMPLES:
+        rows = np.sort(rng.choice(rows, CHECKED_SAMPLES, replace=False))
+    computed = _scores(features_ND[torch.from_numpy(rows)], weight_KD, bias_K)
+    if (computed.argmax(dim=1).numpy() == data.predictions_N[rows]).mean() < AGREEING:
+        return None
+    if logits_NK is not None:
+        apart = (logits_NK[torch.from_numpy(rows)].to(computed.dtype) - computed).abs().max()
+        if bool(apart <= SAME_SCORES * computed.abs().max()):
+            return lambda samples: logits_NK[torch.from_numpy(samples)].to(weight_KD.dtype)
+    return lambda samples: _scores(features_ND[torch.from_numpy(samples)], weight_KD, bias_K)
 
 
 def boundaries(
-    features_ND: Tensor, centroids_KD: Tensor, order: ClassOrder, weight_KD: Tensor, bias_K: Tensor | None
+    scores_of: ScoresOf, centroids_KD: Tensor, order: ClassOrder, weight_KD: Tensor, bias_K: Tensor | None
 ) -> Boundaries:
     """Measure every class; work goes by whole classes, so that ‖w_c - w_i‖ is computed once for each pair of classes.
 
     >>> W, features = torch.tensor([[1.0, 0.0], [-1.0, 0.0]]), torch.tensor([[3.0, 0.0], [1.0, 0.0], [-2.0, 5.0]])
-    >>> order = ClassOrder.of(np.array([0, 0, 1]), num_classes=2)
-    >>> measured = boundaries(features, torch.tensor([[2.0, 0.0], [-2.0, 5.0]]), order, W, None)
+    >>> order, means = ClassOrder.of(np.array([0, 0, 1]), num_classes=2), torch.tensor([[2.0, 0.0], [-2.0, 5.0]])
+    >>> measured = boundaries(lambda rows: features[rows] @ W.T, means, order, W, None)
     >>> measured.class_margin_K.tolist(), measured.centroid_margin_K.tolist(), measured.facing_K.tolist()
     ([1.0, 2.0], [2.0, 2.0], [1, 0])
     """
@@ -78,9 +90,9 @@ def boundaries(
         first, last = int(own_U[0]), int(own_U[-1])
         samples = order.order_N[ends_K[first] - order.support_K[first] : ends_K[last]]
         local = np.repeat(np.arange(len(own_U)), order.support_K[order.seen_U[part]])
-        for rows in row_chunks(len(samples), classes + features_ND.shape[1]):
+        for rows in row_chunks(len(samples), sum(weight_KD.shape)):
             group_B = torch.from_numpy(local[rows])
-            scores_BK = _scores(features_ND[torch.from_numpy(samples[rows])], weight_KD, bias_K)
+            scores_BK = scores_of(samples[rows])
             nearest_B = _signed(scores_BK, own_U[group_B], apart_UK[group_B]).abs_().amin(dim=1)
             margin_K.scatter_reduce_(0, own_U[group_B], nearest_B, reduce="amin")
     facing_K[centroid_K.isinf()] = -1

@@ -13,19 +13,19 @@ from classgap.audit.audit import Audit
 from classgap.audit.calibration import calibration_errors
 from classgap.audit.causes import Evidence
 from classgap.audit.class_order import ClassOrder
+from classgap.audit.class_results import class_results
 from classgap.audit.confusions import confusion_pairs, top_confusions
 from classgap.audit.diagnosis import diagnose
 from classgap.audit.embedding_map import feature_map, worst_neighbourhood
 from classgap.audit.feature_figures import FeatureFigures, feature_figures
 from classgap.audit.gaps import gap, mean_interval
 from classgap.audit.groups import Grouping, all_groups
-from classgap.audit.intervals import Floats, resampled_accuracies, wilson, wilson_bounds
+from classgap.audit.intervals import Floats, resampled_accuracies, wilson
 from classgap.audit.label_issues import label_issues
 from classgap.audit.labels import encode
-from classgap.audit.margins import class_distributions
 from classgap.audit.notes import notes
 from classgap.audit.predictions import Predictions
-from classgap.audit.records import ClassResult, Confusion, GroupResult, Interval, Overall
+from classgap.audit.records import ClassResult, Confusion, FeatureMap, GroupResult, Overall
 from classgap.audit.samples import Integers, Samples
 from classgap.audit.score_pass import ScoreFigures, score_figures
 from classgap.audit.settings import AuditSettings
@@ -59,7 +59,7 @@ def build_audit(
         data.targets_N, data.predictions_N, data.class_names, counts.support_K, settings.confusions
     )
     evidence = _evidence(data, counts, figures, confusions, doubtful_K, settings)
-    classes = _classes(data, counts, order, scores, figures, groupings, evidence, settings)
+    classes = class_results(data, counts, order, scores, figures, groupings, evidence)
     hard_U = next((group.members for group in groupings if group.name == "hard"), np.empty(0, dtype=np.int64))
     for k, causes in diagnose(evidence, hard_U, counts.balanced_accuracy).items():
         classes[k] = replace(classes[k], diagnosis=causes)
@@ -117,78 +117,6 @@ def _overall(
         calibration_error=calibration,
         margin=margin,
     )
-
-
-def _classes(
-    data: Predictions,
-    counts: ClassCounts,
-    order: ClassOrder,
-    scores: ScoreFigures | None,
-    figures: FeatureFigures,
-    groupings: list[Grouping],
-    evidence: Evidence,
-    settings: AuditSettings,
-) -> list[ClassResult]:
-    classes = data.num_classes
-    low_K, high_K = wilson_bounds(counts.correct_K, counts.support_K, settings.level)
-    unknown_K = np.full(classes, np.nan)
-    calibration_K = margin_K = unknown_K
-    logit_margins = (
-        [None] * classes if scores is None or classes == 1 else class_distributions(scores.logit_margin_N, order)
-    )
-    if scores is not None:
-        correct_N = data.targets_N == data.predictions_N
-        calibration_K = calibration_errors(scores.confidence_N, correct_N, data.predictions_N, classes)
-        margin_K = order.mean(scores.output_margin_N)
-    clouds, edges, head = figures.clouds, figures.edges, figures.head
-    nearest_K = np.full(classes, -1) if figures.nearest_Km is None else figures.nearest_Km[:, 0]
-    columns: dict[str, Floats] = {
-        "precision": counts.precision_K,
-        "calibration_error": calibration_K,
-        "train_count": unknown_K if data.train_counts_K is None else data.train_counts_K,
-        "train_accuracy": unknown_K if evidence.train_accuracy_K is None else evidence.train_accuracy_K,
-        "margin": margin_K,
-        "mean_norm": unknown_K if clouds is None else clouds.mean_norm_K,
-        "spread": unknown_K if clouds is None else clouds.spread_K,
-        "ratio": unknown_K if clouds is None else clouds.ratio_K,
-        "gamma": unknown_K if clouds is None else clouds.gamma_K,
-        "weight_norm": unknown_K if head is None else head.weight_norm_K,
-        "dispersion": unknown_K if clouds is None else clouds.dispersion_K,
-        "farthest": unknown_K if clouds is None else clouds.farthest_K,
-        "class_margin": unknown_K if edges is None else edges.class_margin_K,
-        "centroid_margin": unknown_K if edges is None else edges.centroid_margin_K,
-        "nearest_distance": unknown_K if figures.nearest_distance_Km is None else figures.nearest_distance_Km[:, 0],
-    }
-    own_groups: list[list[Grouping]] = [[] for _ in range(classes)]
-    for group in groupings:
-        for k in group.members.tolist():
-            own_groups[k].append(group)
-    accuracy_K, doubtful_K = counts.accuracy_K, evidence.label_issues_K
-    results = []
-    for k, name in enumerate(data.class_names):
-        seen = bool(counts.support_K[k])
-        accuracy = float(accuracy_K[k]) if seen else None
-        results.append(
-            ClassResult(
-                index=k,
-                name=name,
-                status="ok" if seen else "unseen",
-                support=int(counts.support_K[k]),
-                accuracy=accuracy,
-                interval=Interval(float(low_K[k]), float(high_K[k])) if seen else None,
-                recall=accuracy,
-                predicted=int(counts.predicted_K[k]),
-                group=next((group.name for group in own_groups[k] if group.kind == "thirds"), None),
-                groups=tuple(group.name for group in own_groups[k]),
-                logit_margin=logit_margins[k],
-                nearest_class=data.class_names[nearest_K[k]] if nearest_K[k] >= 0 else None,
-                confusions=evidence.confusions[k],
-                label_issues=int(doubtful_K[k]) if doubtful_K is not None and seen else None,
-                diagnosis=(),
-                **{column: _known(values[k]) for column, values in columns.items()},
-            )
-        )
-    return results
 
 
 def _evidence(
@@ -252,7 +180,9 @@ def _group(
     )
 
 
-def _map(data: Predictions, order: ClassOrder, classes: Sequence[ClassResult], settings: AuditSettings) -> Any:
+def _map(
+    data: Predictions, order: ClassOrder, classes: Sequence[ClassResult], settings: AuditSettings
+) -> FeatureMap | None:
     if data.features_ND is None or settings.map == "none":
         return None
     if isinstance(settings.map, str):

@@ -37,9 +37,11 @@ def nearest_centroids(centroids_KD: Tensor, seen_U: Integers, neighbours: int = 
         between = row_distances(means_UD[rows], means_UD)
         own = torch.arange(rows.start, rows.stop)
         between[torch.arange(len(own)), own] = torch.inf
-        distances, classes = between.topk(found, dim=1, largest=False)
+        classes = between.topk(found, dim=1, largest=False).indices
         nearest_Km[seen_U[rows], :found] = seen_U[classes.numpy()]
-        distance_Km[seen_U[rows], :found] = distances.double().numpy()
+        for place in range(found):  # the product was good enough to rank by; what is reported is the difference itself
+            apart_UD = means_UD[rows] - means_UD[classes[:, place]]
+            distance_Km[seen_U[rows], place] = torch.linalg.vector_norm(apart_UD, dim=1).double().numpy()
     return nearest_Km, distance_Km
 
 

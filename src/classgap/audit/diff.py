@@ -4,12 +4,27 @@ from __future__ import annotations
 
 import importlib
 import os
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
+import numpy as np
+
+from classgap.audit.audit import Audit
+from classgap.audit.diff_building import (
+    Sides,
+    class_changes,
+    first_groups,
+    gap_changes,
+    group_change,
+    mean_of,
+    seed_changes,
+)
 from classgap.audit.diff_records import Change, ClassChange, GroupChange, SeedChange
-from classgap.audit.json_records import to_plain, write_json
+from classgap.audit.groups import thirds
+from classgap.audit.json_records import from_plain, read_json, to_plain, write_json
+from classgap.audit.pairing import pair
+from classgap.audit.summary import summary
 
 
 @dataclass(frozen=True)
@@ -56,6 +71,69 @@ class AuditDiff:
     summary: str
     notes: Mapping[str, str]
 
+    @classmethod
+    def of(
+        cls,
+        before: Audit | Sequence[Audit],
+        after: Audit | Sequence[Audit],
+        *,
+        replicates: int = 1000,
+        seed: int = 0,
+    ) -> AuditDiff:
+        """Compare two audits, or the audits of several seeds, the i-th before with the i-th after.
+
+        Args:
+            before: the first side.
+            after: the second side, on the same test samples.
+            replicates: of the paired bootstrap.
+            seed: of the paired bootstrap.
+
+        Raises:
+            ValueError: with the reason, if the audits are not of the same classes and test samples.
+
+        >>> targets = [0] * 20 + [1] * 20
+        >>> a = Audit.from_predictions(predictions=[0] * 30 + [1] * 10, targets=targets, name="a")
+        >>> b = Audit.from_predictions(predictions=targets, targets=targets, name="b")
+        >>> diff = AuditDiff.of(a, b)
+        >>> diff.gained, diff.classes[1].fixed, round(diff.classes[1].p_value, 4)
+        (('1',), 10, 0.002)
+        """
+        befores = [before] if isinstance(before, Audit) else list(before)
+        afters = [after] if isinstance(after, Audit) else list(after)
+        counts = pair(befores, afters)
+        sides = Sides.of(counts, replicates, seed, befores[0].level)
+        everyone = np.ones(len(counts.names), dtype=bool)
+        own = {"before": thirds(sides.before_U, everyone), "after": thirds(sides.after_U, everyone)}
+        groups = first_groups(befores, counts)
+        members = {name: part for name, _, part in groups}
+        hardness = {counts.names[i]: name for name, kind, part in groups if kind == "thirds" for i in part}
+        classes = class_changes(befores[0], counts, sides, hardness)
+        group_changes = {name: group_change(name, kind, part, sides, counts.names) for name, kind, part in groups}
+        overall = sides.change(mean_of(np.arange(len(counts.names)), counts.support_U))
+        gaps = gap_changes(sides, members, own)
+        return cls(
+            before_name=befores[0].name,
+            after_name=afters[0].name,
+            seeds=counts.seeds,
+            samples=len(befores[0].samples.targets),
+            overall=overall,
+            balanced=sides.change(mean_of(np.arange(len(counts.names)))),
+            classes=classes,
+            groups=group_changes,
+            own_groups={
+                name: group_change(name, "thirds", part, sides, counts.names, own["after"][name])
+                for name, part in own["before"].items()
+                if len(part)
+            },
+            gap=gaps,
+            gained=_names(classes, "gained"),
+            paid=_names(classes, "paid"),
+            over_seeds=seed_changes(counts, members) if counts.seeds > 1 else {},
+            level=sides.level,
+            summary=summary(overall, group_changes, gaps, classes, seeds=counts.seeds),
+            notes=_notes(replicates, seed, sides.level),
+        )
+
     def to_dict(self) -> dict[str, Any]:
         """The comparison as JSON holds it."""
         return {"schema": self.SCHEMA} | {name: to_plain(getattr(self, name)) for name in self.__dataclass_fields__}
@@ -64,7 +142,43 @@ class AuditDiff:
         """Write the comparison as JSON; the file is replaced whole or not at all."""
         write_json(path, self.to_dict())
 
+    @classmethod
+    def load(cls, path: str | os.PathLike[str]) -> AuditDiff:
+        """Read what :meth:`save` wrote.
+
+        Raises:
+            ValueError: if the file is missing, damaged or not a comparison.
+        """
+        data = read_json(path)
+        if not isinstance(data, dict) or data.get("schema") != cls.SCHEMA or "before_name" not in data:
+            raise ValueError(f"{path} is not a comparison that this version reads.")
+        return from_plain(cls, data)
+
     def to_html(self, path: str | os.PathLike[str]) -> None:
         """Write the comparison as one self-contained HTML page."""
         report = importlib.import_module("classgap.report")  # an upper room, so only here
         report.write_html(self, path)
+
+
+def _names(classes: Sequence[ClassChange], verdict: str) -> tuple[str, ...]:
+    found = [entry for entry in classes if entry.verdict == verdict]
+    return tuple(entry.name for entry in sorted(found, key=lambda entry: -abs(entry.change or 0.0)))
+
+
+def _notes(replicates: int, seed: int, level: float) -> dict[str, str]:
+    return {
+        "interval": (
+            f"{replicates} bootstrap replicates of the test samples within each class, each sample with its results on "
+            f"both sides, seed {seed}; {level:.0%} percentile interval of the difference."
+        ),
+        "p_value": (
+            "Exact McNemar test: two-sided binomial test of the samples fixed against the samples broken. Over several "
+            "seeds a sample is fixed if it is right more often after than before."
+        ),
+        "p_adjusted": "Holm's correction over all classes with test samples.",
+        "verdict": f"Gained or paid if the corrected p-value is below {1 - level:.2g}; unclear otherwise.",
+        "groups": "Mean class accuracy of the members that the first side gives the group.",
+        "own_groups": "Each side's thirds by its own accuracies; the two may hold different classes.",
+        "gap": "easy_hard keeps the first side's thirds; the others take each side's own classes.",
+        "over_seeds": "Mean and standard deviation (by n - 1) over runs; two-sided paired t-test over runs.",
+    }

@@ -8,17 +8,16 @@ from dataclasses import dataclass
 import numpy as np
 import torch
 
-from classgap.audit.boundaries import Boundaries, boundaries, head_explains
+from classgap.audit.boundaries import Boundaries, boundaries, head_scores
 from classgap.audit.centroids import centroid_agreement, nearest_centroids
 from classgap.audit.class_clouds import ClassClouds, class_clouds
 from classgap.audit.class_order import ClassOrder
 from classgap.audit.head_geometry import HeadGeometry, head_geometry
 from classgap.audit.intervals import Floats
 from classgap.audit.predictions import Predictions
-from classgap.audit.records import Correlation, FeatureSummary
+from classgap.audit.rank_correlation import rank_correlation
+from classgap.audit.records import FeatureSummary
 from classgap.audit.samples import Integers
-
-FEWEST_CLASSES = 3  # a rank correlation of fewer says nothing
 
 
 @dataclass(frozen=True)
@@ -60,9 +59,10 @@ def feature_figures(
         nearest, distances = nearest_centroids(clouds.centroids_KD, order.seen_U)
         agreement = centroid_agreement(data.features_ND, clouds.centroids_KD, order.seen_U, data.predictions_N, rng)
         if data.weight_KD is not None:
-            if head_explains(data.features_ND, data.weight_KD, data.bias_K, data.predictions_N, rng):
+            scores_of = head_scores(data, rng)
+            if scores_of is not None:
                 centroids = clouds.centroids_KD.to(data.weight_KD.dtype)
-                edges = boundaries(data.features_ND, centroids, order, data.weight_KD, data.bias_K)
+                edges = boundaries(scores_of, centroids, order, data.weight_KD, data.bias_K)
                 midpoint = _midpoints(clouds, edges.facing_K, order)
             else:
                 remarks.append(
@@ -79,22 +79,6 @@ def feature_figures(
         summary=_summary(clouds, head, agreement, accuracy_K, order, data.class_names),
         remarks=tuple(remarks),
     )
-
-
-def rank_correlation(x_K: Floats, y_K: Floats) -> Correlation | None:
-    """Spearman's correlation over classes where both are known; ``None`` for fewer than three, or if one is constant.
-
-    >>> rank_correlation(np.array([1.0, 2.0, 3.0, np.nan]), np.array([3.0, 2.0, 1.0, 0.0])).rho
-    -1.0
-    """
-    known = ~(np.isnan(x_K) | np.isnan(y_K))
-    x, y = x_K[known], y_K[known]
-    if len(x) < FEWEST_CLASSES or np.ptp(x) == 0 or np.ptp(y) == 0:
-        return None
-    from scipy.stats import spearmanr
-
-    result = spearmanr(x, y)
-    return Correlation(float(np.round(result.statistic, 12)), float(result.pvalue), len(x))
 
 
 def _midpoints(clouds: ClassClouds, facing_K: Integers, order: ClassOrder) -> Floats:

@@ -79,8 +79,8 @@ def resampled_accuracies(
 def percentile_interval(values_R: Floats, level: float = 0.95) -> Interval:
     """The middle ``level`` of bootstrap values.
 
-    >>> percentile_interval(np.arange(101.0), level=0.9)
-    Interval(low=5.0, high=95.0)
+    >>> percentile_interval(np.arange(101.0), level=0.5)
+    Interval(low=25.0, high=75.0)
     """
     low, high = np.quantile(values_R, [(1 - level) / 2, (1 + level) / 2])
     return Interval(float(low), float(high))

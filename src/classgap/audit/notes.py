@@ -82,12 +82,14 @@ def notes(settings: AuditSettings, *, baseline: bool) -> dict[str, str]:
             f"{settings.seed}."
         ),
         "diagnosis": (
-            "A class fails if it is in the hard third and its whole interval is below the balanced accuracy. Few "
-            f"training samples: below {FEW_TRAINING:g} of the median, or in the tail. Large spread: {WIDE_SPREAD:g} "
-            f"times the median. Overlap: at least {OVERLAP_RATE:.0%} of its samples and {OVERLAP_SHARE:.0%} of its mistakes "
-            "(more if there are few classes) go to one class whose mean is among the three nearest and nearer than "
-            f"usual. Close boundary: within {CLOSE_BOUNDARY:g} of the way from its mean to the midpoint. Wrong labels: "
-            f"cleanlab doubts {LABEL_SHARE:.0%} of its labels. Over-fitted: train minus test accuracy exceeds the "
-            f"median class's by {EXCESS_FIT:.0%}. Ranked by strength."
+            "A class fails if it is in the hard third and its whole interval is below the balanced accuracy. "
+            f"Few training samples: below {FEW_TRAINING:g} of the median, or in the tail. "
+            f"Large spread: {WIDE_SPREAD:g} times the median. "
+            f"Overlap: at least {OVERLAP_RATE:.0%} of its samples and {OVERLAP_SHARE:.0%} of its mistakes (more if there "
+            "are few classes) go to one class whose mean is among the three nearest and nearer than usual. "
+            f"Close boundary: within {CLOSE_BOUNDARY:g} of the way from its mean to the midpoint. "
+            f"Wrong labels: cleanlab doubts {LABEL_SHARE:.0%} of its labels. "
+            f"Over-fitted: train minus test accuracy exceeds the median class's by {EXCESS_FIT:.0%}. "
+            "Ranked by strength."
         ),
     }

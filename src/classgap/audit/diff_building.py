@@ -1,0 +1,222 @@
+"""Puts a comparison together from paired counts."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from classgap.audit.audit import Audit
+from classgap.audit.diff_records import Change, ClassChange, GroupChange, SeedChange
+from classgap.audit.gaps import MEASURES, tenth
+from classgap.audit.groups import thirds
+from classgap.audit.intervals import Floats, centred_interval, percentile_interval
+from classgap.audit.paired_tests import exact_mcnemar, holm, paired_t
+from classgap.audit.pairing import PairedCounts
+from classgap.audit.records import Interval
+from classgap.audit.samples import Integers
+
+
+@dataclass(frozen=True)
+class Sides:
+    """Mean accuracies over seeds on both sides, as they are and resampled.
+
+    Attributes:
+        before_U: before, of each seen class.
+        after_U: after.
+        before_RU: before, in each bootstrap replicate.
+        after_RU: after, in the same replicates.
+        level: of intervals.
+    """
+
+    before_U: Floats
+    after_U: Floats
+    before_RU: Floats
+    after_RU: Floats
+    level: float
+
+    @classmethod
+    def of(cls, counts: PairedCounts, replicates: int, seed: int, level: float) -> Sides:
+        """Resample once; every interval uses the same replicates."""
+        before_RU, after_RU = counts.resampled(replicates, np.random.default_rng(seed))
+        return cls(counts.before_SU.mean(axis=0), counts.after_SU.mean(axis=0), before_RU, after_RU, level)
+
+    def change(self, before: Callable[[Floats], Floats], after: Callable[[Floats], Floats] | None = None) -> Change:
+        """Change of a figure that is computed from class accuracies, perhaps in another way after."""
+        after = after or before
+        start, end = float(before(self.before_U)), float(after(self.after_U))
+        differences_R = after(self.after_RU) - before(self.before_RU)
+        return Change(start, end, end - start, percentile_interval(differences_R, self.level))
+
+    def centred_change(self, measure: Callable[[Floats], Floats]) -> Change:
+        """The same for a measure of unevenness, which noise enlarges."""
+        start, end = float(measure(self.before_U)), float(measure(self.after_U))
+        differences_R = measure(self.after_RU) - measure(self.before_RU)
+        interval = centred_interval(differences_R, end - start, self.level, lowest=-np.inf)
+        return Change(start, end, end - start, interval)
+
+
+def mean_of(members: Integers, weights: Integers | None = None) -> Callable[[Floats], Floats]:
+    """Mean accuracy of some classes, as a function of all classes' accuracies.
+
+    >>> float(mean_of(np.array([0, 2]))(np.array([1.0, 9.0, 3.0])))
+    2.0
+    """
+    share = np.ones(len(members)) if weights is None else weights[members].astype(np.float64)
+    share /= share.sum()
+    return lambda accuracy_U: accuracy_U[..., members] @ share
+
+
+def class_changes(
+    audit: Audit, counts: PairedCounts, sides: Sides, hardness: Mapping[str, str]
+) -> tuple[ClassChange, ...]:
+    """Every class, in the order of the first audit."""
+    p_U = exact_mcnemar(counts.fixed_U, counts.broken_U)
+    adjusted_U = holm(p_U)
+    tail = (1 - sides.level) / 2
+    low_U, high_U = np.quantile(sides.after_RU - sides.before_RU, [tail, 1 - tail], axis=0)
+    position = {name: i for i, name in enumerate(counts.names)}
+    changes = []
+    for entry in audit.classes:
+        i = position.get(entry.name)
+        if i is None:
+            changes.append(_unseen(entry.index, entry.name))
+            continue
+        fixed, broken = int(counts.fixed_U[i]), int(counts.broken_U[i])
+        change = float(sides.after_U[i] - sides.before_U[i])
+        certain = adjusted_U[i] < 1 - sides.level
+        changes.append(
+            ClassChange(
+                index=entry.index,
+                name=entry.name,
+                status="ok",
+                support=entry.support,
+                before=float(sides.before_U[i]),
+                after=float(sides.after_U[i]),
+                change=change,
+                interval=Interval(float(low_U[i]), float(high_U[i])),
+                fixed=fixed,
+                broken=broken,
+                p_value=float(p_U[i]),
+                p_adjusted=float(adjusted_U[i]),
+                verdict=_verdict(fixed, broken, certain),
+                group=hardness.get(entry.name),
+            )
+        )
+    return tuple(changes)
+
+
+def first_groups(befores: Sequence[Audit], counts: PairedCounts) -> list[tuple[str, str, Integers]]:
+    """Name, kind and members of every group as the first side has them; over seeds thirds rank its mean accuracies."""
+    first = befores[0]
+    position = {name: i for i, name in enumerate(counts.names)}
+    found = []
+    reranked = {}
+    if len(befores) > 1 and first.ranking == "own":
+        reranked = thirds(counts.before_SU.mean(axis=0), np.ones(len(counts.names), dtype=bool))
+    for group in first.groups.values():
+        members = np.array([position[name] for name in group.members if name in position], dtype=np.int64)
+        members = reranked.get(group.name, members) if group.kind == "thirds" else members
+        if len(members):
+            found.append((group.name, group.kind, members))
+    return found
+
+
+def group_change(
+    name: str, kind: str, members: Integers, sides: Sides, names: Sequence[str], after_members: Integers | None = None
+) -> GroupChange:
+    """One group; ``after_members`` where the sides rank their thirds themselves."""
+    differences_U = (sides.after_U - sides.before_U)[members]
+    return GroupChange(
+        name=name,
+        kind=kind,
+        change=sides.change(mean_of(members), None if after_members is None else mean_of(after_members)),
+        gained=int((differences_U > 0).sum()),
+        paid=int((differences_U < 0).sum()),
+        members=tuple(names[i] for i in members.tolist()),
+    )
+
+
+def gap_changes(
+    sides: Sides, groups: Mapping[str, Integers], own: Mapping[str, Mapping[str, Integers]]
+) -> dict[str, Change]:
+    """Every gap measure; which classes are best, worst and so on is each side's own and stays fixed."""
+    before, after = sides.before_U, sides.after_U
+
+    def fixed(pick: Callable[[Floats], Integers]) -> tuple[Callable[[Floats], Floats], Callable[[Floats], Floats]]:
+        return mean_of(pick(before)), mean_of(pick(after))
+
+    def minus(a: Callable[[Floats], Floats], b: Callable[[Floats], Floats]) -> Callable[[Floats], Floats]:
+        return lambda values: a(values) - b(values)
+
+    worst = fixed(lambda values: np.array([values.argmin()]))
+    best = fixed(lambda values: np.array([values.argmax()]))
+    low = fixed(lambda values: np.argsort(values, kind="stable")[: tenth(len(values))])
+    found: dict[str, Change] = {}
+    if "easy" in groups and "hard" in groups:
+        found["easy_hard"] = sides.change(minus(mean_of(groups["easy"]), mean_of(groups["hard"])))
+    if len(before) > 1:
+        found["own_easy_hard"] = sides.change(
+            minus(mean_of(own["before"]["easy"]), mean_of(own["before"]["hard"])),
+            minus(mean_of(own["after"]["easy"]), mean_of(own["after"]["hard"])),
+        )
+    found["best_worst"] = sides.change(minus(best[0], worst[0]), minus(best[1], worst[1]))
+    found["worst_class"] = sides.change(*worst)
+    found["worst_tenth"] = sides.change(*low)
+    found["std"] = sides.centred_change(MEASURES["std"])
+    found["gini"] = sides.centred_change(MEASURES["gini"])
+    return found
+
+
+def seed_changes(counts: PairedCounts, groups: Mapping[str, Integers]) -> dict[str, SeedChange]:
+    """Mean, standard deviation and paired test over seeds of every figure; gaps by each run's own ranking."""
+    everything = np.arange(len(counts.names))
+    figures: dict[str, Callable[[Floats], Floats]] = {
+        "accuracy": mean_of(everything, counts.support_U),
+        "balanced_accuracy": mean_of(everything),
+        **{name: mean_of(members) for name, members in groups.items()},
+        **(MEASURES if len(everything) > 1 else {}),
+    }
+    found = {}
+    for name, figure in figures.items():
+        before_S, after_S = figure(counts.before_SU), figure(counts.after_SU)
+        changes_S = after_S - before_S
+        found[name] = SeedChange(
+            before_mean=float(before_S.mean()),
+            before_std=float(before_S.std(ddof=1)),
+            after_mean=float(after_S.mean()),
+            after_std=float(after_S.std(ddof=1)),
+            change_mean=float(changes_S.mean()),
+            change_std=float(changes_S.std(ddof=1)),
+            p_value=paired_t(changes_S),
+            seeds=len(changes_S),
+        )
+    return found
+
+
+def _verdict(fixed: int, broken: int, certain: bool) -> str:
+    if fixed + broken == 0:
+        return "unchanged"
+    if not certain:
+        return "unclear"
+    return "gained" if fixed > broken else "paid"
+
+
+def _unseen(index: int, name: str) -> ClassChange:
+    return ClassChange(
+        index=index,
+        name=name,
+        status="unseen",
+        support=0,
+        before=None,
+        after=None,
+        change=None,
+        interval=None,
+        fixed=0,
+        broken=0,
+        p_value=None,
+        p_adjusted=None,
+        verdict="unchanged",
+        group=None,
+    )

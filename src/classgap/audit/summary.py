@@ -1,0 +1,70 @@
+"""A comparison in plain words, for someone who reads nothing else."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from classgap.audit.diff_records import Change, ClassChange, GroupChange
+
+NAMED = 3
+
+
+def summary(
+    overall: Change,
+    groups: Mapping[str, GroupChange],
+    gap: Mapping[str, Change],
+    classes: Sequence[ClassChange],
+    *,
+    seeds: int,
+) -> str:
+    """Overall accuracy, the hard and easy thirds with their gap, then who gained and who paid for certain."""
+    over = f" (mean of {seeds} seeds)" if seeds > 1 else ""
+    sentences = [f"Overall accuracy{over} {_course(overall)}."]
+    if "hard" in groups and "easy" in groups and "easy_hard" in gap:
+        hard, easy = groups["hard"].change, groups["easy"].change
+        sentences.append(
+            f"The classes that were hard {_moved(hard)} and the easy ones {_moved(easy)}; the gap between them "
+            f"{_course(gap['easy_hard'], points=True)}."
+        )
+    sentences.append(_who(classes))
+    return " ".join(sentences)
+
+
+def _course(change: Change, *, points: bool = False) -> str:
+    unit = " points" if points else " %"
+    if not _certain(change):
+        return f"did not clearly change ({100 * change.before:.1f}{unit} before, {100 * change.after:.1f}{unit} after)"
+    verb = "rose" if change.change > 0 else "fell"
+    return f"{verb} from {100 * change.before:.1f}{unit} to {100 * change.after:.1f}{unit}"
+
+
+def _moved(change: Change) -> str:
+    if not _certain(change):
+        return f"did not clearly change ({100 * change.change:+.1f} points)"
+    return f"{'gained' if change.change > 0 else 'lost'} {abs(100 * change.change):.1f} points"
+
+
+def _certain(change: Change) -> bool:
+    return change.interval.low > 0 or change.interval.high < 0
+
+
+def _who(classes: Sequence[ClassChange]) -> str:
+    known = [entry for entry in classes if entry.status == "ok"]
+    gained = _ranked(known, "gained")
+    paid = _ranked(known, "paid")
+    if not gained and not paid:
+        return f"For none of the {len(known)} classes is the change certain."
+    parts = [_list(gained, "gained"), _list(paid, "paid")]
+    return f"Of {len(known)} classes {' and '.join(parts)} for certain."
+
+
+def _ranked(classes: Sequence[ClassChange], verdict: str) -> list[ClassChange]:
+    return sorted((entry for entry in classes if entry.verdict == verdict), key=lambda entry: -abs(entry.change or 0.0))
+
+
+def _list(classes: Sequence[ClassChange], verb: str) -> str:
+    if not classes:
+        return f"none {verb}"
+    named = ", ".join(f"{entry.name} {100 * (entry.change or 0.0):+.1f}" for entry in classes[:NAMED])
+    more = " …" if len(classes) > NAMED else ""
+    return f"{len(classes)} {verb} ({named}{more})"
