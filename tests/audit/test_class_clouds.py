@@ -1,0 +1,70 @@
+"""Feature figures against loops over classes and pairs."""
+
+import numpy as np
+import pytest
+import torch
+
+from classgap.audit.class_clouds import class_clouds, farthest_distances
+from classgap.audit.class_order import ClassOrder
+
+
+@pytest.fixture
+def case():
+    rng = np.random.default_rng(0)
+    labels = np.concatenate([rng.integers(0, 4, 60), [4]])  # class 4 has one sample, class 5 none
+    features = rng.normal(size=(61, 8)) * (1 + labels[:, None]) + 5 * rng.normal(size=(6, 8))[labels]
+    return labels, features
+
+
+def test_clouds_against_loops(case):
+    labels, features = case
+    clouds = class_clouds(torch.from_numpy(features), ClassOrder.of(labels, 6))
+    longest = np.linalg.norm(features, axis=1).max()
+    for k in range(4):
+        own = features[labels == k]
+        mean = own.mean(axis=0)
+        spread = np.sqrt(((own - mean) ** 2).sum() / (len(own) - 1))
+        between = np.array([[np.linalg.norm(a - b) for b in own] for a in own])
+        assert clouds.mean_norm_K[k] == pytest.approx(np.linalg.norm(mean))
+        assert clouds.spread_K[k] == pytest.approx(spread)
+        assert clouds.ratio_K[k] == pytest.approx(spread / np.linalg.norm(mean))
+        assert clouds.dispersion_K[k] == pytest.approx(between.max())
+        assert clouds.farthest_K[k] == pytest.approx(between.max(axis=1).mean() / longest)
+
+
+def test_gamma_is_equation_one(case):
+    labels, features = case
+    gamma = class_clouds(torch.from_numpy(features), ClassOrder.of(labels, 6)).gamma_K
+    squares = []
+    for k in range(5):
+        own = features[labels == k]
+        squares.append((own.mean(axis=0) ** 2).sum() + own.var(axis=0).sum())  # ‖μ̂‖² + ‖ŝ‖², spread by n
+    roots = np.cbrt(squares)
+    np.testing.assert_allclose(gamma[:5], 5 * roots / roots.sum())
+    assert np.isnan(gamma[5])
+
+
+def test_one_sample_has_no_spread_and_no_sample_nothing(case):
+    labels, features = case
+    clouds = class_clouds(torch.from_numpy(features), ClassOrder.of(labels, 6))
+    assert np.isfinite(clouds.mean_norm_K[4])
+    assert np.isnan([clouds.spread_K[4], clouds.dispersion_K[4], clouds.mean_norm_K[5]]).all()
+
+
+def test_half_precision_and_a_far_origin_do_not_spoil_distances():
+    rng = np.random.default_rng(1)
+    near = torch.from_numpy(rng.normal(size=(40, 4))).float()
+    moved = class_clouds(near + 1e4, ClassOrder.of(np.zeros(40, dtype=int), 1))
+    still = class_clouds(near, ClassOrder.of(np.zeros(40, dtype=int), 1))
+    assert moved.spread_K[0] == pytest.approx(still.spread_K[0], rel=1e-3)
+    assert moved.dispersion_K[0] == pytest.approx(still.dispersion_K[0], rel=1e-3)
+    half = class_clouds(near.half(), ClassOrder.of(np.zeros(40, dtype=int), 1))
+    assert half.spread_K[0] == pytest.approx(still.spread_K[0], rel=1e-3)
+
+
+def test_outermost_samples_are_enough_for_the_longest_pair():
+    points = torch.from_numpy(np.random.default_rng(2).normal(size=(3000, 3)))
+    points = points - points.mean(dim=0)
+    expected = torch.cdist(points, points).amax(dim=1)
+    assert farthest_distances(points, limit=500).max() == pytest.approx(float(expected.max()))
+    torch.testing.assert_close(farthest_distances(points, limit=3000), expected)

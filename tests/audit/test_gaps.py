@@ -1,0 +1,70 @@
+"""Gap measures against loops, and what chance makes of equal classes."""
+
+import numpy as np
+import pytest
+from scipy import stats
+
+from classgap.audit import gaps
+from classgap.audit.accuracy import ClassCounts
+from classgap.audit.intervals import resampled_accuracies
+
+NAMES = tuple(f"c{k}" for k in range(12))
+
+
+def audit_gap(correct, support, ranking=None, seed=0):
+    counts = ClassCounts(np.asarray(support), np.asarray(correct), np.asarray(support))
+    seen = counts.seen_K
+    rng = np.random.default_rng(seed)
+    replicates = resampled_accuracies(counts.correct_K[seen], counts.support_K[seen], 2000, rng)
+    return gaps.gap(counts, replicates, NAMES, ranking_K=ranking, level=0.95, rng=rng)
+
+
+def test_measures_against_loops():
+    accuracy = np.random.default_rng(0).random(11)
+    pairs = sum(abs(a - b) for a in accuracy for b in accuracy)
+    assert gaps.gini(accuracy) == pytest.approx(pairs / (2 * 11 * accuracy.sum()))
+    ordered = sorted(accuracy)
+    assert gaps.worst_tenth(accuracy) == pytest.approx(np.mean(ordered[:2]))
+    assert gaps.easy_hard(accuracy) == pytest.approx(np.mean(ordered[-4:]) - np.mean(ordered[:4]))
+    assert gaps.gini(np.zeros(3)) == 0
+
+
+def test_unseen_classes_are_not_the_worst():
+    result = audit_gap([9, 0, 4, 7], [10, 0, 10, 10])
+    assert (result.worst_class, result.worst_name, result.best_name) == (0.4, "c2", "c0")
+    assert result.easy_hard == pytest.approx(0.9 - 0.4)
+    assert result.std == pytest.approx(np.std([0.9, 0.4, 0.7]))
+
+
+def test_worst_class_has_its_wilson_interval():
+    result = audit_gap([90, 0, 70], [100, 50, 100])
+    expected = stats.binomtest(0, 50).proportion_ci(method="wilson")
+    assert result.intervals["worst_class"] == pytest.approx(tuple(expected))
+
+
+def test_intervals_hold_their_values():
+    result = audit_gap(np.arange(12) * 4, [50] * 12)
+    for name, interval in result.intervals.items():
+        assert interval.low <= getattr(result, name) <= interval.high
+        assert interval.low < interval.high
+    assert set(result.intervals) == set(gaps.MEASURES)
+
+
+def test_given_ranking_makes_the_thirds():
+    accuracy = np.array([0.2, 0.5, 0.8])
+    result = audit_gap((accuracy * 10).astype(int), [10] * 3, ranking=-accuracy)
+    assert result.easy_hard == pytest.approx(0.2 - 0.8)
+    assert result.by_chance["easy_hard"] == 0
+
+
+def test_by_chance_is_what_equal_classes_show():
+    rng = np.random.default_rng(3)
+    expected = float(np.mean([gaps.easy_hard(rng.binomial(50, 0.7, 12) / 50) for _ in range(200)]))
+    assert audit_gap([35] * 12, [50] * 12).by_chance["easy_hard"] == pytest.approx(expected, abs=0.02)
+    assert expected > 0.1  # without any true gap
+
+
+def test_one_class_has_no_easy_and_hard():
+    result = audit_gap([3], [5])
+    assert result.easy_hard is None
+    assert result.by_chance == {}

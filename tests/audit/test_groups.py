@@ -1,0 +1,61 @@
+"""Groups by slow loops, and the rule for numbers of classes that three does not divide."""
+
+import numpy as np
+import pytest
+
+from classgap.audit.groups import all_groups, by_frequency, given, thirds
+
+
+@pytest.mark.parametrize(
+    ("classes", "sizes"),
+    [(1, (0, 1, 0)), (2, (1, 0, 1)), (3, (1, 1, 1)), (4, (1, 2, 1)), (100, (33, 34, 33)), (101, (34, 33, 34))],
+)
+def test_sizes_of_thirds(classes, sizes):
+    parts = thirds(np.linspace(0, 1, classes), np.ones(classes, bool))
+    assert tuple(len(part) for part in parts.values()) == sizes
+    assert sorted(np.concatenate(list(parts.values())).tolist()) == list(range(classes))
+
+
+def test_thirds_against_a_loop_with_ties_and_unseen_classes():
+    rng = np.random.default_rng(0)
+    score = rng.integers(0, 5, 20) / 4
+    seen = rng.random(20) > 0.2
+    ranked = sorted((k for k in range(20) if seen[k]), key=lambda k: (-score[k], k))
+    parts = thirds(np.where(seen, score, np.nan), seen)
+    joined = [k for name in ("easy", "medium", "hard") for k in parts[name].tolist()]
+    assert joined == ranked
+
+
+def test_ranking_without_a_number_for_a_seen_class_is_refused():
+    with pytest.raises(ValueError, match="class 1 has none"):
+        thirds(np.array([0.5, np.nan]), np.array([True, True]))
+
+
+def test_frequency_cuts():
+    parts = by_frequency(np.array([5.0, 50, 500, 20, 100, 19]))
+    assert {name: part.tolist() for name, part in parts.items()} == {"head": [2, 4], "torso": [1, 3], "tail": [0, 5]}
+    assert by_frequency(np.array([5.0, 50]), (50, 10))["head"].tolist() == [1]
+    with pytest.raises(ValueError, match="frequency_cuts"):
+        by_frequency(np.array([1.0]), (20, 100))
+
+
+def test_given_groups_refuse_what_they_do_not_know():
+    names = ["cat", "dog"]
+    with pytest.raises(ValueError, match="unknown class 'cow'"):
+        given({"pets": ["cow"]}, names)
+    with pytest.raises(ValueError, match="each of the 2 classes"):
+        given(["a"], names)
+    with pytest.raises(ValueError, match="at least one class"):
+        given({"pets": []}, names)
+
+
+def test_names_of_the_audits_own_groups_are_taken():
+    with pytest.raises(ValueError, match="'hard'"):
+        all_groups(
+            np.array([0.5, 0.6]),
+            ranking_K=None,
+            train_counts_K=None,
+            cuts=(100, 20),
+            groups={"hard": [0]},
+            names=["a", "b"],
+        )

@@ -1,0 +1,65 @@
+"""Intervals against scipy, and the bootstrap against drawing indices."""
+
+import numpy as np
+import pytest
+from scipy import stats
+
+from classgap.audit.intervals import (
+    centred_interval,
+    newcombe,
+    percentile_interval,
+    resampled_accuracies,
+    wilson,
+    wilson_bounds,
+)
+
+
+@pytest.mark.parametrize("level", [0.8, 0.95, 0.99])
+@pytest.mark.parametrize(("right", "total"), [(0, 1), (0, 50), (1, 1), (50, 50), (7, 31), (499, 1000)])
+def test_wilson_agrees_with_scipy(right, total, level):
+    expected = stats.binomtest(right, total).proportion_ci(level, method="wilson")
+    got = wilson(right, total, level)
+    assert got.low == pytest.approx(expected.low, abs=1e-12)
+    assert got.high == pytest.approx(expected.high, abs=1e-12)
+
+
+def test_wilson_of_no_samples_is_everything():
+    low, high = wilson_bounds([0, 3], [0, 4])
+    assert (low[0], high[0]) == (0, 1)
+    assert 0 < low[1] < 0.75 < high[1] < 1
+
+
+def test_newcombe_published_example():
+    # Newcombe (1998), Statistics in Medicine 17, Table II, method 10: 56/70 - 48/80 and 9/10 - 3/10.
+    assert np.round(newcombe((56, 70), (48, 80)), 4).tolist() == [0.0524, 0.3339]
+    assert np.round(newcombe((9, 10), (3, 10)), 4).tolist() == [0.1705, 0.8090]
+
+
+def test_binomial_draws_are_the_bootstrap_over_samples():
+    rng = np.random.default_rng(0)
+    outcomes = np.array([1] * 13 + [0] * 7)
+    by_index = outcomes[rng.integers(0, 20, (40_000, 20))].mean(axis=1)
+    by_count = resampled_accuracies(np.array([13]), np.array([20]), 40_000, rng)[:, 0]
+    # Same distribution: same probabilities of every possible value, within four standard errors.
+    for value in range(21):
+        a, b = (np.isclose(draws, value / 20).mean() for draws in (by_index, by_count))
+        assert abs(a - b) < 4 * np.sqrt(2 * max(a, b, 1e-4) / 40_000)
+
+
+def test_bootstrap_interval_of_a_group_mean_covers_the_truth():
+    rng = np.random.default_rng(1)
+    truth, support, trials = np.array([0.9, 0.6, 0.4]), np.array([80, 60, 100]), 400
+    covered = 0
+    for _ in range(trials):
+        right = rng.binomial(support, truth)
+        interval = percentile_interval(resampled_accuracies(right, support, 400, rng).mean(axis=1))
+        covered += interval.low <= truth.mean() <= interval.high
+    assert 0.91 < covered / trials < 0.985
+
+
+def test_centred_interval_holds_the_estimate_and_its_width():
+    values = np.random.default_rng(2).normal(5, 1, 10_000)
+    interval = centred_interval(values, 3.0)
+    assert interval.low == pytest.approx(3 - 1.96, abs=0.06)
+    assert interval.high == pytest.approx(3 + 1.96, abs=0.06)
+    assert centred_interval(values, 0.5).low == 0
