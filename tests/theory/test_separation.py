@@ -153,3 +153,10 @@ def test_the_printed_margin_counts_a_sample_far_on_the_wrong_side_as_far():
     features, labels, weight = torch.tensor([[-9.0]]), torch.tensor([0]), torch.tensor([[1.0], [-1.0]])
     assert class_margin(features, labels, weight)[0] == 9
     assert class_margin(features, labels, weight, signed=True)[0] == -9
+
+
+def test_tight_classes_too_close_to_their_boundary_keep_the_promise_of_proposition_4_1_only():
+    features, labels, weight = torch.tensor([[1.0], [-1.0]]), torch.tensor([0, 1]), torch.tensor([[1.0], [-1.0]])
+    result = separation(features, labels, features, weight, radius=0.5, distance=1.5)
+    assert result.margin_loss == 0.5
+    assert (result.largest_dispersion, result.smallest_margin, result.smallest_gap) == (1.0, 0, 0)
