@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from types import TracebackType
 from typing import Any, Self
 
 from torch import Tensor, nn
@@ -13,7 +12,7 @@ from torch.nn.parameter import is_lazy
 HEAD_NAMES = ("fc", "classifier", "head", "heads", "score", "classification_head", "out_proj", "last_linear", "linear")
 # A wrapper is a module whose one child has such a name: data-parallel and averaged models, then compiled ones.
 WRAPPED_NAMES = (["module"], ["_orig_mod"])
-WITH_OTHER_MATRICES = (nn.Embedding, nn.EmbeddingBag, nn.LayerNorm, nn.RMSNorm)  # a 2-D weight, yet no classifier
+NOT_LINEAR = (nn.Embedding, nn.EmbeddingBag, nn.LayerNorm, nn.RMSNorm)  # these may have a 2-D weight too
 
 
 class FeatureTap:
@@ -93,13 +92,11 @@ class FeatureTap:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *exception: object) -> None:
         self.remove()
 
     def __getstate__(self) -> dict[str, Any]:
-        # Serves deepcopy and pickle, neither of which accepts a tensor that has a gradient history.
+        # Serves deepcopy, which refuses a tensor that has a gradient history, and pickle, which would store the batch.
         return {**self.__dict__, "_features": None}
 
     # The hooks only assign attributes: torch.compile turns that into further outputs of its one graph. A check that
@@ -150,9 +147,9 @@ def _find_head(model: nn.Module, places: dict[str, Any]) -> nn.Module:
         return layers[-1]
     seen = ", ".join(f"{name} is {_outline(place)}" for name, place in places.items())
     raise ValueError(
-        f"no single head in {type(model).__name__}: {seen}. A head is one linear layer, applied to the "
-        "features: a model without a classifier must be built with its num_classes; a convolution, or several heads "
-        f"whose outputs are combined, have no such features. {_candidates(model)}"
+        f"FeatureTap finds no single head in {type(model).__name__}: {seen}. A head is one linear layer that is "
+        "applied to the features: a model without a classifier must be built with its num_classes; a convolution, or "
+        f"several heads whose outputs are combined, have no such features. {_candidates(model)}"
     )
 
 
@@ -177,15 +174,17 @@ def _layers(module: nn.Module, name: str = "") -> Iterator[tuple[str, nn.Module]
 
 
 def _is_linear(module: nn.Module) -> bool:
-    weight = getattr(module, "weight", None)
-    matrix = isinstance(weight, Tensor) and not is_lazy(weight) and weight.dim() == 2
-    leaf = all(name == "parametrizations" for name, _ in module.named_children())
-    return isinstance(module, nn.Linear) or (matrix and leaf and not isinstance(module, WITH_OTHER_MATRICES))
+    # Parameters, not attributes: reading a parametrized weight would compute it, which may change its state.
+    weight = dict(module.named_parameters(recurse=False)).get("weight")
+    matrix = weight is not None and not is_lazy(weight) and weight.dim() == 2
+    leaf = next(module.children(), None) is None
+    return isinstance(module, nn.Linear) or (matrix and leaf and not isinstance(module, NOT_LINEAR))
 
 
 def _shape(layer: nn.Module) -> tuple[int, ...]:
-    weight: Any = layer.weight
-    return (layer.out_features, layer.in_features) if isinstance(layer, nn.Linear) else tuple(weight.shape)
+    if isinstance(layer, nn.Linear):  # whose weight may be lazy or packed
+        return layer.out_features, layer.in_features
+    return tuple(layer.get_parameter("weight").shape)
 
 
 def _candidates(model: nn.Module) -> str:
