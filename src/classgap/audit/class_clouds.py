@@ -45,9 +45,9 @@ class ClassClouds:
     @property
     def gamma_K(self) -> Floats:
         """γ_k with mean 1 that MR² would assign from these features (Eq. 1); NaN for unseen classes."""
-        seen_K = torch.from_numpy(~np.isnan(self.size_K))
-        gamma_K = class_margins(torch.from_numpy(self.size_K), seen_K).numpy()
-        return np.where(seen_K.numpy(), gamma_K, np.nan)
+        unseen_K = np.isnan(self.size_K)
+        gamma_K = class_margins(torch.from_numpy(np.where(unseen_K, 0, self.size_K))).numpy()
+        return np.where(unseen_K, np.nan, gamma_K)
 
 
 def class_clouds(features_ND: Tensor, order: ClassOrder) -> ClassClouds:

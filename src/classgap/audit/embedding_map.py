@@ -53,14 +53,17 @@ def feature_map(
     from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]  # scikit-learn brings it
 
     features = features_ND[torch.from_numpy(rows)].double().numpy()
+    if not np.ptp(features, axis=0).any():  # one point many times over: t-SNE would divide by its width and crash
+        return None
     components = min(COMPONENTS, *features.shape)
     perplexity = min(30.0, (len(rows) - 1) / 3)
     embedding = TSNE(perplexity=perplexity, random_state=seed, init="random" if components < 2 else "pca")
     # One thread: a thousand short steps on several threads of a busy machine spend their time waiting for each other.
     with threadpool_limits(limits=1):
         reduced = PCA(components, random_state=seed).fit_transform(features)
-        scale = reduced.std()
-        flat = embedding.fit_transform(reduced / (scale if scale > 0 else 1))
+        flat = embedding.fit_transform(reduced / reduced.std())
+    if not np.isfinite(flat).all():
+        return None
     low, high = flat.min(axis=0), flat.max(axis=0)
     unit = (flat - low) / np.where(high > low, high - low, 1)
     label_of = np.empty(len(order.order_N), dtype=np.int64)

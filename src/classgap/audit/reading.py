@@ -81,15 +81,16 @@ def _arguments(content: dict[str, Any]) -> dict[str, Any]:
 
 
 def _read_npz(path: Path) -> dict[str, Any]:
+    damaged = "it is not a whole .npz archive of plain arrays: cut off or damaged."
+    if not zipfile.is_zipfile(path):  # the list of contents is at the end, so a file that was cut off has none
+        raise ValueError(damaged)
     try:
         with np.load(path, allow_pickle=False) as archive:
-            if not hasattr(archive, "files"):
-                raise ValueError("a single array, not an archive of named ones")
             return {name: archive[name] for name in archive.files}
     except (zipfile.BadZipFile, EOFError, ValueError, OSError, KeyError) as error:
         if "allow_pickle" in str(error):
             raise ValueError("it holds Python objects, which are not loaded for safety; save plain arrays.") from None
-        raise ValueError("it is not a whole .npz archive of plain arrays: cut off or damaged.") from None
+        raise ValueError(damaged) from None
 
 
 def _read_safetensors(path: Path) -> dict[str, Any]:

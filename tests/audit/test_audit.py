@@ -1,0 +1,177 @@
+"""Whole audits: what they hold, and that they survive being saved."""
+
+import json
+
+import numpy as np
+import pytest
+import torch
+from audit_cases import QUICK, audit_of, blobs
+from sklearn import metrics
+
+from classgap.audit import Audit, AuditSettings
+
+
+@pytest.fixture(scope="module")
+def full():
+    targets, features, weight, bias = blobs([1.5, 2, 2.5, 3, 3.5, 4, 4.5], each=60)
+    train = np.repeat(np.arange(7), 30)
+    return audit_of(
+        targets,
+        features,
+        weight,
+        bias,
+        settings=AuditSettings(replicates=200, map_points=60, check_labels=False),
+        train_counts=[500, 400, 90, 80, 70, 10, 5],
+        train_targets=train,
+        train_predictions=train,
+        groups={"odd ones": [1, 3, 5]},
+    )
+
+
+def test_json_has_the_documented_names(full, tmp_path):
+    full.save(tmp_path / "audit.json")
+    data = json.loads((tmp_path / "audit.json").read_text())
+    assert data["schema"] == 1
+    assert data["overall"]["accuracy"] == full.overall.accuracy
+    assert data["overall"]["balanced_accuracy"] == full.overall.balanced_accuracy
+    for name in ("easy", "medium", "hard", "head", "torso", "tail", "odd ones"):
+        assert 0 <= data["groups"][name]["accuracy"] <= 1
+    assert data["gap"]["easy_hard"] == full.gap.easy_hard
+    assert data["gap"]["worst_class"] == full.gap.worst_class
+    first = data["classes"][0]
+    assert (first["name"], first["status"], first["support"]) == ("class 0", "ok", 60)
+    assert first["interval"] == list(full.classes[0].interval)
+
+
+def test_round_trip_and_nothing_left_behind(full, tmp_path):
+    full.save(tmp_path / "audit.json")
+    assert Audit.load(tmp_path / "audit.json") == full
+    assert [file.name for file in tmp_path.iterdir()] == ["audit.json"]
+
+
+def test_failed_save_keeps_the_old_file(full, tmp_path, monkeypatch):
+    full.save(tmp_path / "audit.json")
+    content = (tmp_path / "audit.json").read_bytes()
+    monkeypatch.setattr("os.replace", lambda *_: (_ for _ in ()).throw(OSError("disk full")))
+    with pytest.raises(OSError, match="disk full"):
+        full.save(tmp_path / "audit.json")
+    assert (tmp_path / "audit.json").read_bytes() == content
+    assert len(list(tmp_path.iterdir())) == 1
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (lambda data: "{", "not a JSON file"),
+        (lambda data: "", "not a JSON file"),
+        (lambda data: "[]", "schema is None"),
+        (lambda data: json.dumps(data | {"schema": 99}), "schema is 99"),
+        (lambda data: json.dumps({key: value for key, value in data.items() if key != "gap"}), "an object with gap"),
+        (lambda data: json.dumps(data | {"level": "high"}), "level must be a number"),
+        (lambda data: json.dumps(data | {"samples": {}}), "damaged"),
+    ],
+)
+def test_damaged_files_are_refused(full, tmp_path, change, message):
+    file = tmp_path / "audit.json"
+    file.write_text(change(full.to_dict()))
+    with pytest.raises(ValueError, match=message) as caught:
+        Audit.load(file)
+    assert str(file) in str(caught.value)
+    assert "\n" not in str(caught.value)
+
+
+def test_missing_file_is_refused(tmp_path):
+    with pytest.raises(ValueError, match="cannot be read"):
+        Audit.load(tmp_path / "none.json")
+
+
+def test_figures_fit_together(full):
+    labels = full.samples
+    assert full.overall.accuracy == pytest.approx(metrics.accuracy_score(labels.targets, labels.predictions))
+    assert full.overall.top_k[1] == full.overall.accuracy
+    hard = full.groups["hard"]
+    members = [entry for entry in full.classes if entry.name in hard.members]
+    assert hard.accuracy == pytest.approx(np.mean([entry.accuracy for entry in members]))
+    assert hard.min == full.gap.worst_class
+    assert hard.margin == pytest.approx(np.mean([entry.margin for entry in members]))
+    assert hard.spread == pytest.approx(np.mean([entry.spread for entry in members]))
+    assert {entry.group for entry in members} == {"hard"}
+    assert full.classes[5].groups == ("hard", "tail", "odd ones")
+    assert full.classes[0].train_accuracy == 1
+    assert full.features.spread_accuracy.rho < -0.8  # wider classes do worse, as they were made to
+    assert full.gap.easy_hard == pytest.approx(full.groups["easy"].accuracy - hard.accuracy)
+    assert set(full.map.classes) <= set(full.class_names)
+
+
+def test_features_summary_against_formulas():
+    targets, features, weight, bias = blobs([1.0, 2.0, 3.0], each=50)
+    audit = audit_of(targets, features, weight, bias)
+    means = np.stack([features[targets == k].mean(axis=0) for k in range(3)])
+    spreads = np.array([features[targets == k].var(axis=0, ddof=1).sum() for k in range(3)])
+    between = ((means - means.mean(axis=0)) ** 2).sum(axis=1)
+    lengths = np.sqrt(between)
+    assert audit.features.within_between == pytest.approx(spreads.mean() / between.mean())
+    assert audit.features.mean_ratio == pytest.approx((np.sqrt(spreads) / np.linalg.norm(means, axis=1)).mean())
+    assert audit.features.mean_norm_variation == pytest.approx(lengths.std() / lengths.mean())
+    assert audit.features.angle == pytest.approx(90)
+    assert audit.features.weight_norm_variation == pytest.approx(0, abs=1e-7)
+
+
+def test_unseen_class_is_nowhere_but_in_the_list():
+    audit = Audit.from_predictions([[1.0, 0, 0], [0, 1, 0], [0, 0, 1.0]], [0, 1, 1], settings=QUICK)
+    unseen = audit.classes[2]
+    assert (unseen.status, unseen.accuracy, unseen.interval, unseen.group) == ("unseen", None, None, None)
+    assert unseen.predicted == 1
+    assert audit.overall.balanced_accuracy == 0.75
+    assert "2" not in [name for group in audit.groups.values() for name in group.members]
+    assert audit.gap.worst_name == "1"
+    assert any("no test samples" in remark for remark in audit.remarks)
+
+
+def test_baseline_ranking_makes_the_thirds():
+    targets = np.repeat(np.arange(3), 10)
+    right = np.tile(np.arange(10), 3) < np.repeat([5, 9, 1], 10)
+    base = Audit.from_predictions(predictions=np.where(right, targets, (targets + 1) % 3), targets=targets)
+    assert base.groups["easy"].members == ("1",)
+    other = Audit.from_predictions(predictions=targets, targets=targets, ranking=base)
+    assert other.ranking == "baseline"
+    assert [other.groups[name].members for name in ("easy", "medium", "hard")] == [
+        base.groups[name].members for name in ("easy", "medium", "hard")
+    ]
+    numbers = Audit.from_predictions(predictions=targets, targets=targets, ranking=[0.1, 0.2, 0.3])
+    assert numbers.groups["easy"].members == ("2",)
+    with pytest.raises(ValueError, match="3 numbers"):
+        Audit.from_predictions(predictions=targets, targets=targets, ranking=[0.1])
+    with pytest.raises(ValueError, match="class names differ"):
+        Audit.from_predictions(predictions=targets, targets=targets, ranking=base, class_names="abc")
+
+
+def test_same_seed_same_audit():
+    targets, features, weight, bias = blobs([2.0, 3.0, 4.0], each=30)
+    settings = AuditSettings(replicates=100, map_points=40, seed=3)
+    first, second = (audit_of(targets, features, weight, bias, settings=settings) for _ in range(2))
+    assert first == second
+
+
+@pytest.mark.parametrize("classes", [1, 2])
+def test_one_and_two_classes(classes):
+    logits = torch.randn(12, classes)
+    audit = Audit.from_predictions(logits, torch.arange(12) % classes, features=torch.randn(12, 3), settings=QUICK)
+    assert audit.overall.num_classes == classes
+    assert (audit.gap.easy_hard is None) == (classes == 1)
+    assert (audit.overall.margin is None) == (classes == 1)
+
+
+def test_zero_features_and_head_give_no_nan(tmp_path):
+    audit = Audit.from_predictions(
+        torch.randn(20, 3), torch.arange(20) % 3, features=torch.zeros(20, 4), head=torch.zeros(3, 4), settings=QUICK
+    )
+    audit.save(tmp_path / "audit.json")  # JSON without NaN
+    assert audit.classes[0].ratio is None
+    assert audit.classes[0].class_margin is None
+
+
+def test_settings_are_checked():
+    for bad in ({"level": 1.0}, {"replicates": 1}, {"map": "some"}, {"top_k": ()}, {"confusions": 0}):
+        with pytest.raises(ValueError, match=next(iter(bad))):
+            AuditSettings(**bad)

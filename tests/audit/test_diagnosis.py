@@ -1,0 +1,136 @@
+"""Constructed classes that fail for a known reason: the diagnosis has to name it, first, and the right class."""
+
+import numpy as np
+import pytest
+from audit_cases import audit_of, blobs, causes
+
+from classgap.audit import Audit, AuditSettings
+
+EVEN = [1.5] * 9
+
+
+def test_nothing_is_wrong_with_equal_classes():
+    audit = audit_of(*blobs(EVEN))
+    assert all(entry.diagnosis == () for entry in audit.classes if entry.accuracy == 1)
+    assert audit.overall.accuracy > 0.95
+
+
+def test_few_training_samples():
+    targets, features, weight, bias = blobs([2.5] * 9, each=200)
+    bias = bias.copy()
+    bias[4] -= 60  # what too small a prior does to the head
+    counts = [500, 480, 510, 490, 12, 505, 495, 500, 470]
+    audit = audit_of(targets, features, weight, bias, train_counts=counts)
+    assert causes(audit, 4)[0] == "few-training-samples"
+    found = audit.classes[4].diagnosis[0]
+    assert (found.figure, found.reference) == (12, 495)
+    assert "logit-adjustment" in found.methods
+    same = audit_of(targets, features, weight, bias, train_counts=[500] * 9)
+    assert "few-training-samples" not in causes(same, 4)
+
+
+def test_large_spread():
+    spreads = [1.5] * 8 + [5.0]
+    audit = audit_of(*blobs(spreads, each=200))
+    assert causes(audit, 8) == ["large-spread"]
+    found = audit.classes[8].diagnosis[0]
+    assert found.figure / found.reference == pytest.approx(5 / 1.5, rel=0.1)
+    assert found.methods[0] == "mr2"
+
+
+def test_overlap_with_a_named_class():
+    # Class 7 sits close to class 2, with the boundary halfway between them.
+    moved = {7: lambda corners: corners[2] + 0.25 * (corners[7] - corners[2])}
+    audit = audit_of(*blobs([2.0] * 9, each=200, moved=moved))
+    assert causes(audit, 7)[0] == "overlap"
+    found = audit.classes[7].diagnosis[0]
+    assert found.other == "class 2"
+    assert "class 2" in found.evidence
+    assert found.figure == audit.classes[7].confusions[0].rate
+    assert audit.classes[7].nearest_class == "class 2"
+
+
+def test_confusion_without_nearness_is_no_overlap():
+    targets, features, weight, bias = blobs(EVEN, each=200)
+    logits = features @ weight.T + bias
+    flipped = np.flatnonzero(targets == 7)[:80]
+    logits[flipped, 2] = logits[flipped].max(axis=1) + 1  # mistaken for class 2, whose mean is no nearer than others
+    features[targets == 2] += 30 * np.eye(16)[10]
+    audit = Audit.from_predictions(
+        logits, targets, features=features, settings=AuditSettings(map="none", check_labels=False)
+    )
+    assert causes(audit, 7) == ["not-enough-evidence"]
+
+
+def test_boundary_too_close():
+    targets, features, weight, bias = blobs([2.0] * 9, each=200)
+    bias = bias.copy()
+    bias[5] -= 70  # every boundary of class 5 moves towards its mean
+    audit = audit_of(targets, features, weight, bias)
+    assert causes(audit, 5) == ["close-boundary"]
+    found = audit.classes[5].diagnosis[0]
+    # Class means are 10√2 apart: the midpoint is at 5√2, the boundary 70 / (10√2) nearer.
+    assert found.reference == pytest.approx(5 * np.sqrt(2), rel=0.05)
+    assert found.figure == pytest.approx(5 * np.sqrt(2) - 70 / (10 * np.sqrt(2)), abs=0.5)
+    assert "lmdl" in found.methods
+
+
+def test_over_fitted():
+    targets, features, weight, bias = blobs([2.0] * 8 + [2.2], each=100)
+    rng = np.random.default_rng(0)
+    lost = rng.choice(np.flatnonzero(targets == 8), 60, replace=False)
+    features[lost] = features[rng.choice(np.flatnonzero(targets != 8), 60)]
+    train_targets = np.repeat(np.arange(9), 300)
+    audit = audit_of(targets, features, weight, bias, train_targets=train_targets, train_predictions=train_targets)
+    assert "over-fitted" in causes(audit, 8)
+    found = next(cause for cause in audit.classes[8].diagnosis if cause.name == "over-fitted")
+    assert found.figure == pytest.approx(1 - audit.classes[8].accuracy)
+    learnt_nothing = train_targets.copy()
+    learnt_nothing[train_targets == 8] = rng.integers(0, 9, 300)
+    fair = audit_of(targets, features, weight, bias, train_targets=train_targets, train_predictions=learnt_nothing)
+    assert "over-fitted" not in causes(fair, 8)
+
+
+def test_wrong_labels():
+    pytest.importorskip("cleanlab")
+    targets, features, weight, bias = blobs(EVEN, each=100)
+    wrong = np.flatnonzero(targets == 0)[:40]
+    labels = targets.copy()
+    labels[wrong] = 6  # 40 samples of class 0 are labelled 6
+    audit = audit_of(labels, features, weight, bias, settings=AuditSettings(map="none", check_labels=True))
+    assert "wrong-labels" in causes(audit, 6)
+    found = next(cause for cause in audit.classes[6].diagnosis if cause.name == "wrong-labels")
+    assert found.figure == pytest.approx(40 / 140, abs=0.03)
+    assert audit.classes[6].label_issues == pytest.approx(40, abs=3)
+    assert found.methods == ()
+
+
+def test_too_few_test_samples_to_tell():
+    rng = np.random.default_rng(0)
+    targets = np.concatenate([np.repeat(np.arange(8), 200), np.full(5, 8)])
+    predictions = np.where(rng.random(len(targets)) < 0.8, targets, (targets + 1) % 9)
+    predictions[-5:] = [8, 8, 8, 0, 0]  # 60 % of five
+    audit = Audit.from_predictions(predictions=predictions, targets=targets)
+    assert causes(audit, 8) == ["too-few-test-samples"]
+    wanted = audit.classes[8].diagnosis[0].reference
+    b = audit.overall.balanced_accuracy
+    assert wanted == pytest.approx(1.959964**2 * b * (1 - b) / (b - 0.6) ** 2, rel=1e-5)
+
+
+def test_not_enough_evidence_says_what_was_not_known():
+    targets = np.repeat(np.arange(6), 100)
+    predictions = targets.copy()
+    predictions[:90] = np.tile(np.arange(1, 6), 18)  # class 0 fails, evenly, for no known reason
+    audit = Audit.from_predictions(predictions=predictions, targets=targets)
+    assert causes(audit, 0) == ["not-enough-evidence"]
+    assert "nothing but predictions" in audit.classes[0].diagnosis[0].evidence
+    counted = Audit.from_predictions(predictions=predictions, targets=targets, train_counts=[500] * 6)
+    assert "nothing unusual in training counts" in counted.classes[0].diagnosis[0].evidence
+
+
+def test_causes_are_ranked_by_strength():
+    spreads = [1.5] * 8 + [4.0]
+    audit = audit_of(*blobs(spreads, each=200), train_counts=[500] * 8 + [2])
+    assert causes(audit, 8) == ["few-training-samples", "large-spread"]
+    strengths = [cause.strength for cause in audit.classes[8].diagnosis]
+    assert strengths == sorted(strengths, reverse=True)

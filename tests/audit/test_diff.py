@@ -1,0 +1,190 @@
+"""Comparisons: loops over classes, scipy, and what must be refused."""
+
+import numpy as np
+import pytest
+from scipy import stats
+
+from classgap.audit import Audit, AuditDiff, AuditSettings
+from classgap.audit.pairing import pair
+
+CLASSES, EACH = 6, 80
+TARGETS = np.repeat(np.arange(CLASSES), EACH)
+QUICK = AuditSettings(replicates=100)
+
+
+def audit(accuracies, seed, name="run", **given):
+    rng = np.random.default_rng(seed)
+    right = rng.random(len(TARGETS)) < np.asarray(accuracies)[TARGETS]
+    predictions = np.where(right, TARGETS, (TARGETS + 1) % CLASSES)
+    return Audit.from_predictions(predictions=predictions, targets=TARGETS, name=name, settings=QUICK, **given)
+
+
+BEFORE = [0.9, 0.85, 0.8, 0.6, 0.5, 0.3]
+AFTER = [0.6, 0.85, 0.8, 0.65, 0.6, 0.7]
+
+
+@pytest.fixture(scope="module")
+def sides():
+    return audit(BEFORE, 0, "plain"), audit(AFTER, 1, "fixed")
+
+
+def test_classes_against_a_loop(sides):
+    before, after = sides
+    diff = before.diff(after)
+    p_values = []
+    for k, entry in enumerate(diff.classes):
+        own = k == TARGETS
+        a, b = before.samples.correct[own], after.samples.correct[own]
+        assert (entry.fixed, entry.broken) == ((~a & b).sum(), (a & ~b).sum())
+        assert entry.change == pytest.approx(b.mean() - a.mean())
+        assert entry.interval.low <= entry.change <= entry.interval.high
+        p_values.append(stats.binomtest(entry.fixed, entry.fixed + entry.broken).pvalue)
+    assert [entry.p_value for entry in diff.classes] == pytest.approx(p_values)
+    certain = []
+    for step, k in enumerate(np.argsort(p_values)):  # Holm, step by step
+        if p_values[k] >= 0.05 / (CLASSES - step):
+            break
+        certain.append(diff.classes[k])
+    by_size = sorted(certain, key=lambda entry: -abs(entry.change))
+    assert diff.gained == tuple(entry.name for entry in by_size if entry.change > 0)
+    assert diff.paid == tuple(entry.name for entry in by_size if entry.change < 0)
+    assert "5" in diff.gained
+    assert diff.paid == ("0",)
+
+
+def test_figures_are_those_of_the_two_audits(sides):
+    before, after = sides
+    diff = before.diff(after)
+    assert diff.overall.change == pytest.approx(after.overall.accuracy - before.overall.accuracy)
+    assert diff.balanced.before == pytest.approx(before.overall.balanced_accuracy)
+    for name in ("easy", "medium", "hard"):
+        members = [int(member) for member in before.groups[name].members]
+        kept = np.mean([after.classes[k].accuracy for k in members])
+        assert diff.groups[name].change.before == pytest.approx(before.groups[name].accuracy)
+        assert diff.groups[name].change.after == pytest.approx(kept)
+        assert diff.own_groups[name].change.after == pytest.approx(after.groups[name].accuracy)
+    assert diff.gap["own_easy_hard"].change == pytest.approx(after.gap.easy_hard - before.gap.easy_hard)
+    assert diff.gap["easy_hard"].before == pytest.approx(before.gap.easy_hard)
+    for name in ("best_worst", "worst_class", "worst_tenth", "std", "gini"):
+        assert diff.gap[name].before == pytest.approx(getattr(before.gap, name))
+        assert diff.gap[name].after == pytest.approx(getattr(after.gap, name))
+        assert diff.gap[name].interval.low <= diff.gap[name].change <= diff.gap[name].interval.high
+
+
+def test_paired_interval_is_that_of_resampled_pairs(sides):
+    before, after = sides
+    got = AuditDiff.of(before, after, replicates=4000).overall.interval
+    rng = np.random.default_rng(5)
+    difference = after.samples.correct.astype(float) - before.samples.correct
+    rows = np.concatenate([k * EACH + rng.integers(0, EACH, (4000, EACH)) for k in range(CLASSES)], axis=1)
+    expected = np.quantile(difference[rows].mean(axis=1), [0.025, 0.975])
+    assert got == pytest.approx(tuple(expected), abs=0.006)
+
+
+def test_no_change_is_said_to_be_none(sides):
+    same = sides[0].diff(sides[0])
+    assert same.overall.change == 0
+    assert (same.gained, same.paid) == ((), ())
+    assert {entry.verdict for entry in same.classes} == {"unchanged"}
+    assert "did not clearly change" in same.summary
+    assert "none of the 6 classes" in same.summary
+
+
+def test_noise_rarely_makes_a_verdict():
+    diffs = [audit(BEFORE, seed).diff(audit(BEFORE, 100 + seed)) for seed in range(40)]
+    false = sum(bool(diff.gained or diff.paid) for diff in diffs)
+    assert false <= 6  # Holm keeps it below one in twenty; 40 trials allow some luck
+
+
+def test_summary_reads_like_a_sentence(sides):
+    text = sides[0].diff(sides[1]).summary
+    assert text.startswith("Overall accuracy")
+    assert "gained" in text
+    assert "1 paid (0 -" in text
+    assert "\n" not in text
+
+
+def test_seeds_are_averaged_and_tested():
+    befores = [audit(BEFORE, seed) for seed in range(4)]
+    afters = [audit(AFTER, 10 + seed) for seed in range(4)]
+    diff = AuditDiff.of(befores, afters)
+    a = np.array([run.overall.accuracy for run in befores])
+    b = np.array([run.overall.accuracy for run in afters])
+    figure = diff.over_seeds["accuracy"]
+    assert figure.before_mean == pytest.approx(a.mean())
+    assert figure.after_std == pytest.approx(b.std(ddof=1))
+    assert figure.p_value == pytest.approx(stats.ttest_rel(b, a).pvalue)
+    assert diff.overall.change == pytest.approx((b - a).mean())
+    assert diff.over_seeds["easy_hard"].after_mean == pytest.approx(np.mean([run.gap.easy_hard for run in afters]))
+    correct_before = np.mean([run.samples.correct for run in befores], axis=0)
+    correct_after = np.mean([run.samples.correct for run in afters], axis=0)
+    own = TARGETS == 5
+    assert diff.classes[5].fixed == (correct_after[own] > correct_before[own]).sum()
+    assert diff.classes[5].broken == (correct_after[own] < correct_before[own]).sum()
+    assert diff.classes[5].verdict == "gained"
+    assert "mean of 4 seeds" in diff.summary
+    ranked = sorted(range(CLASSES), key=lambda k: -np.mean([run.classes[k].accuracy for run in befores]))
+    assert diff.groups["easy"].members == tuple(str(k) for k in ranked[:2])
+
+
+def test_groups_other_than_thirds_are_followed():
+    counts = [500, 500, 50, 50, 5, 5]
+    before = audit(BEFORE, 0, train_counts=counts, groups={"odd": [1, 3, 5]})
+    diff = before.diff(audit(AFTER, 1))
+    assert diff.groups["tail"].members == ("4", "5")
+    assert diff.groups["odd"].kind == "given"
+
+
+def test_unseen_classes_stay_unseen():
+    names = [*map(str, range(CLASSES)), "never"]
+    before, after = (audit([*accuracy, 0], 0, class_names=names) for accuracy in (BEFORE, AFTER))
+    entry = before.diff(after).classes[6]
+    assert (entry.status, entry.change, entry.p_value) == ("unseen", None, None)
+
+
+def relabelled(targets, **given):
+    return Audit.from_predictions(predictions=targets, targets=targets, name="other", settings=QUICK, **given)
+
+
+REFUSED = {
+    "fewer samples": (lambda: relabelled(TARGETS[:-1]), "480 and 479 samples"),
+    "other labels": (lambda: relabelled(np.roll(TARGETS, 1)), "other labels, the first is number 0"),
+    "other names": (lambda: relabelled(TARGETS, class_names=list("abcdef")), "class names"),
+    "other order": (lambda: relabelled(TARGETS, class_names=list("102345")), "different order"),
+}
+
+
+@pytest.mark.parametrize(("other", "reason"), REFUSED.values(), ids=REFUSED)
+def test_other_test_sets_are_refused_with_the_reason(sides, other, reason):
+    with pytest.raises(ValueError, match=reason) as caught:
+        sides[0].diff(other())
+    assert "'plain' and 'other' cannot be compared" in str(caught.value)
+
+
+def test_other_sample_numbers_are_refused():
+    index = np.arange(len(TARGETS))
+    with pytest.raises(ValueError, match="sample numbers"):
+        relabelled(TARGETS, index=index).diff(relabelled(TARGETS, index=index + 1))
+
+
+def test_unpaired_seeds_are_refused(sides):
+    with pytest.raises(ValueError, match="1 before and 2 after"):
+        AuditDiff.of([sides[0]], [sides[1], sides[1]])
+
+
+def test_files_that_number_their_classes_differently_can_be_compared():
+    # A class that is only ever predicted is known to the first alone.
+    first = Audit.from_predictions(predictions=["a", "c", "b"], targets=["a", "b", "b"])
+    second = Audit.from_predictions(predictions=["a", "b", "b"], targets=["a", "b", "b"])
+    counts = pair([first], [second])
+    assert counts.names == ("a", "b")
+    assert (counts.fixed_U.tolist(), counts.broken_U.tolist()) == ([0, 1], [0, 0])
+
+
+def test_round_trip(sides, tmp_path):
+    diff = sides[0].diff(sides[1])
+    diff.save(tmp_path / "diff.json")
+    assert AuditDiff.load(tmp_path / "diff.json") == diff
+    sides[0].save(tmp_path / "audit.json")
+    with pytest.raises(ValueError, match="not a comparison"):
+        AuditDiff.load(tmp_path / "audit.json")

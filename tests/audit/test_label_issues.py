@@ -1,0 +1,45 @@
+"""When labels are checked, and what is said when they are not."""
+
+import importlib.util
+
+import numpy as np
+import pytest
+import torch
+
+from classgap.audit import label_issues as module
+from classgap.audit.label_issues import label_issues
+
+LOGITS, TARGETS = torch.randn(30, 3), np.arange(30) % 3
+
+
+def test_off_says_so():
+    assert label_issues(LOGITS, TARGETS, wanted=False) == (None, "Labels were not checked: check_labels is off.")
+
+
+def test_without_cleanlab_it_is_skipped_with_a_remark_or_refused_if_wanted(monkeypatch):
+    monkeypatch.setattr(importlib.util, "find_spec", lambda name: None)
+    found, remark = label_issues(LOGITS, TARGETS, wanted=None)
+    assert found is None
+    assert "classgap[labels]" in remark
+    with pytest.raises(ValueError, match="cleanlab, which is not installed"):
+        label_issues(LOGITS, TARGETS, wanted=True)
+
+
+def test_without_scores_or_with_too_many_it_is_skipped(monkeypatch):
+    assert "only predicted labels" in label_issues(None, TARGETS, wanted=None)[1]
+    monkeypatch.setattr(importlib.util, "find_spec", lambda name: object())
+    monkeypatch.setattr(module, "MOST_SCORES", 10)
+    assert "there are 90 scores" in label_issues(LOGITS, TARGETS, wanted=None)[1]
+
+
+def test_cleanlab_counts_what_was_relabelled():
+    pytest.importorskip("cleanlab")
+    rng = np.random.default_rng(0)
+    truth = np.repeat(np.arange(3), 100)
+    logits = torch.from_numpy(rng.normal(size=(300, 3)) + 6 * np.eye(3)[truth])
+    labels = truth.copy()
+    labels[:15] = 2
+    found, remark = label_issues(logits, labels, wanted=True)
+    assert remark == ""
+    assert found[2] == pytest.approx(15, abs=2)
+    assert found[:2].sum() <= 4

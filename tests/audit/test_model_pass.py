@@ -1,0 +1,137 @@
+"""A model over a loader, in one process and in two."""
+
+import numpy as np
+import pytest
+import torch
+from torch import nn
+from torch.utils.data import DataLoader, Dataset, DistributedSampler, TensorDataset
+
+from classgap.audit import Audit, AuditSettings
+from classgap.audit.model_pass import collect_predictions
+
+SIZE, CLASSES = 23, 3  # two processes get 12 each: one sample is repeated
+QUICK = AuditSettings(map="none", replicates=20)
+
+
+def parts():
+    generator = torch.Generator().manual_seed(0)
+    inputs = torch.randn(SIZE, 5, generator=generator)
+    targets = torch.randint(0, CLASSES, (SIZE,), generator=generator)
+    torch.manual_seed(1)
+    model = nn.Sequential(nn.Linear(5, 4), nn.BatchNorm1d(4), nn.ReLU(), nn.Linear(4, CLASSES))
+    return model, inputs, targets
+
+
+class Numbered(Dataset):
+    """Samples that say their number."""
+
+    def __init__(self, inputs, targets):
+        self.inputs, self.targets = inputs, targets
+
+    def __len__(self):
+        return len(self.targets)
+
+    def __getitem__(self, i):
+        return self.inputs[i], self.targets[i], i
+
+
+def test_logits_features_and_head_are_those_of_the_model():
+    model, inputs, targets = parts()
+    model.train()
+    got = collect_predictions(model, DataLoader(TensorDataset(inputs, targets), batch_size=4))
+    assert model.training
+    model.eval()
+    torch.testing.assert_close(got.logits_NK, model(inputs).detach())
+    torch.testing.assert_close(got.features_ND, model[:3](inputs).detach())
+    torch.testing.assert_close(got.weight_KD, model[3].weight.detach())
+    assert got.targets_N.tolist() == targets.tolist()
+    assert got.index_N is None
+    assert model[1].num_batches_tracked == 0
+    assert not model._forward_hooks
+    assert not model[3]._forward_hooks
+
+
+def test_shuffled_loader_with_numbers_gives_the_order_back():
+    model, inputs, targets = parts()
+    got = collect_predictions(model, DataLoader(Numbered(inputs, targets), batch_size=5, shuffle=True))
+    assert got.index_N.tolist() == list(range(SIZE))
+    assert got.targets_N.tolist() == targets.tolist()
+
+
+class Keyword(nn.Module):
+    """Takes keywords and returns an object with logits, as Hugging Face models do."""
+
+    def __init__(self, model):
+        super().__init__()
+        self.body, self.classifier = model[:3], model[3]
+
+    def forward(self, pixels):
+        return type("Output", (), {"logits": self.classifier(self.body(pixels))})()
+
+
+def test_mappings_and_outputs_with_logits():
+    model, inputs, targets = parts()
+    batches = [{"pixels": inputs[i : i + 6], "labels": targets[i : i + 6]} for i in range(0, SIZE, 6)]
+    got = collect_predictions(Keyword(model), batches)
+    torch.testing.assert_close(got.logits_NK, model.eval()(inputs).detach())
+
+
+class NoHead(nn.Module):
+    """Has no linear layer."""
+
+    def forward(self, inputs):
+        return inputs[:, :CLASSES]
+
+
+def test_model_without_a_head_is_audited_without_features():
+    _, inputs, targets = parts()
+    audit = Audit.from_model(NoHead(), [(inputs, targets)], settings=QUICK)
+    assert audit.features is None
+    assert audit.remarks[0].startswith("No feature figures")
+
+
+@pytest.mark.parametrize(
+    ("loader", "message"),
+    [([], "loader is empty"), ([(torch.ones(2, 5),)], "a batch must be"), ([{"pixels": 1}], "hold its labels")],
+)
+def test_bad_loaders_are_refused(loader, message):
+    with pytest.raises(ValueError, match=message):
+        collect_predictions(parts()[0], loader)
+
+
+def job(with_numbers: bool):
+    """Run on every process: audit a model over a sampler that repeats a sample."""
+    model, inputs, targets = parts()
+    dataset = Numbered(inputs, targets) if with_numbers else TensorDataset(inputs, targets)
+    sampler = DistributedSampler(dataset, shuffle=True, seed=5)
+    loader = DataLoader(dataset, batch_size=5, sampler=sampler)
+    audit = Audit.from_model(model, loader, settings=QUICK)
+    return len(sampler), audit.to_dict()
+
+
+def refused():
+    """Run on every process: nobody knows which samples these are."""
+    model, inputs, targets = parts()
+    try:
+        collect_predictions(model, [(inputs, targets)])
+    except ValueError as error:
+        return str(error)
+    return ""
+
+
+@pytest.mark.parametrize("with_numbers", [True, False])
+def test_two_processes_count_no_sample_twice(processes, with_numbers):
+    model, inputs, targets = parts()
+    alone = Audit.from_model(model, [(inputs, targets, torch.arange(SIZE))], settings=QUICK)
+    (size, first), (_, second) = processes.run(job, with_numbers)
+    assert 2 * size == SIZE + 1  # a sample was repeated
+    assert first == second
+    got = Audit.from_dict(first)
+    assert got.samples == alone.samples
+    assert got.overall == alone.overall
+    assert np.isclose(got.classes[0].spread, alone.classes[0].spread)
+
+
+def test_two_processes_without_numbers_are_refused(processes):
+    for message in processes.run(refused):
+        assert "each sample's number is needed" in message

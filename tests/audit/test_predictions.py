@@ -1,0 +1,125 @@
+"""What an audit accepts, and the one sentence with which it refuses the rest."""
+
+import numpy as np
+import pytest
+import torch
+from torch import nn
+
+from classgap.audit import Predictions
+from classgap.audit.labels import encode, names_in
+
+LOGITS = np.array([[2.0, 0.0, 1.0], [0.0, 1.0, 3.0], [0.0, 2.0, 1.0], [5.0, 1.0, 0.0]])
+TARGETS = [0, 2, 2, 0]
+
+
+@pytest.mark.parametrize(
+    "scores",
+    [LOGITS, LOGITS.tolist(), torch.from_numpy(LOGITS), torch.from_numpy(LOGITS).bfloat16(), LOGITS.astype(np.int32)],
+    ids=["array", "list", "tensor", "bfloat16", "integers"],
+)
+@pytest.mark.parametrize("targets", [TARGETS, np.array(TARGETS, dtype=np.uint8), torch.tensor(TARGETS), [0.0, 2, 2, 0]])
+def test_arrays_tensors_and_lists_are_the_same(scores, targets):
+    got = Predictions.of(targets, logits=scores)
+    assert got.predictions_N.tolist() == [0, 2, 1, 0]
+    assert got.targets_N.tolist() == TARGETS
+    assert got.class_names == ("0", "1", "2")
+
+
+def test_probabilities_become_logits_with_the_same_softmax():
+    probabilities = torch.from_numpy(LOGITS).softmax(dim=1)
+    got = Predictions.of(TARGETS, probabilities=probabilities)
+    torch.testing.assert_close(got.logits_NK.softmax(dim=1), probabilities)
+    certain = Predictions.of([0], probabilities=[[1.0, 0.0]])
+    assert bool(certain.logits_NK.isfinite().all())
+
+
+def test_labels_as_names_with_and_without_a_list_of_classes():
+    got = Predictions.of(["dog", "cat"], predictions=["dog", "ant"])
+    assert got.class_names == ("ant", "cat", "dog")
+    assert got.predictions_N.tolist() == [2, 0]
+    given = Predictions.of(["dog", "cat"], predictions=[1, 1], class_names=["cat", "dog", "cow"])
+    assert given.targets_N.tolist() == [1, 0]
+    assert given.num_classes == 3
+
+
+def test_a_name_that_looks_like_a_number_is_a_name():
+    assert encode("targets", ["1", "2"], ["1", "2"]).tolist() == [0, 1]
+    assert encode("targets", ["1", "0"], ["cat", "dog"]).tolist() == [1, 0]
+    assert names_in(["b", "10"], ["9"]) == ("10", "9", "b")
+
+
+def test_head_as_layer_pair_or_matrix():
+    layer, features = nn.Linear(2, 3), np.zeros((4, 2))
+    for head in (layer, (layer.weight, layer.bias), layer.weight.detach().numpy()):
+        got = Predictions.of(TARGETS, logits=LOGITS, features=features, head=head)
+        torch.testing.assert_close(got.weight_KD, layer.weight.detach())
+
+
+def test_repeated_samples_are_dropped_and_the_rest_put_in_order():
+    index = [7, 3, 7, 5]
+    got = Predictions.of([0, 2, 0, 1], logits=LOGITS, features=np.arange(8.0).reshape(4, 2), index=index)
+    assert got.index_N.tolist() == [3, 5, 7]
+    assert got.targets_N.tolist() == [2, 1, 0]
+    assert got.predictions_N.tolist() == [2, 0, 0]
+    assert got.features_ND[:, 0].tolist() == [2, 6, 0]
+    assert got.logits_NK[2].tolist() == LOGITS[0].tolist()
+
+
+def test_training_predictions_give_counts_too():
+    got = Predictions.of(TARGETS, logits=LOGITS, train_predictions=LOGITS, train_targets=TARGETS)
+    assert got.train_counts_K.tolist() == [2, 0, 2]
+    assert got.train_predictions_M.tolist() == [0, 2, 1, 0]
+
+
+NAN = LOGITS.copy()
+NAN[2, 1] = np.nan
+BAD = {
+    "nothing given": ({"targets": TARGETS}, "exactly one of logits"),
+    "two given": ({"targets": TARGETS, "logits": LOGITS, "predictions": TARGETS}, "exactly one of logits"),
+    "no targets": ({"targets": None, "logits": LOGITS}, "targets are missing"),
+    "lengths": ({"targets": [0, 1], "logits": LOGITS}, "logits and targets must have the same length; got 4 and 2"),
+    "feature length": ({"targets": TARGETS, "logits": LOGITS, "features": np.zeros((3, 2))}, "features and targets"),
+    "NaN": ({"targets": TARGETS, "logits": NAN}, "row 2 holds NaN"),
+    "infinity": ({"targets": TARGETS, "logits": np.where(LOGITS == 5, np.inf, LOGITS)}, "row 3 holds NaN or infinity"),
+    "label too high": ({"targets": [0, 1, 2, 3], "logits": LOGITS}, "from 0 to 2; got 3"),
+    "label negative": ({"targets": [0, 1, -1, 0], "logits": LOGITS}, "got -1"),
+    "label fraction": ({"targets": [0.5, 1, 1, 0], "logits": LOGITS}, "class numbers or class names"),
+    "unknown name": ({"targets": ["a", "b", "x", "a"], "logits": LOGITS, "class_names": "abc"}, "unknown label 'x'"),
+    "one-dimensional logits": ({"targets": TARGETS, "logits": [1.0, 2, 3, 4]}, "pass predicted labels as predictions="),
+    "text logits": ({"targets": TARGETS, "logits": [["a"]] * 4}, "must be an array of numbers"),
+    "ragged logits": ({"targets": [0, 1], "logits": [[1.0, 2.0], [1.0]]}, "must be an array of numbers"),
+    "two-dimensional targets": ({"targets": [[0, 1]], "logits": LOGITS}, "one label a sample"),
+    "not probabilities": ({"targets": TARGETS, "probabilities": LOGITS}, "pass raw scores as logits"),
+    "names twice": (
+        {"targets": TARGETS, "logits": LOGITS, "class_names": ["a", "b", "a"]},
+        "'a' appears more than once",
+    ),
+    "names missing": ({"targets": TARGETS, "logits": LOGITS, "class_names": ["a", "b"]}, "name 3 classes"),
+    "empty": ({"targets": [], "logits": np.zeros((0, 3))}, "no samples"),
+    "empty labels": ({"targets": [], "predictions": []}, "class numbers|no samples"),
+    "counts": ({"targets": TARGETS, "logits": LOGITS, "train_counts": [1, 2]}, "train_counts must be 3 numbers"),
+    "negative counts": ({"targets": TARGETS, "logits": LOGITS, "train_counts": [1, 2, -3]}, "none negative"),
+    "head": (
+        {"targets": TARGETS, "logits": LOGITS, "features": np.zeros((4, 2)), "head": nn.Linear(3, 3)},
+        "head must map 2",
+    ),
+    "head without weight": ({"targets": TARGETS, "logits": LOGITS, "head": nn.ReLU()}, "layer with a weight"),
+    "training without targets": (
+        {"targets": TARGETS, "logits": LOGITS, "train_predictions": [0]},
+        "need train_targets",
+    ),
+    "training lengths": (
+        {"targets": TARGETS, "logits": LOGITS, "train_predictions": [0], "train_targets": [0, 1]},
+        "train_predictions and train_targets must have the same length",
+    ),
+    "index": ({"targets": TARGETS, "logits": LOGITS, "index": [0.5, 1, 2, 3]}, "index must be whole numbers"),
+}
+
+
+@pytest.mark.parametrize(("given", "message"), BAD.values(), ids=BAD)
+def test_everything_else_is_refused_in_one_sentence(given, message):
+    with pytest.raises(ValueError, match=message) as caught:
+        Predictions.of(**given)
+    text = str(caught.value)
+    assert "\n" not in text
+    assert text.endswith(".")

@@ -1,0 +1,167 @@
+"""Every kind of prediction file, and every way in which one can be broken."""
+
+import json
+
+import numpy as np
+import pytest
+import torch
+from safetensors.torch import save_file
+
+from classgap.audit import Audit, read_predictions
+
+RNG = np.random.default_rng(0)
+TARGETS = RNG.integers(0, 3, 20)
+LOGITS = (RNG.normal(size=(20, 3)) + 2 * np.eye(3)[TARGETS]).astype(np.float32)
+LABELS = LOGITS.argmax(axis=1)
+NAMES = ["cat", "dog, small", "<b>cow</b>"]
+
+
+def arrays():
+    return {
+        "logits": LOGITS,
+        "targets": TARGETS,
+        "features": RNG.normal(size=(20, 4)).astype(np.float16),
+        "head_weight": RNG.normal(size=(3, 4)).astype(np.float32),
+        "head_bias": np.zeros(3, dtype=np.float32),
+        "train_counts": np.array([5, 50, 500]),
+    }
+
+
+def check(got, names=NAMES):
+    assert got.targets_N.tolist() == TARGETS.tolist()
+    assert got.predictions_N.tolist() == LABELS.tolist()
+    assert list(got.class_names) == list(names)
+
+
+def test_npz(tmp_path):
+    np.savez(tmp_path / "p.npz", class_names=np.array(NAMES), **arrays())
+    got = read_predictions(tmp_path / "p.npz")
+    check(got)
+    assert got.features_ND.shape == (20, 4)
+    assert got.train_counts_K.tolist() == [5, 50, 500]
+    assert got.bias_K is not None
+
+
+def test_safetensors_and_run_directory(tmp_path):
+    run = tmp_path / "run-7"
+    run.mkdir()
+    tensors = {name: torch.from_numpy(value) for name, value in arrays().items()}
+    tensors["logits"] = tensors["logits"].bfloat16()
+    save_file(tensors, run / "predictions.safetensors", metadata={"class_names": json.dumps(NAMES)})
+    got = read_predictions(run)
+    assert list(got.class_names) == NAMES
+    assert got.name == "run-7"
+    assert read_predictions(run / "predictions.safetensors").name == "run-7"
+    assert Audit.from_file(run).groups["tail"].members == ("cat",)
+
+
+def test_csv_of_labels_as_names_and_numbers(tmp_path):
+    file = tmp_path / "p.csv"
+    rows = [f'{i},"{NAMES[t]}","{NAMES[p]}"' for i, (t, p) in enumerate(zip(TARGETS, LABELS, strict=True))]
+    file.write_text("id,target,prediction\n" + "\n".join(rows) + "\n\n")
+    got = read_predictions(file)
+    assert [got.class_names[k] for k in got.targets_N] == [NAMES[t] for t in TARGETS]
+    rows = [f"{t + 9},{p + 9}" for t, p in zip(TARGETS, LABELS, strict=True)]
+    file.write_text("target,prediction\r\n" + "\r\n".join(rows))
+    check(read_predictions(file), ("9", "10", "11"))
+
+
+@pytest.mark.parametrize("kind", ["logits", "probabilities"])
+def test_csv_of_scores(tmp_path, kind):
+    file = tmp_path / "p.csv"
+    scores = LOGITS if kind == "logits" else torch.from_numpy(LOGITS).softmax(dim=1).numpy()
+    header = "index,target," + ",".join(f'"{name}"' for name in NAMES)
+    rows = [f'{i},"{NAMES[TARGETS[i]]}",' + ",".join(f"{value:.7g}" for value in scores[i]) for i in range(20)]
+    file.write_text("\ufeff" + "\n".join([header, *reversed(rows)]))
+    got = read_predictions(file)
+    check(got)  # in order of index again
+    got_probabilities = got.logits_NK.softmax(dim=1)
+    torch.testing.assert_close(got_probabilities, torch.from_numpy(LOGITS).softmax(dim=1), rtol=1e-4, atol=1e-6)
+
+
+def truncated(tmp_path):
+    np.savez(tmp_path / "p.npz", **arrays())
+    content = (tmp_path / "p.npz").read_bytes()
+    (tmp_path / "p.npz").write_bytes(content[: len(content) // 2])
+    return tmp_path / "p.npz"
+
+
+def truncated_safetensors(tmp_path):
+    save_file({"targets": torch.from_numpy(TARGETS)}, tmp_path / "p.safetensors")
+    content = (tmp_path / "p.safetensors").read_bytes()
+    (tmp_path / "p.safetensors").write_bytes(content[:-9])
+    return tmp_path / "p.safetensors"
+
+
+def pickled(tmp_path):
+    np.savez(tmp_path / "p.npz", logits=LOGITS, targets=np.array([{}] * 20, dtype=object))
+    return tmp_path / "p.npz"
+
+
+def single_array(tmp_path):
+    np.save(tmp_path / "p.npy", LOGITS)
+    (tmp_path / "p.npy").rename(tmp_path / "p.npz")
+    return tmp_path / "p.npz"
+
+
+def without_targets(tmp_path):
+    np.savez(tmp_path / "p.npz", logits=LOGITS)
+    return tmp_path / "p.npz"
+
+
+def bad_metadata(tmp_path):
+    tensors = {"logits": torch.from_numpy(LOGITS), "targets": torch.from_numpy(TARGETS)}
+    save_file(tensors, tmp_path / "p.safetensors", metadata={"class_names": "cat"})
+    return tmp_path / "p.safetensors"
+
+
+def text(content, name="p.csv"):
+    def make(tmp_path):
+        (tmp_path / name).write_bytes(content if isinstance(content, bytes) else content.encode())
+        return tmp_path / name
+
+    return make
+
+
+def empty_directory(tmp_path):
+    return tmp_path
+
+
+BROKEN = {
+    "missing file": (lambda path: path / "p.npz", "does not exist"),
+    "unknown ending": (text("x", "p.pt"), "must end in .npz, .safetensors, .csv"),
+    "empty npz": (text("", "p.npz"), "is empty"),
+    "empty csv": (text(""), "is empty"),
+    "truncated npz": (truncated, "cut off or damaged"),
+    "truncated safetensors": (truncated_safetensors, "cut off or damaged"),
+    "not an npz": (text("hello", "p.npz"), "cut off or damaged"),
+    "Python objects": (pickled, "not loaded for safety"),
+    "single array": (single_array, "cut off or damaged"),
+    "no targets": (without_targets, "targets are missing; found logits"),
+    "bad metadata": (bad_metadata, "JSON list of names"),
+    "no predictions in directory": (empty_directory, "holds no predictions"),
+    "csv without target": (
+        text("label,prediction\na,b\n"),
+        "column target is missing; the header has label, prediction",
+    ),
+    "csv without prediction": (text("target\na\n"), "column prediction is missing"),
+    "csv without rows": (text("target,prediction\n"), "no samples below the header"),
+    "csv of scores without rows": (text("target,a,b\n"), "no samples below the header"),
+    "csv with equal classes": (text("target,a,a\na,1,2\n"), "'a' appears more than once"),
+    "csv with a short line": (text("target,prediction\na,b\na\n"), "line 3 has 1 fields, the header 2"),
+    "csv with an empty label": (text("target,prediction\na,\n"), "line 2 has an empty prediction"),
+    "csv with a word for a score": (text("target,a,b\na,1,x\n"), "line 2 must hold a number for each class"),
+    "csv with NaN": (text("target,a,b\na,1,nan\n"), "row 0 holds NaN"),
+    "csv with an unknown label": (text("target,a,b\nc,1,2\n"), "unknown label 'c'"),
+    "csv with a bad index": (text("target,prediction,index\na,b,x\n"), "index must hold whole numbers"),
+    "csv with an open quote": (text('target,prediction\n"a,b\n'), "not well-formed CSV"),
+    "not text": (text(b"target,\xff\xfe\n"), "not a text file in UTF-8"),
+}
+
+
+@pytest.mark.parametrize(("make", "message"), BROKEN.values(), ids=BROKEN)
+def test_broken_files_are_refused_in_one_sentence(tmp_path, make, message):
+    with pytest.raises(ValueError, match=message) as caught:
+        read_predictions(make(tmp_path))
+    assert "\n" not in str(caught.value)
+    assert str(tmp_path) in str(caught.value)
