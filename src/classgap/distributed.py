@@ -83,21 +83,26 @@ class Shards:
         """Position of this process's first sample in the whole batch."""
         return sum(self.sizes[: self.rank])
 
+    @property
+    def mine(self) -> slice:
+        """Where this process's samples are in the whole batch."""
+        return slice(self.first, self.first + self.sizes[self.rank])
+
     def gather(self, local: Tensor) -> Tensor:
         """The whole batch's rows in process order; gradients return to the process that owns the row."""
         if len(self.sizes) == 1:
             return local
         return _Gather.apply(local, self)
 
-    def sum(self, share: Tensor) -> Tensor:
-        """Sum of every process's ``share``, the same number on each.
+    def sums(self, *shares: Tensor) -> tuple[Tensor, ...]:
+        """Of each number its sum over the processes, the same on every process.
 
-        Its gradient is multiplied by the number of processes, so that after data-parallel averaging it equals the
-        gradient that one process would compute on the whole batch.
+        Gradients are multiplied by the number of processes, so that after data-parallel averaging they equal those
+        that one process would compute on the whole batch.
         """
         if len(self.sizes) == 1:
-            return share
-        return _Sum.apply(share, len(self.sizes))
+            return shares
+        return _Sum.apply(torch.stack(shares), len(self.sizes)).unbind()
 
 
 class _Gather(torch.autograd.Function):
@@ -119,7 +124,7 @@ class _Gather(torch.autograd.Function):
         shards: Shards = ctx.shards
         grad = grad.contiguous().clone()
         dist.all_reduce(grad)
-        return grad[shards.first : shards.first + shards.sizes[shards.rank]], None
+        return grad[shards.mine], None
 
 
 class _Sum(torch.autograd.Function):

@@ -18,22 +18,40 @@ class ClassGroups:
     classes_U: Tensor
     group_N: Tensor
     counts_U: Tensor
+    complete: bool  # every sample has a class
 
     def sum(self, values: Tensor) -> Tensor:
-        """Sum of ``values`` (N, ...) over each group, (U, ...); differentiable."""
+        """Sum of ``values``, (N,) or (N, D), over each group, (U,) or (U, D); differentiable."""
         groups = len(self.classes_U)
-        sums = values.new_zeros((groups + 1, *values.shape[1:]))
-        return sums.index_add(0, self.group_N, values)[:groups]
+        sums = values.new_zeros((groups if self.complete else groups + 1, *values.shape[1:]))
+        sums = sums.index_add(0, self.group_N, values)
+        return sums if self.complete else sums[:groups]
 
     def mean(self, values: Tensor) -> Tensor:
-        """Mean of ``values`` (N, ...) over each group, 0 for an empty group; differentiable."""
-        counts = self.counts_U.clamp(min=1).to(values.dtype)
-        return self.sum(values) / counts.view(-1, *[1] * (values.dim() - 1))
+        """Mean of ``values``, (N,) or (N, D), over each group, 0 for an empty one; differentiable."""
+        # Only compiled code has empty groups.
+        counts = self.counts_U.clamp(min=1) if torch.compiler.is_compiling() else self.counts_U
+        return self.sum(values) / (counts if values.dim() == 1 else counts[:, None])
 
-    def spread_to_samples(self, values_U: Tensor) -> Tensor:
-        """Each sample's own group value, (N, ...); zeros for samples without a class."""
-        nothing = values_U.new_zeros((1, *values_U.shape[1:]))
-        return torch.cat([values_U, nothing])[self.group_N]
+    def of_samples(self, values: Tensor, rows: slice = slice(None)) -> Tensor:
+        """Each sample's own group value, or that of some ``rows``; zeros for samples without a class."""
+        if not self.complete:
+            values = torch.cat([values, values.new_zeros((1, *values.shape[1:]))])
+        return values.index_select(0, self.group_N[rows])
+
+    def centred(self, values: Tensor) -> Tensor:
+        """Each sample minus its group's mean; gradient flows as if the means were constants."""
+        return values - self.of_samples(self.mean(values.detach()))
+
+    def with_partners(self) -> tuple[Tensor, ClassGroups]:
+        """The samples that share their class with another, and the groups of these alone. Eager code only."""
+        several_U = self.counts_U > 1
+        rows_M = self.of_samples(several_U).nonzero().squeeze(1)
+        kept_V = several_U.nonzero().squeeze(1)
+        new_number_U = several_U.cumsum(0).sub_(1)
+        group_M = new_number_U.index_select(0, self.group_N.index_select(0, rows_M))
+        classes_V, counts_V = self.classes_U.index_select(0, kept_V), self.counts_U.index_select(0, kept_V)
+        return rows_M, ClassGroups(classes_V, group_M, counts_V, complete=True)
 
 
 def group_by_class(labels_N: Tensor, num_classes: int) -> ClassGroups:
@@ -53,9 +71,10 @@ def group_by_class(labels_N: Tensor, num_classes: int) -> ClassGroups:
         group = torch.where(labels_N < 0, num_classes, labels_N)
         ones = torch.ones_like(group)
         counts = group.new_zeros(num_classes + 1).index_add(0, group, ones)[:num_classes]
-        return ClassGroups(classes, group, counts)
+        return ClassGroups(classes, group, counts, complete=False)
     classes, group, counts = torch.unique(labels_N, return_inverse=True, return_counts=True)
-    if len(classes) and classes[0] < 0:
+    complete = not (len(classes) and classes[0].item() < 0)
+    if not complete:
         classes, counts = classes[1:], counts[1:]
         group = torch.where(group == 0, len(classes), group - 1)
-    return ClassGroups(classes, group, counts)
+    return ClassGroups(classes, group, counts, complete)

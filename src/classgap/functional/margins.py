@@ -28,21 +28,18 @@ def squared_norm(features_ND: Tensor, norm: float = 2.0) -> Tensor:
     return (largest_N1.squeeze(1) * scaled).square()
 
 
-def class_margins(size_K: Tensor, seen_K: Tensor | None = None, *, mean: float = 1.0) -> Tensor:
+def class_margins(size_K: Tensor, *, mean: float = 1.0) -> Tensor:
     """γ_k = c̄ K r_k^{2/3} / Σ_j r_j^{2/3}, MR² Eq. (17); with p = 2 it is Eq. (1), as r_k² = ‖μ_k‖² + ‖s_k‖².
 
     Args:
-        size_K: r_k², the class means of ‖f‖_p².
-        seen_K: which classes have statistics; the mean is taken over these, the others get c̄. All, if not given.
+        size_K: r_k², the class means of ‖f‖_p². Classes of size 0 (never seen) get c̄; K and the sum leave them out.
         mean: c̄, the mean margin.
 
-    >>> class_margins(torch.tensor([8.0, 1.0])).tolist()  # in proportion to 8^(1/3) : 1
-    [1.3333..., 0.6666...]
+    >>> class_margins(torch.tensor([8.0, 1.0, 0.0])).tolist()  # in proportion to 8^(1/3) : 1; the third is unknown
+    [1.3333..., 0.6666..., 1.0]
     """
-    seen_K = torch.ones_like(size_K, dtype=torch.bool) if seen_K is None else seen_K
-    root_K = torch.where(seen_K, size_K, 0).clamp(min=0).pow(1 / 3)
-    seen = seen_K.sum()
-    total = root_K.sum()
-    gamma_K = mean * seen * root_K / torch.where(total > 0, total, 1)
-    gamma_K = gamma_K.clamp(min=SMALLEST_MARGIN * mean)
-    return torch.where(seen_K & (total > 0), gamma_K, mean)
+    root_K = size_K.pow(1 / 3)
+    known_K = root_K > 0
+    mean_root = root_K.sum() / known_K.sum().clamp(min=1)
+    gamma_K = (root_K * (mean / mean_root)).clamp(min=SMALLEST_MARGIN * mean)
+    return torch.where(known_K, gamma_K, mean)

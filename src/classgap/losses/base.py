@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 
@@ -43,7 +44,10 @@ class ClassLoss(nn.Module):
         self._frozen = False
 
     def parts(self, batch: Batch) -> dict[str, Tensor]:
-        """The named terms of each sample, (B,) each, whose mean over all samples is the term's value."""
+        """The named terms of each sample, (B,) each, whose mean over all samples is the term's value.
+
+        Samples that are ignored (label -1) have terms of 0.
+        """
         raise TypeError(f"{type(self).__name__} must define parts(batch)")
 
     def weights(self) -> Mapping[str, float | Tensor]:
@@ -102,24 +106,24 @@ class ClassLoss(nn.Module):
             ignore_index=self.ignore_index,
             joint=self.training,
         )
-        with torch.autocast(device_type=batch.logits_BK.device.type, enabled=False):
+        device = batch.logits_BK.device.type
+        if not torch.is_autocast_enabled(device):
+            return self._reduce(self.parts(batch), batch)
+        with torch.autocast(device, enabled=False):
             return self._reduce(self.parts(batch), batch)
 
     def _reduce(self, parts: dict[str, Tensor], batch: Batch) -> Tensor:
-        valid_B = batch.labels_B >= 0
-        scale_B = valid_B.to(batch.logits_BK.dtype)
-        count = batch.shards.sum(scale_B.sum()).clamp(min=1)
         if batch.weight_B is not None:
-            scale_B = scale_B * batch.weight_B
-        sums = batch.shards.sum(torch.stack([(part * scale_B).sum() for part in parts.values()]))
-        values = sums if self.reduction == "sum" else sums / count
-        self.terms = dict(zip(parts, values.detach().unbind(), strict=True))
+            parts = {name: part * batch.weight_B for name, part in parts.items()}
         weights = self.weights()
-        pieces = [part * scale_B for part in parts.values()] if self.reduction == "none" else values.unbind()
-        total = torch.zeros_like(pieces[0])
-        for name, piece in zip(parts, pieces, strict=True):
-            total = total + weights.get(name, 1.0) * piece
-        return total
+        weighted = [part * weights[name] if name in weights else part for name, part in parts.items()]
+        total_B = functools.reduce(torch.add, weighted)
+        count = (batch.labels_B >= 0).sum().to(total_B.dtype)
+        shares = [part.detach().sum() for part in parts.values()]
+        total, count, *terms = batch.shards.sums(total_B.sum(), count, *shares)
+        divisor = count.clamp(min=1) if self.reduction != "sum" else torch.ones_like(count)
+        self.terms = {name: term / divisor for name, term in zip(parts, terms, strict=True)}
+        return total_B if self.reduction == "none" else total / divisor
 
     def extra_repr(self) -> str:
         """The settings that differ between losses of one class."""

@@ -5,6 +5,7 @@ Nothing here changes any state, so that a refused batch leaves a loss as it was.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
@@ -40,7 +41,7 @@ class Batch:
     index_B: Tensor | None
     weight_B: Tensor | None
     shards: Shards
-    finite: Tensor  # 0-d; in eager code always true, as anything else was refused
+    finite: Tensor | None  # 0-d, in compiled code only: elsewhere anything else was refused
 
     @property
     def features(self) -> Tensor:
@@ -80,7 +81,7 @@ def admit(
     labels = torch.where(labels == ignore_index, -1, labels)
     logits, features = _promote(logits), _promote(inputs.get("features"))
     weight = _promote(inputs.get("sample_weight"))
-    finite = torch.ones((), dtype=torch.bool, device=device)
+    finite = None
     if compiling:
         finite = logits.isfinite().all() if features is None else logits.isfinite().all() & features.isfinite().all()
     return Batch(
@@ -169,14 +170,12 @@ def _keyword_problems(inputs: dict[str, Any], size: int, num_classes: int, width
 def _value_problems(
     logits: Tensor, targets: Tensor, inputs: dict[str, Any], num_classes: int, ignore_index: int
 ) -> Iterator[str]:
-    if targets.numel():
-        lowest, highest = torch.where(targets == ignore_index, 0, targets).aminmax()
-        if lowest < 0 or highest >= num_classes:
-            worst = int(lowest if lowest < 0 else highest)
-            yield (
-                f"targets must be class indices from 0 to {num_classes - 1}, or {ignore_index} to be ignored; got "
-                f"{worst}: check the labels, or build the loss with a larger num_classes."
-            )
+    wrong = _outside(targets, num_classes, ignore_index)
+    if wrong is not None:
+        yield (
+            f"targets must be class indices from 0 to {num_classes - 1}, or {ignore_index} to be ignored; got "
+            f"{wrong}: check the labels, or build the loss with a larger num_classes."
+        )
     for name, value in (("logits", logits), *inputs.items()):
         if isinstance(value, Tensor) and value.is_floating_point() and not _all_finite(value):
             bad = int((~value.isfinite()).reshape(len(value), -1).any(dim=1).nonzero()[0, 0])
@@ -186,12 +185,20 @@ def _value_problems(
         yield f"sample_weight must not be negative; got {float(weight.min())}."
 
 
+def _outside(targets: Tensor, num_classes: int, ignore_index: int) -> int | None:
+    """A target that is no class, if there is one."""
+    if not targets.numel():
+        return None
+    lowest, highest = (int(extreme) for extreme in targets.aminmax())
+    if lowest >= 0 and highest < num_classes:
+        return None
+    wrong = targets[((targets < 0) | (targets >= num_classes)) & (targets != ignore_index)]
+    return int(wrong[0]) if len(wrong) else None
+
+
 def _all_finite(values: Tensor) -> bool:
-    # The extremes are NaN if anything is, and take one pass; isfinite().all() takes four.
-    if not values.numel():
-        return True
-    lowest, highest = values.detach().aminmax()
-    return bool(lowest.isfinite() & highest.isfinite())
+    # A finite sum has finite terms, and takes one pass; only a sum that is not finite calls for a closer look.
+    return math.isfinite(values.detach().sum().item()) or bool(values.isfinite().all())
 
 
 def _seen(value: Any) -> str:

@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 import torch
 from torch import Tensor
 
-from classgap.functional import margin_cross_entropy, pull
+from classgap.functional import group_by_class, margin_cross_entropy, pull
 from classgap.losses.arguments import number, one_of, positive_counts
 from classgap.losses.base import ClassLoss
 from classgap.losses.batch import Batch
@@ -69,10 +69,9 @@ class ELMLoss(ClassLoss):
         parts = {"logit": margin_cross_entropy(batch.logits_BK, batch.labels_B, log_prior_K=prior_K)}
         if self.strength:
             features_ND = batch.shards.gather(batch.features)
-            labels_N = batch.shards.gather(batch.labels_B)
+            groups = group_by_class(batch.shards.gather(batch.labels_B), self.num_classes)
             alpha_B = self.alpha.to(features_ND.dtype)[batch.labels_B.clamp(min=0)]
-            first = batch.shards.first
-            parts["pull"] = pull(features_ND, labels_N, alpha_B, num_classes=self.num_classes, first=first)
+            parts["pull"] = pull(features_ND, groups, alpha_B, first=batch.shards.first)
         return parts
 
     def weights(self) -> Mapping[str, float]:

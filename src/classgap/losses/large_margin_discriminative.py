@@ -98,20 +98,15 @@ class LargeMarginDiscriminativeLoss(ClassLoss):
         # The mean over samples has to become a mean over classes: a sample carries N / (classes present · n_c).
         present = (groups.counts_U > 0).sum()
         carried_U = groups.counts_U.sum() / (present.clamp(min=1) * groups.counts_U.clamp(min=1)).to(mean_UD.dtype)
-        mine = slice(batch.shards.first, batch.shards.first + len(batch.labels_B))
-        group_B = groups.group_N[mine]
-
-        def of_samples(values_U: Tensor) -> Tensor:
-            return torch.cat([values_U, values_U.new_zeros((1, *values_U.shape[1:]))])[group_B]
-
-        carried_B = of_samples(carried_U)
+        mine = batch.shards.mine
+        carried_B = groups.of_samples(carried_U, mine)
         parts = {"cross_entropy": margin_cross_entropy(batch.logits_BK, batch.labels_B)}
         if self.compact:
-            parts["compact"] = carried_B * compactness(batch.features, of_samples(running_UD), self.radius)
+            parts["compact"] = carried_B * compactness(batch.features, groups.of_samples(running_UD, mine), self.radius)
         if self.separate:
-            parts["separate"] = carried_B * of_samples(shortfall_U)
+            parts["separate"] = carried_B * groups.of_samples(shortfall_U, mine)
         if self.shrink:
-            parts["shrink"] = carried_B * of_samples(torch.linalg.vector_norm(running_UD, dim=1))
+            parts["shrink"] = carried_B * groups.of_samples(torch.linalg.vector_norm(running_UD, dim=1), mine)
         return parts
 
     def feature_width(self) -> int:

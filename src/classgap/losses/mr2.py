@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 import torch
 from torch import Tensor
 
-from classgap.functional import class_margins, group_by_class, margin_cross_entropy, pull
+from classgap.functional import ClassGroups, class_margins, group_by_class, margin_cross_entropy, pull
 from classgap.losses.arguments import norm_order, number, one_of, positive_counts, share, whole_number
 from classgap.losses.base import ClassLoss
 from classgap.losses.batch import Batch
@@ -105,14 +105,14 @@ class MR2Loss(ClassLoss):
         features_BD = _on_sphere(batch.features) if self.normalize else batch.features
         labels_N = batch.shards.gather(batch.labels_B)
         features_ND = batch.shards.gather(features_BD)
+        groups = group_by_class(labels_N, self.num_classes)
         if self.updates:
-            groups = group_by_class(labels_N, self.num_classes)
             self.stats.update(features_ND.detach(), groups, batch.finite)
         parts = {"logit": self._logit_term(batch)}
         if self.pulls:
             if self.gate is not None and self.updates:
                 self._open_gate(self.gate, parts["logit"].detach(), batch)
-            parts["representation"] = self._representation_term(features_ND, labels_N, batch)
+            parts["representation"] = self._representation_term(features_ND, labels_N, groups, batch)
         return parts
 
     def weights(self) -> Mapping[str, float | Tensor]:
@@ -128,7 +128,7 @@ class MR2Loss(ClassLoss):
     def margins(self) -> Tensor:
         """γ of each class as it stands now, (K,)."""
         if self.logit == "spread":
-            return class_margins(self.stats.size, self.stats.size_seen, mean=self.margin)
+            return class_margins(self.stats.size, mean=self.margin)
         return torch.full_like(self.stats.size, self.margin if self.logit == "uniform" else 1.0)
 
     def _logit_term(self, batch: Batch) -> Tensor:
@@ -136,27 +136,25 @@ class MR2Loss(ClassLoss):
         prior_K = None if self.log_prior is None else self.log_prior.to(batch.logits_BK.dtype)
         gamma_B = None
         if self.logit != "none":
-            gamma_B = self.margins().to(batch.logits_BK.dtype)[batch.labels_B.clamp(min=0)]
+            gamma_B = self.margins().to(batch.logits_BK.dtype).index_select(0, batch.labels_B.clamp(min=0))
         return margin_cross_entropy(batch.logits_BK, batch.labels_B, gamma_B, prior_K)
 
-    def _representation_term(self, features_ND: Tensor, labels_N: Tensor, batch: Batch) -> Tensor:
+    def _representation_term(self, features_ND: Tensor, labels_N: Tensor, groups: ClassGroups, batch: Batch) -> Tensor:
         """Eq. (2), with the bank's features as further positives."""
-        batch_features, batch_labels = features_ND, labels_N
-        if self.bank is not None:
-            features_ND, labels_N = self.bank.joined_to(features_ND, labels_N)
         slack = 2 * self.stats.mean_spread() if self.slack == "spread" else torch.tensor(float(self.slack))
         slack_B = slack.to(features_ND).expand(len(batch.labels_B))
-        first = batch.shards.first
-        terms_B = pull(features_ND, labels_N, slack_B, num_classes=self.num_classes, first=first)
-        if self.bank is not None and self.updates:
-            # After use: a sample in the bank already would be its own positive.
-            self.bank.update(batch_features.detach(), batch_labels, batch.finite)
+        if self.bank is None:
+            return pull(features_ND, groups, slack_B, first=batch.shards.first)
+        positives, labels = self.bank.joined_to(features_ND, labels_N)
+        terms_B = pull(positives, group_by_class(labels, self.num_classes), slack_B, first=batch.shards.first)
+        if self.updates:  # after use: a sample in the bank already would be its own positive
+            self.bank.update(features_ND.detach(), labels_N, batch.finite)
         return terms_B
 
     def _open_gate(self, gate: FitGate, logit_B: Tensor, batch: Batch) -> None:
         valid_B = (batch.labels_B >= 0).to(logit_B.dtype)
         # exp(-cross-entropy) is the true class's probability.
-        total, count = batch.shards.sum(torch.stack([(valid_B * (-logit_B).exp()).sum(), valid_B.sum()])).unbind()
+        total, count = batch.shards.sums((valid_B * (-logit_B).exp()).sum(), valid_B.sum())
         mean = torch.where(count > 0, total / count.clamp(min=1), gate.confidence.to(total.dtype))
         gate.update(mean, batch.finite)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from classgap.functional import group_by_class, margin_cross_entropy, pull, squared_norm
+from classgap.functional import ClassGroups, group_by_class, margin_cross_entropy, pull, squared_norm
 from classgap.losses.arguments import number, one_of, share
 from classgap.losses.base import ClassLoss
 from classgap.losses.batch import Batch
@@ -74,41 +74,37 @@ class MR2ReleaseLoss(ClassLoss):
         """ "logit", and "representation" before λ is applied."""
         labels_N = batch.shards.gather(batch.labels_B)
         features_ND = batch.shards.gather(batch.features)
+        groups = group_by_class(labels_N, self.num_classes)
         if self.updates:
-            self._update(features_ND.detach(), labels_N, batch.finite)
+            self._update(features_ND.detach(), groups, batch.finite)
         root_K = (self.mean_norm + self.spread).to(features_ND.dtype).pow(1 / 3)
         gamma_K = self.num_classes * root_K / root_K.sum()
         gamma_K = torch.where(gamma_K > 0, gamma_K, 1)  # unseen, in evaluation before any training
         gamma_B = gamma_K[batch.labels_B.clamp(min=0)]
         return {
             "logit": margin_cross_entropy(batch.logits_BK, batch.labels_B, gamma_B),
-            "representation": self._representation_term(features_ND, labels_N, batch),
+            "representation": self._representation_term(features_ND, groups, batch),
         }
 
     def weights(self) -> dict[str, float]:
         """λ."""
         return {"representation": self.strength}
 
-    def _representation_term(self, features_ND: Tensor, labels_N: Tensor, batch: Batch) -> Tensor:
+    def _representation_term(self, features_ND: Tensor, groups: ClassGroups, batch: Batch) -> Tensor:
         width = features_ND.shape[1]
         slack = 2 * self.spread.mean() if self.source == "imagenet" else torch.zeros(())
         slack_B = (slack / (10 * width)).to(features_ND).expand(len(batch.labels_B))
         scaled_ND = features_ND / (10 * width) ** 0.5
-        first = batch.shards.first
-        terms_B = pull(scaled_ND, labels_N, slack_B, num_classes=self.num_classes, first=first)
+        terms_B = pull(scaled_ND, groups, slack_B, first=batch.shards.first)
         # The mean over samples has to become the sum over classes of class means, over K.
-        groups = group_by_class(labels_N, self.num_classes)
-        counts_N = groups.spread_to_samples(groups.counts_U.to(terms_B.dtype)).clamp(min=1)
-        counts_B = counts_N[first : first + len(batch.labels_B)]
+        counts_B = groups.of_samples(groups.counts_U, batch.shards.mine).clamp(min=1)
         return terms_B * (width / 10) * groups.counts_U.sum() / (self.num_classes * counts_B)
 
     @torch.no_grad()
-    def _update(self, features_ND: Tensor, labels_N: Tensor, finite: Tensor) -> None:
-        groups = group_by_class(labels_N, self.num_classes)
-        means_UD = groups.mean(features_ND)
-        deviations_ND = features_ND - groups.spread_to_samples(means_UD)
+    def _update(self, features_ND: Tensor, groups: ClassGroups, finite: Tensor | None) -> None:
+        means_UD, deviations_ND = groups.mean(features_ND), groups.centred(features_ND)
         seen_U = self.mean_norm[groups.classes_U] != 0  # as published: by the value, not by a flag
-        write_U = (groups.counts_U > 0) & finite
+        write_U = groups.counts_U > 0 if finite is None else (groups.counts_U > 0) & finite
         for name, new_U in (
             ("mean_norm", squared_norm(means_UD, NORM)),
             ("spread", groups.mean(squared_norm(deviations_ND, NORM))),

@@ -12,7 +12,7 @@ def write(module: nn.Module, name: str, values: Tensor, places: Tensor | None = 
     Compiled code puts a new tensor in the buffer's place instead. Its backward may compute again, from the buffer,
     what forward computed before the write; had the write been in place, it would silently see the later values.
     """
-    buffer = module.get_buffer(name)
+    buffer: Tensor = getattr(module, name)
     values = values.to(buffer.dtype)
     if torch.compiler.is_compiling():
         setattr(module, name, values if places is None else buffer.index_copy(0, places, values))

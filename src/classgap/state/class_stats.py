@@ -27,39 +27,46 @@ class ClassStats(nn.Module):
     ([2.0, 25.0, 0.0], [2.0, 0.0, 0.0], 2.0)
     """
 
-    size: Tensor
-    size_seen: Tensor
+    size: Tensor  # 0 for a class never seen
     spread: Tensor
     spread_seen: Tensor
 
     def __init__(self, num_classes: int, *, norm: float = 2.0, decay: float = 0.9, unbiased: bool = True) -> None:
         super().__init__()
         self.norm, self.decay, self.unbiased = norm, decay, unbiased
-        for name in ("size", "spread"):
-            self.register_buffer(name, torch.zeros(num_classes))
-            self.register_buffer(f"{name}_seen", torch.zeros(num_classes, dtype=torch.bool))
+        self.register_buffer("size", torch.zeros(num_classes))
+        self.register_buffer("spread", torch.zeros(num_classes))
+        self.register_buffer("spread_seen", torch.zeros(num_classes, dtype=torch.bool))
 
     @torch.no_grad()
     def update(self, features_ND: Tensor, groups: ClassGroups, finite: Tensor | None = None) -> None:
         """Learn from a whole batch; with ``finite`` false nothing changes."""
-        size_U = groups.mean(squared_norm(features_ND, self.norm))
-        self._blend("size", groups, size_U, groups.counts_U > 0, finite)
-
-        deviation_ND = features_ND - groups.spread_to_samples(groups.mean(features_ND))
-        squares_U = groups.sum(squared_norm(deviation_ND))
-        fewest = 1 if self.unbiased else 0  # what n is reduced by
-        spread_U = squares_U / (groups.counts_U - fewest).clamp(min=1)
-        self._blend("spread", groups, spread_U, groups.counts_U > fewest, finite)
+        self._update_size(squared_norm(features_ND, self.norm), groups, finite)
+        if self.unbiased and not torch.compiler.is_compiling():
+            rows_M, groups = groups.with_partners()  # often few of many, and wide
+            features_ND = features_ND.index_select(0, rows_M)
+        self._update_spread(squared_norm(groups.centred(features_ND)), groups, finite)
 
     def mean_spread(self) -> Tensor:
         """s̄, the mean of the spread over the classes that have one; 0 before any has."""
-        return (self.spread * self.spread_seen).sum() / self.spread_seen.sum().clamp(min=1)
+        return self.spread.sum() / self.spread_seen.sum().clamp(min=1)
 
-    def _blend(self, name: str, groups: ClassGroups, new_U: Tensor, known_U: Tensor, finite: Tensor | None) -> None:
-        values_K, seen_K = self.get_buffer(name), self.get_buffer(f"{name}_seen")
-        old_U, seen_U = values_K[groups.classes_U], seen_K[groups.classes_U]
-        new_U = new_U.to(values_K.dtype)
-        blended_U = torch.where(seen_U, self.decay * old_U + (1 - self.decay) * new_U, new_U)
-        write_U = known_U if finite is None else known_U & finite
-        write(self, name, torch.where(write_U, blended_U, old_U), groups.classes_U)
-        write(self, f"{name}_seen", seen_U | write_U, groups.classes_U)
+    def _update_size(self, squares_N: Tensor, groups: ClassGroups, finite: Tensor | None) -> None:
+        old_U = self.size.index_select(0, groups.classes_U)
+        new_U = self._blend(old_U, groups.mean(squares_N), old_U > 0)
+        if finite is not None:  # only compiled code has groups without samples
+            new_U = torch.where((groups.counts_U > 0) & finite, new_U, old_U)
+        write(self, "size", new_U, groups.classes_U)
+
+    def _update_spread(self, squares_N: Tensor, groups: ClassGroups, finite: Tensor | None) -> None:
+        lost = 1 if self.unbiased else 0  # degrees of freedom that the mean takes
+        seen_U = self.spread_seen.index_select(0, groups.classes_U)
+        old_U = self.spread.index_select(0, groups.classes_U)
+        new_U = self._blend(old_U, groups.sum(squares_N) / (groups.counts_U - lost).clamp(min=1), seen_U)
+        known_U = torch.ones_like(seen_U) if finite is None else (groups.counts_U > lost) & finite
+        write(self, "spread", torch.where(known_U, new_U, old_U), groups.classes_U)
+        write(self, "spread_seen", seen_U | known_U, groups.classes_U)
+
+    def _blend(self, old_U: Tensor, new_U: Tensor, seen_U: Tensor) -> Tensor:
+        """The moving average; all of the first batch."""
+        return old_U.lerp(new_U.to(old_U.dtype), 1 - self.decay * seen_U.to(old_U.dtype))
