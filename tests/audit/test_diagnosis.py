@@ -62,6 +62,17 @@ def test_confusion_without_nearness_is_no_overlap():
     assert causes(audit, 7) == ["not-enough-evidence"]
 
 
+def test_two_classes_are_not_called_overlapping():
+    targets = np.repeat([0, 1], 200)
+    logits = np.eye(2)[targets] + 0.0
+    logits[:120] = [0, 1]
+    features = np.random.default_rng(0).normal(size=(400, 3)) + targets[:, None]
+    audit = Audit.from_predictions(
+        logits, targets, features=features, settings=AuditSettings(map="none", check_labels=False)
+    )
+    assert causes(audit, 0) == ["not-enough-evidence"]
+
+
 def test_boundary_too_close():
     targets, features, weight, bias = blobs([2.0] * 9, each=200)
     bias = bias.copy()

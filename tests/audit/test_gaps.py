@@ -68,3 +68,10 @@ def test_one_class_has_no_easy_and_hard():
     result = audit_gap([3], [5])
     assert result.easy_hard is None
     assert result.by_chance == {}
+
+
+def test_no_mistake_at_all_still_leaves_doubt():
+    result = audit_gap([20] * 6, [20] * 6)
+    assert result.easy_hard == 0
+    assert result.intervals["easy_hard"].low < 0 < result.intervals["easy_hard"].high
+    assert result.intervals["worst_tenth"].low < 1

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib
 import os
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -232,7 +231,8 @@ class Audit:
 
     def to_html(self, path: str | os.PathLike[str]) -> None:
         """Write the audit as one self-contained HTML page."""
-        report = importlib.import_module("classgap.report")  # an upper room, so only here
+        from classgap import report  # an upper room, so only here
+
         report.write_html(self, path)
 
 

@@ -118,7 +118,9 @@ def overlap(k: int, evidence: Evidence) -> Cause | None:
     errors = int(evidence.support_K[k] - evidence.correct_K[k])
     # With few classes much of the mistakes goes to one class whatever it is; twice the even share is asked for.
     others = int((evidence.support_K > 0).sum()) - 1
-    needed = max(OVERLAP_SHARE, min(2 / others if others else 1.0, 1.0))
+    if others < 2:  # of two classes the other one is always both the nearest and the one confused
+        return None
+    needed = max(OVERLAP_SHARE, min(2 / others, 1.0))
     if top.rate < OVERLAP_RATE or top.count < OVERLAP_SAMPLES or top.count / errors < needed:
         return None
     neighbours = evidence.nearest_Km[k].tolist()

@@ -72,9 +72,10 @@ def class_clouds(features_ND: Tensor, order: ClassOrder) -> ClassClouds:
         longest = max(longest, float(squares_n.max()))
         if len(rows) > 1:
             # Differences before squares: centred by the mean, no Gram product can lose the distances.
-            deviations_nD = features_nD - centroid_D
-            figures["spread"][k] = float((squared_norm(deviations_nD).sum() / (len(rows) - 1)).sqrt())
-            reach_n = farthest_distances(deviations_nD)
+            deviations_nD = features_nD.sub_(centroid_D)
+            deviation_squares_n = squared_norm(deviations_nD)
+            figures["spread"][k] = float((deviation_squares_n.sum() / (len(rows) - 1)).sqrt())
+            reach_n = farthest_distances(deviations_nD, deviation_squares_n)
             figures["dispersion"][k], figures["farthest"][k] = float(reach_n.max()), float(reach_n.mean())
     if longest > 0:
         figures["farthest"] /= np.sqrt(longest)
@@ -88,13 +89,17 @@ def class_clouds(features_ND: Tensor, order: ClassOrder) -> ClassClouds:
     )
 
 
-def farthest_distances(deviations_nD: Tensor, limit: int = FARTHEST) -> Tensor:
+def farthest_distances(deviations_nD: Tensor, squares_n: Tensor, limit: int = FARTHEST) -> Tensor:
     """Distance of each sample to the farthest of the samples, looked for among the ``limit`` outermost, (n,).
 
-    >>> farthest_distances(torch.tensor([[-1.0], [0.0], [3.0]])).tolist()
+    Args:
+        deviations_nD: samples minus their mean.
+        squares_n: their squared lengths.
+        limit: how many of the outermost samples are compared with.
+
+    >>> farthest_distances(torch.tensor([[-1.0], [0.0], [3.0]]), torch.tensor([1.0, 0.0, 9.0])).tolist()
     [4.0, 3.0, 4.0]
     """
-    squares_n = squared_norm(deviations_nD)
     outer_m = squares_n.topk(min(limit, len(squares_n))).indices
     far_n = torch.zeros_like(squares_n)
     for start in range(0, len(squares_n), 4096):

@@ -127,8 +127,7 @@ def gap(
         )
         easy, hard = parts["easy"], parts["hard"]
         apart = float(accuracy_U[easy].mean() - accuracy_U[hard].mean())
-        differences_R = replicates_RU[:, easy].mean(axis=1) - replicates_RU[:, hard].mean(axis=1)
-        intervals["easy_hard"] = percentile_interval(differences_R, level)
+        intervals["easy_hard"] = _difference_interval(replicates_RU, easy, hard, correct_U, support_U, level)
     return Gap(
         easy_hard=apart,
         best_worst=values["best_worst"],
@@ -155,6 +154,16 @@ def mean_interval(
     if right in (0, total):
         return wilson(right, total, level)
     return percentile_interval(replicates_RU[:, members_U].mean(axis=1), level)
+
+
+def _difference_interval(
+    replicates_RU: Floats, first_U: Integers, second_U: Integers, correct_U: Integers, support_U: Integers, level: float
+) -> Interval:
+    """Interval of the difference of two mean accuracies; Newcombe's if resampling shows no doubt about either."""
+    pooled = [(int(correct_U[part].sum()), int(support_U[part].sum())) for part in (first_U, second_U)]
+    if all(right in (0, total) for right, total in pooled):
+        return newcombe(pooled[0], pooled[1], level)
+    return percentile_interval(replicates_RU[:, first_U].mean(axis=1) - replicates_RU[:, second_U].mean(axis=1), level)
 
 
 def _by_chance(

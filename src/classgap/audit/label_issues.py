@@ -9,7 +9,7 @@ from torch import Tensor
 
 from classgap.audit.samples import Integers
 
-MOST_SCORES = 20_000_000  # cleanlab takes about a minute for so many
+MOST_SCORES = 20_000_000  # beyond it, cleanlab's copies in double precision would take most of an audit's memory
 
 
 def label_issues(logits_NK: Tensor | None, targets_N: Integers, wanted: bool | None) -> tuple[Integers | None, str]:
