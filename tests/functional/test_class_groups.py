@@ -1,0 +1,57 @@
+import torch
+
+from classgap.functional import group_by_class
+
+LABELS = torch.tensor([3, 0, 3, -1, 5, 3, 0])
+VALUES = torch.arange(14.0).view(7, 2)
+
+
+def slow_mean(k: int) -> torch.Tensor:
+    rows = [VALUES[i] for i, label in enumerate(LABELS.tolist()) if label == k]
+    return torch.stack(rows).mean(dim=0)
+
+
+def test_means_are_those_of_a_loop() -> None:
+    groups = group_by_class(LABELS, num_classes=6)
+    assert groups.classes_U.tolist() == [0, 3, 5]
+    assert groups.counts_U.tolist() == [2, 3, 1]
+    torch.testing.assert_close(groups.mean(VALUES), torch.stack([slow_mean(k) for k in (0, 3, 5)]))
+
+
+def test_samples_without_a_class_enter_nothing_and_get_zero() -> None:
+    groups = group_by_class(LABELS, num_classes=6)
+    back = groups.of_samples(groups.mean(VALUES))
+    torch.testing.assert_close(back[0], slow_mean(3))
+    assert not back[3].any()
+    assert groups.of_samples(groups.counts_U, slice(2, 5)).tolist() == [3, 0, 1]
+
+
+def test_partners_are_the_samples_of_classes_with_several() -> None:
+    rows, groups = group_by_class(LABELS, num_classes=6).with_partners()
+    assert rows.tolist() == [0, 1, 2, 5, 6]
+    assert groups.classes_U.tolist() == [0, 3]
+    torch.testing.assert_close(groups.mean(VALUES[rows]), torch.stack([slow_mean(k) for k in (0, 3)]))
+
+
+def test_centred_samples_have_zero_class_means_and_plain_gradients() -> None:
+    groups = group_by_class(LABELS, num_classes=6)
+    values = VALUES.clone().requires_grad_()
+    centred = groups.centred(values)
+    torch.testing.assert_close(groups.mean(centred), torch.zeros(3, 2))
+    centred.sum().backward()
+    assert values.grad.eq(1).all()
+
+
+def test_compiled_groups_list_every_class() -> None:
+    def means(labels: torch.Tensor) -> torch.Tensor:
+        return group_by_class(labels, num_classes=6).mean(VALUES)
+
+    result = torch.compile(means, fullgraph=True, backend="eager")(LABELS)
+    expected = torch.zeros(6, 2)
+    expected[[0, 3, 5]] = group_by_class(LABELS, num_classes=6).mean(VALUES)
+    torch.testing.assert_close(result, expected)
+
+
+def test_nothing_at_all() -> None:
+    groups = group_by_class(torch.empty(0, dtype=torch.long), num_classes=4)
+    assert groups.mean(torch.empty(0, 2)).shape == (0, 2)

@@ -1,0 +1,39 @@
+import math
+
+import pytest
+import torch
+
+from classgap.losses.arguments import norm_order, number, one_of, positive_counts, share, whole_number
+
+
+def test_good_values_pass() -> None:
+    assert number("a", 2, above=0) == 2.0
+    assert whole_number("a", 3, at_least=3) == 3
+    assert share("a", 0) == 0.0
+    assert norm_order("a", math.inf) == math.inf
+    assert one_of("a", "x", ("x", "y")) == "x"
+    assert positive_counts("a", torch.tensor([1, 2])).tolist() == [1.0, 2.0]
+
+
+@pytest.mark.parametrize("value", [math.nan, math.inf, True, "1", None])
+def test_what_is_no_number_is_refused(value) -> None:
+    with pytest.raises(ValueError, match="a must be a finite number"):
+        number("a", value)
+
+
+@pytest.mark.parametrize("value", [2.0, True, "3"])
+def test_what_is_no_whole_number_is_refused(value) -> None:
+    with pytest.raises(ValueError, match="a must be a whole number of at least 1"):
+        whole_number("a", value, at_least=1)
+
+
+@pytest.mark.parametrize("value", [0.99, math.nan, "2"])
+def test_what_is_no_norm_is_refused(value) -> None:
+    with pytest.raises(ValueError, match="a must be a number from 1 to infinity"):
+        norm_order("a", value)
+
+
+@pytest.mark.parametrize("counts", [[1.0, -1.0], [1.0, math.nan], [1.0, math.inf]])
+def test_counts_that_are_no_counts_are_refused(counts: list[float]) -> None:
+    with pytest.raises(ValueError, match="for class 1"):
+        positive_counts("a", counts)

@@ -1,0 +1,62 @@
+import pytest
+import torch
+from torch import Tensor, nn
+
+from classgap.losses import ClassLoss, MR2Loss
+
+
+class Halves(ClassLoss):
+    """Two parts with different weights, to test the reduction alone."""
+
+    def parts(self, batch) -> dict[str, Tensor]:
+        valid = (batch.labels_B >= 0).float()
+        return {"one": batch.logits_BK[:, 0] * valid, "two": batch.logits_BK[:, 1] * valid}
+
+    def weights(self) -> dict[str, float]:
+        return {"two": 0.5}
+
+
+LOGITS = torch.tensor([[1.0, 10.0], [2.0, 20.0], [3.0, 30.0]])
+TARGETS = torch.tensor([0, 1, -100])
+
+
+@pytest.mark.parametrize(("reduction", "expected"), [("mean", 9.0), ("sum", 18.0), ("none", [6.0, 12.0, 0.0])])
+def test_reductions_count_what_is_not_ignored(reduction: str, expected) -> None:
+    loss = Halves(2, reduction=reduction)
+    assert loss(LOGITS, TARGETS).tolist() == expected
+    scale = 1 if reduction == "sum" else 2
+    assert {name: term.item() * scale for name, term in loss.terms.items()} == {"one": 3.0, "two": 30.0}
+
+
+def test_weights_do_not_change_the_divisor() -> None:
+    weight = torch.tensor([2.0, 2.0, 5.0])
+    assert Halves(2)(LOGITS, TARGETS, sample_weight=weight) == 2 * Halves(2)(LOGITS, TARGETS)
+
+
+def test_frozen_ends_even_after_an_error_and_nests() -> None:
+    loss = MR2Loss(2)
+    with pytest.raises(RuntimeError), loss.frozen():
+        raise RuntimeError
+    assert loss.updates
+    with loss.frozen():
+        with loss.frozen():
+            pass
+        assert not loss.updates
+    assert not loss.eval().updates
+
+
+def test_a_loss_without_parts_says_so() -> None:
+    with pytest.raises(TypeError, match=r"ClassLoss must define parts\(batch\)"):
+        ClassLoss(2)(LOGITS, TARGETS)
+
+
+def test_three_lines_train_a_model() -> None:
+    """The use that the README shows: features reach the loss, gradients the first layer."""
+    model = nn.Sequential(nn.Linear(4, 8), nn.ReLU(), nn.Linear(8, 3))
+    import classgap as cg
+
+    tap, loss = cg.FeatureTap(model), cg.losses.MR2Loss(num_classes=3)
+    x, y = torch.randn(12, 4), torch.arange(12) % 3
+    logits = model(x)
+    loss(logits, y, features=tap.features).backward()
+    assert model[0].weight.grad.any()

@@ -1,0 +1,68 @@
+"""Messages that name the argument, the value seen, what is allowed and how to fix it."""
+
+import pytest
+import torch
+from torch import nn
+
+from classgap.losses import LargeMarginDiscriminativeLoss, MR2Loss
+
+LOGITS = torch.randn(4, 3)
+TARGETS = torch.tensor([0, 1, 2, 0])
+FEATURES = torch.randn(4, 5)
+
+
+def call(**changes) -> torch.Tensor:
+    given = {"logits": LOGITS, "targets": TARGETS, "features": FEATURES, **changes}
+    return MR2Loss(3)(given.pop("logits"), given.pop("targets"), **given)
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        (
+            {"logits": torch.randn(4, 2)},
+            r"logits must be a tensor of shape \(batch, 3\).*got shape \(4, 2\)",
+        ),
+        ({"logits": torch.randn(4, 3, 2)}, r"logits must be a tensor of shape \(batch, 3\)"),
+        ({"targets": torch.rand(4, 3)}, r"soft targets \(mixup, CutMix\) cannot be used"),
+        ({"targets": torch.tensor([0, 1, 2, 3])}, "targets must be class indices from 0 to 2.*got 3.*num_classes"),
+        ({"targets": torch.tensor([0, 1, 2, -7])}, "got -7"),
+        ({"targets": TARGETS.bool()}, "targets must be an integer tensor"),
+        ({"features": None}, r"MR2Loss needs features: pass features=tap.features"),
+        ({"features": FEATURES.long()}, "features must be floating point"),
+        ({"features": FEATURES.where(torch.arange(4)[:, None] != 2, torch.nan)}, "features must be finite; row 2"),
+        ({"logits": LOGITS.where(torch.arange(4)[:, None] != 1, torch.inf)}, "logits must be finite; row 1"),
+        ({"sample_weight": torch.tensor([1.0, 1.0, -2.0, 1.0])}, "sample_weight must not be negative; got -2"),
+    ],
+)
+def test_wrong_inputs_are_named(changes: dict, message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        call(**changes)
+
+
+def test_any_integer_type_and_any_ignore_index_serve() -> None:
+    expected = call()
+    torch.testing.assert_close(call(targets=TARGETS.to(torch.uint8)), expected)
+    torch.testing.assert_close(call(targets=TARGETS.int()), expected)
+    loss = MR2Loss(3, ignore_index=2, reduction="none")
+    assert loss(LOGITS, TARGETS, features=FEATURES)[2] == 0
+
+
+def test_finite_numbers_whose_sum_overflows_are_accepted() -> None:
+    logits = torch.full((4, 3), 1e38)
+    assert call(logits=logits).isfinite()
+
+
+def test_unneeded_inputs_are_not_looked_at() -> None:
+    MR2Loss(3, logit="none", strength=0)(LOGITS, TARGETS, features="anything", head=nn.ReLU(), index=None)
+
+
+def test_a_head_that_does_not_fit_is_named() -> None:
+    loss = LargeMarginDiscriminativeLoss(3, 5)
+    with pytest.raises(ValueError, match=r"head must be a layer such as nn.Linear\(5, 3\).*ReLU with weight None"):
+        loss(LOGITS, TARGETS, features=FEATURES, head=nn.ReLU())
+
+
+def test_a_head_without_bias_serves() -> None:
+    loss = LargeMarginDiscriminativeLoss(3, 5)
+    assert loss(LOGITS, TARGETS, features=FEATURES, head=nn.Linear(5, 3, bias=False)).isfinite()

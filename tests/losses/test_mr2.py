@@ -1,0 +1,140 @@
+"""What MR² is, beyond what the conformance suite compares with the slow reference."""
+
+import pytest
+import torch
+import torch.nn.functional as F
+
+from classgap.losses import MR2Loss
+
+LOGITS = torch.tensor([[2.0, 0.0], [2.0, 0.0]])
+TARGETS = torch.tensor([0, 1])
+
+
+def features_with_sizes(*sizes: float) -> torch.Tensor:
+    return torch.tensor([[size**0.5, 0.0] for size in sizes])
+
+
+def test_worked_example_of_the_logit_margin() -> None:
+    loss = MR2Loss(2, strength=0, reduction="none")
+    values = loss(LOGITS, TARGETS, features=features_with_sizes(8.0, 1.0))
+    torch.testing.assert_close(loss.margins(), torch.tensor([4 / 3, 2 / 3]))
+    torch.testing.assert_close(values, torch.tensor([0.201413, 3.048587]), atol=1e-6, rtol=0)
+
+
+@pytest.mark.parametrize(("slack", "expected"), [(0.0, 4.018150), (2.0, 2.126928)])
+def test_worked_example_of_the_representation_margin(slack: float, expected: float) -> None:
+    loss = MR2Loss(1, strength=1.0, slack=slack)
+    value = loss(torch.zeros(2, 1), torch.tensor([0, 0]), features=torch.tensor([[0.0, 0.0], [2.0, 0.0]]))
+    assert value.item() == pytest.approx(expected, abs=1e-6)
+
+
+def test_slack_is_twice_the_mean_spread() -> None:
+    """Two points two apart: the unbiased spread is 2 and the plain one 1."""
+    features = torch.tensor([[0.0, 0.0], [2.0, 0.0]])
+    for spread, expected in (("plain", 2.126928), ("unbiased", 0.693147)):
+        loss = MR2Loss(1, strength=1.0, spread=spread)
+        value = loss(torch.zeros(2, 1), torch.tensor([0, 0]), features=features)
+        assert value.item() == pytest.approx(expected, abs=1e-6)
+
+
+def test_equal_classes_without_pull_are_cross_entropy() -> None:
+    logits, features = torch.randn(6, 3), F.normalize(torch.randn(6, 4)) * 3
+    targets = torch.tensor([0, 1, 2, 0, 1, 2])
+    value = MR2Loss(3, strength=0)(logits, targets, features=features)
+    torch.testing.assert_close(value, F.cross_entropy(logits, targets))
+
+
+def test_no_repeated_label_means_no_pull() -> None:
+    loss = MR2Loss(3, strength=1.0)
+    loss(torch.randn(3, 3), torch.tensor([0, 1, 2]), features=torch.randn(3, 4))
+    assert loss.terms["representation"] == 0
+
+
+def test_unit_features_get_equal_margins_by_the_2_norm_but_not_by_the_3_norm() -> None:
+    """The paper's reason for p = 3 with cosine classifiers."""
+    features = torch.tensor([[1.0, 0.0], [1.0, 1.0]])
+    margins = {}
+    for norm in (2.0, 3.0):
+        loss = MR2Loss(2, strength=0, normalize=True, norm=norm)
+        loss(LOGITS, TARGETS, features=features)
+        margins[norm] = loss.margins()
+    torch.testing.assert_close(margins[2.0], torch.ones(2))
+    assert margins[3.0][0] > 1.05 * margins[3.0][1]
+
+
+def test_it_needs_features_only_where_the_form_uses_them() -> None:
+    assert MR2Loss(3).needs == {"features"}
+    assert MR2Loss(3, strength=0).needs == {"features"}
+    assert MR2Loss(3, logit="uniform", strength=0).needs == frozenset()
+    value = MR2Loss(2, logit="uniform", margin=2.0, strength=0)(LOGITS, TARGETS)
+    torch.testing.assert_close(value, F.cross_entropy(LOGITS / 2, TARGETS))
+
+
+def test_no_gradient_flows_through_the_statistics() -> None:
+    """With the pull off, features only set γ, and must not feel it."""
+    features = features_with_sizes(8.0, 1.0).requires_grad_()
+    logits = LOGITS.clone().requires_grad_()
+    MR2Loss(2, strength=0)(logits, TARGETS, features=features).backward()
+    assert features.grad is None
+    assert logits.grad.any()
+
+
+def test_auto_leaves_a_model_at_chance_alone_and_pulls_one_that_fits() -> None:
+    loss = MR2Loss(2)
+    features = torch.randn(4, 3)
+    targets = torch.tensor([0, 0, 1, 1])
+    for _ in range(50):
+        loss(torch.zeros(4, 2), targets, features=features)
+    assert loss.weights()["representation"].item() == pytest.approx(0, abs=1e-6)
+    certain = 20 * F.one_hot(targets, 2).float()
+    for _ in range(200):
+        loss(certain, targets, features=features)
+    assert loss.weights()["representation"].item() == pytest.approx(0.1, rel=1e-3)
+
+
+def test_auto_closes_again_when_the_classes_merge() -> None:
+    loss = MR2Loss(4)
+    targets = torch.tensor([0, 1, 2, 3])
+    for logits in [30 * F.one_hot(targets, 4).float()] * 100 + [torch.zeros(4, 4)] * 100:
+        loss(logits, targets, features=torch.randn(4, 3))
+    assert loss.weights()["representation"].item() < 0.001
+
+
+def test_the_bank_supplies_positives_that_the_batch_lacks() -> None:
+    features = torch.tensor([[0.0], [2.0]])
+    loss = MR2Loss(1, strength=1.0, slack=1.0, bank=4)
+    loss(torch.zeros(1, 1), torch.tensor([0]), features=features[:1])
+    assert loss.terms["representation"] == 0
+    loss(torch.zeros(1, 1), torch.tensor([0]), features=features[1:])
+    assert loss.terms["representation"].item() == pytest.approx(3.048587, abs=1e-6)
+
+
+def test_the_bank_refuses_another_width_before_anything_changes() -> None:
+    loss = MR2Loss(2, bank=4)
+    loss(LOGITS, TARGETS, features=torch.randn(2, 3))
+    before = loss.stats.size.clone()
+    with pytest.raises(ValueError, match="features must have 3 columns"):
+        loss(LOGITS, TARGETS, features=torch.randn(2, 5))
+    assert loss.stats.size.equal(before)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ({"num_classes": 0}, "num_classes must be a whole number of at least 1"),
+        ({"num_classes": 3, "margin": 0}, "margin must be a finite number above 0"),
+        ({"num_classes": 3, "strength": -1}, "strength must be a finite number of at least 0"),
+        ({"num_classes": 3, "strength": "strong"}, "strength must be a finite number"),
+        ({"num_classes": 3, "norm": 0.5}, "norm must be a number from 1 to infinity"),
+        ({"num_classes": 3, "logit": "wide"}, "logit must be one of 'spread', 'uniform', 'none'"),
+        ({"num_classes": 3, "spread": "biased"}, "spread must be one of 'unbiased', 'plain'"),
+        ({"num_classes": 3, "decay": 1.0}, "decay must be at least 0 and below 1"),
+        ({"num_classes": 3, "bank": -1}, "bank must be a whole number"),
+        ({"num_classes": 3, "reduction": "average"}, "reduction must be one of 'mean', 'sum', 'none'"),
+        ({"num_classes": 3, "class_counts": [1, 2]}, "class_counts must be 3 numbers"),
+        ({"num_classes": 3, "class_counts": [1, 0, 2]}, "got 0 for class 1"),
+    ],
+)
+def test_wrong_arguments_are_named(arguments: dict, message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        MR2Loss(**arguments)
