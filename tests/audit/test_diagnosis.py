@@ -86,6 +86,15 @@ def test_boundary_too_close():
     assert "lmdl" in found.methods
 
 
+def test_means_that_coincide_have_no_boundary_between_them():
+    targets, features, weight, bias = blobs([2.0] * 6, each=100, moved={4: lambda corners: corners[1]})
+    features[targets == 4] = features[targets == 1]  # the same samples under two names
+    audit = audit_of(targets, features, weight, bias)
+    assert "close-boundary" not in causes(audit, 4)
+    assert audit.classes[4].nearest_distance == 0
+    assert causes(audit, 4)[0] == "overlap"
+
+
 def test_over_fitted():
     targets, features, weight, bias = blobs([2.0] * 8 + [2.2], each=100)
     rng = np.random.default_rng(0)

@@ -192,6 +192,7 @@ def _map(
     return feature_map(
         data.features_ND,
         order,
+        data.targets_N,
         data.predictions_N,
         data.class_names,
         chosen,

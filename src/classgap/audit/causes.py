@@ -151,7 +151,7 @@ def close_boundary(k: int, evidence: Evidence) -> Cause | None:
     if evidence.centroid_margin_K is None or evidence.midpoint_K is None or evidence.facing_K is None:
         return None
     margin, midpoint = float(evidence.centroid_margin_K[k]), float(evidence.midpoint_K[k])
-    if not margin < CLOSE_BOUNDARY * midpoint:
+    if not (midpoint > 0 and margin < CLOSE_BOUNDARY * midpoint):  # NaN where there is no boundary
         return None
     other = evidence.names[int(evidence.facing_K[k])]
     return Cause(

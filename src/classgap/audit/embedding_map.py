@@ -33,6 +33,7 @@ def worst_neighbourhood(classes: Sequence[ClassResult], limit: int = AUTO_CLASSE
 def feature_map(
     features_ND: Tensor,
     order: ClassOrder,
+    targets_N: Integers,
     predictions_N: Integers,
     names: Sequence[str],
     chosen: Sequence[int],
@@ -66,13 +67,10 @@ def feature_map(
         return None
     low, high = flat.min(axis=0), flat.max(axis=0)
     unit = (flat - low) / np.where(high > low, high - low, 1)
-    label_of = np.empty(len(order.order_N), dtype=np.int64)
-    for k, own in rows_of.items():
-        label_of[own] = k
     return FeatureMap(
         classes=tuple(names[k] for k in chosen),
         x=tuple(round(float(value), 4) for value in unit[:, 0]),
         y=tuple(round(float(value), 4) for value in unit[:, 1]),
-        target=tuple(label_of[rows].tolist()),
+        target=tuple(targets_N[rows].tolist()),
         prediction=tuple(predictions_N[rows].tolist()),
     )

@@ -6,7 +6,8 @@ known ``features``, ``head_weight``, ``head_bias``, ``class_names`` (in safetens
 
 CSV has a header line and a line a sample, in one of two forms:
 
-- ``target`` and ``prediction``, both class names or both class numbers; further columns are passed over;
+- ``target`` and ``prediction``, both class names or both class numbers; the classes are those that occur, and further
+  columns are passed over;
 - ``target`` and one column a class, headed by the class's name, that holds its probability (if every row has no
   negative entry and sums to 1) or its logit. ``target`` is a class name or, if no name fits, a class number from 0.
 
