@@ -1,0 +1,78 @@
+"""``classgap compare``."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Annotated
+
+from tyro.conf import Positional, arg
+
+from classgap.audit import Audit, AuditDiff
+from classgap.audit.json_records import write_json
+from classgap.audit.settings import AuditSettings
+from classgap.cli.outputs import check_outputs, tell_written
+from classgap.cli.sources import busy, read_audit
+
+
+@dataclass(frozen=True)
+class CompareCommand:
+    """Show what a change did to each class: who gained, and who paid.
+
+      The first SOURCE is "before"; every further one is compared with it, on
+      the same test samples. With --seeds N they come in blocks of N runs that
+      differ in their seed alone, and the first block is "before".
+
+    Examples:
+      classgap compare plain.npz mr2.npz --html diff.html
+      classgap compare --seeds 3 plain0 plain1 plain2 mr0 mr1 mr2
+    """
+
+    sources: Positional[Annotated[tuple[Path, ...], arg(metavar="SOURCE SOURCE ...", help_behavior_hint="")]]
+    """Prediction files, run directories or saved audits, two or more."""
+
+    seeds: int = 1
+    """How many runs each side has."""
+
+    html: Annotated[Path | None, arg(metavar="FILE", help_behavior_hint="")] = None
+    """Write everything as one HTML page that needs no network."""
+
+    json: Annotated[Path | None, arg(metavar="FILE", help_behavior_hint="")] = None
+    """Save the comparison as JSON; several comparisons as a list under "comparisons"."""
+
+    def run(self) -> None:
+        """Compare, write, print."""
+        from classgap.report import print_diff, write_html
+
+        self._check_number()
+        outputs = {"--html": self.html, "--json": self.json}
+        check_outputs(outputs, self.sources)
+        with busy("Comparing"):
+            diffs = self._diffs()
+            if self.json is not None and len(diffs) == 1:
+                diffs[0].save(self.json)
+            elif self.json is not None:
+                write_json(self.json, {"schema": AuditDiff.SCHEMA, "comparisons": [diff.to_dict() for diff in diffs]})
+            if self.html is not None:
+                write_html(diffs, self.html)
+        for i, diff in enumerate(diffs):
+            if i:
+                print()
+            print_diff(diff)
+        tell_written(outputs)
+
+    def _check_number(self) -> None:
+        if self.seeds < 1:
+            raise ValueError(f"--seeds must be at least 1; got {self.seeds}.")
+        if len(self.sources) < 2 * self.seeds or len(self.sources) % self.seeds:
+            runs = "two or more" if self.seeds == 1 else f"two or more blocks of {self.seeds}"
+            raise ValueError(f"sources must be {runs}; got {len(self.sources)}.")
+
+    def _diffs(self) -> list[AuditDiff]:
+        settings = AuditSettings(map="none", check_labels=False)  # a comparison shows neither
+        audits = [read_audit(source, settings=settings) for source in self.sources]
+        names = [audit.name for audit in audits]
+        if len(set(names)) < len(names):  # runs in different directories may have one name
+            audits = [replace(audit, name=str(path)) for audit, path in zip(audits, self.sources, strict=True)]
+        blocks: list[list[Audit]] = [audits[i : i + self.seeds] for i in range(0, len(audits), self.seeds)]
+        return [AuditDiff.of(blocks[0], block) for block in blocks[1:]]

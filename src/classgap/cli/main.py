@@ -1,0 +1,103 @@
+"""Where every command starts, and how it ends: 0 done, 1 failed, 2 wrong use or bad input."""
+
+from __future__ import annotations
+
+import difflib
+import inspect
+import os
+import sys
+from collections.abc import Sequence
+from typing import Protocol
+
+from classgap.cli.audit_command import AuditCommand
+from classgap.cli.compare_command import CompareCommand
+from classgap.report.wording import printable
+
+DONE, FAILED, BAD_INPUT = 0, 1, 2
+
+
+class Command(Protocol):
+    """What a command line is parsed into: a dataclass whose fields are the arguments."""
+
+    def run(self) -> None:
+        """Do it.
+
+        Raises:
+            ValueError: in one sentence, if an argument or an input file is at fault.
+            OSError: if something else went wrong with a file.
+        """
+
+
+COMMANDS: dict[str, type[Command]] = {"audit": AuditCommand, "compare": CompareCommand}
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run a command line and return its exit code; wrong flags end in ``SystemExit`` with code 2.
+
+    Args:
+        arguments: without the program's name; those of the process if not given.
+    """
+    words = list(sys.argv[1:] if arguments is None else arguments)
+    for stream in (sys.stdout, sys.stderr):
+        if hasattr(stream, "reconfigure"):  # class names may hold what the terminal cannot show
+            stream.reconfigure(errors="replace")
+    if not words or words[0] in ("-h", "--help"):
+        print(help_page())
+        return DONE if words else BAD_INPUT
+    if words[0] == "--version":
+        from classgap import __version__
+
+        print(f"classgap {__version__}")
+        return DONE
+    name = words.pop(0)
+    if name not in COMMANDS:
+        near = difflib.get_close_matches(name, COMMANDS, n=1)
+        hint = f"did you mean {near[0]}?" if near else f"the commands are {', '.join(COMMANDS)}."
+        return _complain(f"there is no command {name!r}; {hint}", BAD_INPUT)
+    command = _parse(name, words)
+    try:
+        command.run()
+        sys.stdout.flush()
+    except ValueError as error:
+        return _complain(error, BAD_INPUT)
+    except BrokenPipeError:  # the reader, such as head, has seen enough
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    except (OSError, MemoryError) as error:
+        return _complain(error, FAILED)
+    except KeyboardInterrupt:
+        return _complain("interrupted.", FAILED)
+    return DONE
+
+
+def help_page() -> str:
+    """What ``classgap --help`` prints: every command with the first line of its own page."""
+    lines = [f"  {name:<10} {_description(command).splitlines()[0]}" for name, command in COMMANDS.items()]
+    return "\n".join(
+        [
+            "usage: classgap COMMAND ...",
+            "",
+            "classgap finds the classes a classifier fails, explains why, and closes the gap.",
+            "",
+            *lines,
+            "",
+            "classgap COMMAND --help tells more about one; classgap --version the version.",
+            "Exit codes: 0 done, 1 failed, 2 wrong use or bad input.",
+        ]
+    )
+
+
+def _parse(name: str, words: list[str]) -> Command:
+    import tyro
+
+    command = COMMANDS[name]
+    return tyro.cli(command, prog=f"classgap {name}", description=_description(command), args=words)
+
+
+def _description(command: type[Command]) -> str:
+    return inspect.cleandoc(command.__doc__ or "")
+
+
+def _complain(what: BaseException | str, code: int) -> int:
+    text = " ".join(str(what).split()) or type(what).__name__
+    print(printable(f"classgap: {text}"), file=sys.stderr)
+    return code

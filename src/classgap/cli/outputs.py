@@ -1,0 +1,45 @@
+"""Files that a command is asked to write: checked before the work, not after it."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+
+
+def check_outputs(outputs: Mapping[str, Path | None], inputs: Iterable[Path]) -> None:
+    """See that every output can be written and overwrites nothing that is read.
+
+    Args:
+        outputs: flag → file.
+        inputs: files and directories that are read.
+
+    Raises:
+        ValueError: if one cannot be.
+    """
+    sources = {source.resolve() for source in inputs}
+    flag_of: dict[Path, str] = {}
+    for flag, path in outputs.items():
+        if path is None:
+            continue
+        place = path.resolve()
+        if path.is_dir():
+            raise ValueError(f"{flag} {path} is a directory; name a file in it.")
+        if not place.parent.is_dir():
+            raise ValueError(f"{flag} {path}: the directory {path.parent} does not exist.")
+        if not os.access(place.parent, os.W_OK):
+            raise ValueError(f"{flag} {path}: the directory {path.parent} cannot be written to.")
+        if place in sources:
+            raise ValueError(f"{flag} {path} would overwrite an input; name another file.")
+        if place in flag_of:
+            raise ValueError(f"{flag_of[place]} and {flag} name the same file {path}.")
+        flag_of[place] = flag
+
+
+def tell_written(outputs: Mapping[str, Path | None]) -> None:
+    """Say which files were written."""
+    from classgap.report.wording import printable
+
+    for path in outputs.values():
+        if path is not None:
+            print(f"Wrote {printable(str(path))} ({path.stat().st_size / 1000:,.0f} kB).")

@@ -1,0 +1,57 @@
+"""What can be audited or compared: prediction files, run directories, and audits saved before."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from classgap.audit import Audit
+from classgap.audit.settings import AuditSettings
+
+
+def read_audit(
+    source: Path,
+    *,
+    settings: AuditSettings,
+    groups: Mapping[str, Sequence[Any]] | Sequence[Any] | None = None,
+    ranking: Audit | None = None,
+) -> Audit:
+    """The audit that ``source`` holds, or the audit of the predictions that it holds.
+
+    Args:
+        source: an ``audit.json``, a prediction file, or a run directory with one of them.
+        settings: for auditing predictions.
+        groups: further groups, for auditing predictions.
+        ranking: whose thirds to use, for auditing predictions.
+
+    Raises:
+        ValueError: in one sentence, if it cannot be read.
+    """
+    if not source.exists():
+        raise ValueError(f"{source} does not exist.")
+    saved = source if source.suffix.lower() == ".json" else _saved_in(source)
+    if saved is None:
+        return Audit.from_file(source, groups=groups, ranking=ranking, settings=settings)
+    if groups is not None or ranking is not None:
+        raise ValueError(f"{saved} is a finished audit: groups and baseline need the predictions it was made from.")
+    return Audit.load(saved)
+
+
+def _saved_in(source: Path) -> Path | None:
+    """A run's audit, if its predictions were not kept."""
+    kept = source.is_dir() and not any(source.glob("predictions.*")) and (source / "audit.json").is_file()
+    return source / "audit.json" if kept else None
+
+
+@contextmanager
+def busy(what: str) -> Iterator[None]:
+    """Show that something takes a while, on a terminal only."""
+    from rich.console import Console
+    from rich.text import Text
+
+    from classgap.report.wording import printable
+
+    with Console(stderr=True).status(Text(printable(what))):
+        yield

@@ -1,0 +1,93 @@
+"""What the HTML page of one or several comparisons is filled with."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from classgap.audit.diff import AuditDiff
+from classgap.audit.diff_records import Change, GroupChange, SeedChange
+from classgap.report import diff_charts
+from classgap.report.class_table import diff_table
+from classgap.report.details import diff_details
+from classgap.report.summary import diff_headline
+from classgap.report.wording import chance, count, gap_name, level_name, measure, number, percent, points, points_range
+
+
+def diff_page(diffs: Sequence[AuditDiff]) -> dict[str, Any]:
+    """Variables of ``diff.html``; with several comparisons also a table of all."""
+    keys = [""] if len(diffs) == 1 else [f"c{i}-" for i in range(len(diffs))]
+    return {
+        "views": [_view(diff, key) for diff, key in zip(diffs, keys, strict=True)],
+        "data_sets": [diff_details(diff) for diff in diffs],
+        "level": level_name,
+        "overview": _overview(diffs),
+    }
+
+
+def key_changes(diff: AuditDiff) -> list[tuple[str, Change, str]]:
+    """The few figures that come first: label, change, colour."""
+    found = [("All samples", diff.overall, ""), ("Mean over classes", diff.balanced, "")]
+    found += [
+        (f"{name.title()} third", diff.groups[name].change, name) for name in ("easy", "hard") if name in diff.groups
+    ]
+    if "worst_class" in diff.gap:
+        found.append(("Worst class", diff.gap["worst_class"], ""))
+    return found
+
+
+def seed_rows(diff: AuditDiff) -> list[tuple[str, str, str, str, str]]:
+    """One row a figure over seeds: before, after, change, p."""
+    return [_seed_row(name, entry) for name, entry in diff.over_seeds.items()]
+
+
+def change_row(name: str, change: Change) -> tuple[str, str, str, str, str]:
+    """A gap measure on both sides."""
+    if name == "gini":
+        interval = f"{number(change.interval.low)} to {number(change.interval.high)}"
+        return (gap_name(name), number(change.before), number(change.after), number(change.change), interval)
+    sides = (percent(change.before), percent(change.after))
+    return (gap_name(name), *sides, points(change.change), points_range(change.interval))
+
+
+def _view(diff: AuditDiff, key: str) -> dict[str, Any]:
+    groups = [_group_row(group.name, group) for group in diff_charts.ordered_groups(diff)]
+    own = [_group_row(f"{group.name}, each side's own", group) for group in diff.own_groups.values()]
+    return {
+        "diff": diff,
+        "key": key,
+        "headline": diff_headline(diff),
+        "key_figures": key_changes(diff),
+        "slopes": diff_charts.slopes(diff, key),
+        "changes": diff_charts.class_changes(diff, key),
+        "groups": diff_charts.group_changes(diff, key),
+        "group_rows": groups + own,
+        "gap_rows": [change_row(name, change) for name, change in diff.gap.items()],
+        "seed_rows": seed_rows(diff),
+        "table": diff_table(diff),
+        "index_of": {entry.name: entry.index for entry in diff.classes},
+    }
+
+
+def _group_row(label: str, group: GroupChange) -> tuple[str, ...]:
+    change = group.change
+    shares = (percent(change.before), percent(change.after), points(change.change), points_range(change.interval))
+    return (label, *shares, count(group.gained), count(group.paid))
+
+
+def _seed_row(name: str, entry: SeedChange) -> tuple[str, str, str, str, str]:
+    before = f"{measure(name, entry.before_mean)} ± {measure(name, entry.before_std)}"
+    after = f"{measure(name, entry.after_mean)} ± {measure(name, entry.after_std)}"
+    signed = number(entry.change_mean) if name == "gini" else points(entry.change_mean)
+    change = f"{signed} ± {measure(name, entry.change_std)}"
+    return (gap_name(name), before, after, change, chance(entry.p_value))
+
+
+def _overview(diffs: Sequence[AuditDiff]) -> dict[str, Any]:
+    labels = [label for label, _, _ in key_changes(diffs[0])]
+    rows = [
+        (d.after_name, *(f"{points(c.change)} ({points_range(c.interval)})" for _, c, _ in key_changes(d)),
+         count(len(d.gained)), count(len(d.paid)))
+        for d in diffs
+    ]  # fmt: skip
+    return {"headers": ["Compared with", *labels, "Gained", "Paid"], "rows": rows}

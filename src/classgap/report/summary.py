@@ -1,0 +1,117 @@
+"""An audit or a comparison in plain words: a headline and a few sentences, made of its figures alone."""
+
+from __future__ import annotations
+
+from classgap.audit.audit import Audit
+from classgap.audit.diff import AuditDiff
+from classgap.audit.records import ClassResult, ConfusionPair
+from classgap.report.wording import (
+    cause_name,
+    count,
+    hardest_first,
+    level_name,
+    number,
+    percent,
+    percent_range,
+    plural,
+)
+
+
+def headline(audit: Audit) -> str:
+    """The one thing to know."""
+    gap = audit.gap.easy_hard
+    if gap is None:
+        return f"{percent(audit.overall.accuracy)} % of the samples are predicted right."
+    if not gap_is_clear(audit):
+        return f"No clear gap: the easy and hard thirds differ by {percent(gap)} points, which chance can explain."
+    return f"The hardest third of the classes is {percent(gap)} points behind the easiest."
+
+
+def gap_is_clear(audit: Audit) -> bool:
+    """Whether the whole interval of the gap between thirds lies above what equally good classes would show."""
+    interval = audit.gap.intervals.get("easy_hard")
+    return interval is not None and interval.low > audit.gap.by_chance.get("easy_hard", 0.0)
+
+
+def sentences(audit: Audit) -> list[str]:
+    """What is behind the headline, most important first."""
+    found = [_overall(audit), _thirds(audit), _worst(audit)]
+    if audit.pairs:
+        found.append(pair_sentence(audit.pairs[0]))
+    found.append(_spread(audit))
+    return [sentence for sentence in found if sentence]
+
+
+def pair_sentence(pair: ConfusionPair) -> str:
+    """Two classes that are taken for each other."""
+    first = f"{percent(pair.first_rate)} % of {pair.first} ({count(pair.first_as_second)})"
+    text = f"The most confused pair is {pair.first} and {pair.second}: {first} are taken for {pair.second}"
+    if not pair.second_as_first:
+        return text + ", never the other way round."
+    return text + f", and {percent(pair.second_rate)} % ({count(pair.second_as_first)}) the other way round."
+
+
+def cause_line(entry: ClassResult) -> str | None:
+    """The strongest cause of a failing class with its figure, or nothing for a class that does not fail."""
+    if not entry.diagnosis:
+        return None
+    cause = entry.diagnosis[0]
+    return f"{cause_name(cause.name)}: {cause.evidence}"
+
+
+def _overall(audit: Audit) -> str:
+    overall = audit.overall
+    text = (
+        f"{percent(overall.accuracy)} % of {count(overall.samples)} samples in "
+        f"{plural(overall.seen_classes, 'class', 'classes')} are predicted right"
+    )
+    if percent(overall.balanced_accuracy) != percent(overall.accuracy):
+        text += f"; the mean over classes is {percent(overall.balanced_accuracy)} %"
+    return text + "."
+
+
+def _thirds(audit: Audit) -> str:
+    gap = audit.gap
+    if gap.easy_hard is None or not {"easy", "hard"} <= set(audit.groups):
+        return ""
+    easy, hard = audit.groups["easy"], audit.groups["hard"]
+    text = (
+        f"The easiest third of the classes reaches {percent(easy.accuracy)} %, the hardest {percent(hard.accuracy)} %: "
+        f"a gap of {percent(gap.easy_hard)} points"
+    )
+    if "easy_hard" in gap.intervals:
+        text += f" ({level_name(audit.level)} interval {percent_range(gap.intervals['easy_hard'])})"
+    if gap.by_chance.get("easy_hard"):
+        text += f". With equally good classes, chance alone would show about {percent(gap.by_chance['easy_hard'])}"
+    return text + "."
+
+
+def _worst(audit: Audit) -> str:
+    order = hardest_first(audit.classes)
+    if len(order) < 2:
+        return ""
+    worst = order[0]
+    text = (
+        f"The worst class is {worst.name} with {percent(worst.accuracy)} % ({percent_range(worst.interval)}, "
+        f"{plural(worst.support, 'sample', 'samples')})"
+    )
+    line = cause_line(worst)
+    return f"{text}. {line[0].upper()}{line[1:]}" if line else text + "."
+
+
+def _spread(audit: Audit) -> str:
+    found = audit.features.spread_accuracy if audit.features is not None else None
+    if found is None or found.p_value >= 1 - audit.level:
+        return ""
+    how = "wider" if found.rho < 0 else "narrower"
+    return f"Classes whose features are spread {how} have lower accuracy (rank correlation {number(found.rho)})."
+
+
+def diff_headline(diff: AuditDiff) -> str:
+    """The one thing to know of a comparison."""
+    who = f"{plural(len(diff.gained), 'class', 'classes')} gained for certain, {len(diff.paid)} paid"
+    gap = diff.gap.get("easy_hard")
+    if gap is None or gap.interval.low <= 0 <= gap.interval.high:
+        return f"No clear change of the gap: {who}."
+    verb = "narrowed" if gap.change < 0 else "widened"
+    return f"The gap between easy and hard classes {verb} by {percent(abs(gap.change))} points: {who}."

@@ -1,0 +1,219 @@
+"""Audits and comparisons as pages of a terminal, 80 columns wide."""
+
+from __future__ import annotations
+
+import sys
+from typing import TYPE_CHECKING, TextIO
+
+from classgap.audit.audit import Audit
+from classgap.audit.records import ClassResult, Interval
+from classgap.report.audit_charts import ordered_groups
+from classgap.report.summary import cause_line, headline
+from classgap.report.wording import (
+    MISSING,
+    count,
+    gap_name,
+    hardest_first,
+    level_name,
+    measure,
+    number,
+    percent,
+    percent_range,
+    plural,
+    printable,
+)
+
+if TYPE_CHECKING:
+    from rich.console import Console
+    from rich.table import Table
+    from rich.text import Text
+
+WIDTH = 80
+BAR = 22  # columns of an interval bar
+WORST = 10
+PAIRS = 5
+STYLES = {"easy": "blue", "medium": "bright_black", "hard": "dark_orange3", "gained": "blue", "paid": "dark_orange3"}
+
+
+def print_audit(audit: Audit, file: TextIO | None = None) -> None:
+    """Write an audit's page: headline, groups, gap, worst classes, confusions and what is behind them.
+
+    Args:
+        audit: what to show.
+        file: where to write; the terminal if not given.
+    """
+    console = open_console(file)
+    overall = audit.overall
+    seen = plural(overall.seen_classes, "class", "classes")
+    title(console, f"classgap audit: {audit.name}", headline(audit))
+    console.print(
+        f"{percent(overall.accuracy)} % of {count(overall.samples)} samples in {seen} right; mean over classes "
+        f"{percent(overall.balanced_accuracy)} % ({percent_range(overall.balanced_interval)}).{_top_k(audit)}"
+    )
+    order = hardest_first(audit.classes)
+    tables = [_group_table(audit), _gap_table(audit), _worst_table(order, audit.level)]
+    for table in tables + ([_pair_table(audit)] if audit.pairs else []):
+        console.print("\n", table, sep="")
+    _print_causes(console, [entry for entry in order if entry.diagnosis])
+    for remark in audit.remarks:
+        console.print(words(f"Note: {remark}", "bright_black"))
+
+
+def open_console(file: TextIO | None) -> Console:
+    """A console of at most 80 columns."""
+    from rich.console import Console
+
+    console = Console(file=file, highlight=False, soft_wrap=False)
+    console.width = min(WIDTH, console.width)
+    return console
+
+
+def title(console: Console, name: str, line: str) -> None:
+    """What this is, and the one thing to know."""
+    console.print(words(name, "bright_black"))
+    console.print(words(line, "bold"))
+    console.print()
+
+
+def words(text: str, style: str = "") -> Text:
+    """Text as it is: nothing in it is taken for markup or obeyed by the terminal."""
+    from rich.text import Text
+
+    return Text(printable(text), style=style)
+
+
+def name_cell(text: str, style: str = "") -> Text:
+    """A name in a table: on one line, cut if there is no room."""
+    cell = words(text, style)
+    cell.no_wrap, cell.overflow = True, "ellipsis"
+    return cell
+
+
+def new_table(caption: str, *columns: str, wide: tuple[str, ...] = ()) -> Table:
+    """A table without lines but under its header; the first column and ``wide`` ones are text, the others numbers.
+
+    Numbers are never cut; where 80 columns are too few, names are.
+
+    Args:
+        caption: over the table.
+        columns: headers.
+        wide: headers of columns of text.
+    """
+    from rich.box import SIMPLE_HEAD
+    from rich.table import Table
+
+    table = Table(
+        title=words(caption, "bold"), title_justify="left", box=SIMPLE_HEAD, padding=(0, 1, 0, 0), show_edge=False
+    )
+    for i, column in enumerate(columns):
+        text = i == 0 or column in wide
+        table.add_column(column, justify="left" if text else "right", no_wrap=not text, header_style="bright_black")
+    return table
+
+
+def interval_bar(value: float, interval: Interval | None, kind: str = "", domain: tuple[float, float] = (0, 1)) -> Text:
+    """A line of 22 columns with the interval and a dot at the value.
+
+    >>> interval_bar(0.5, Interval(0.25, 0.75)).plain
+    '·····━━━━━●━━━━━━·····'
+    """
+    from rich.text import Text
+
+    dot, line, empty = ("●", "━", "·") if _can_draw() else ("o", "=", ".")
+    low, high = interval if interval is not None else (value, value)
+    scale = (BAR - 1) / ((domain[1] - domain[0]) or 1.0)
+    first, at, last = (round(min(max(v - domain[0], 0) * scale, BAR - 1)) for v in (low, value, high))
+    bar = Text()
+    for i in range(BAR):
+        inside = first <= i <= last
+        letter = dot if i == at else line if inside else empty
+        bar.append(letter, STYLES.get(kind, "") if inside else "bright_black")
+    return bar
+
+
+def _can_draw() -> bool:
+    try:
+        "●━·".encode(sys.stdout.encoding or "utf-8")
+    except UnicodeEncodeError:
+        return False
+    return True
+
+
+def _top_k(audit: Audit) -> str:
+    further = [f" Top {k}: {percent(share)} %." for k, share in sorted(audit.overall.top_k.items()) if k > 1]
+    return "".join(further)
+
+
+def _group_table(audit: Audit) -> Table:
+    level = level_name(audit.level)
+    table = new_table(
+        "Groups of classes", "group", "classes", "accuracy, %", f"{level} interval", "0 to 100 %", "margin"
+    )
+    for group in ordered_groups(audit):
+        bar = MISSING if group.accuracy is None else interval_bar(group.accuracy, group.interval, group.name)
+        table.add_row(
+            name_cell(group.name, STYLES.get(group.name, "")),
+            count(len(group.members)),
+            percent(group.accuracy),
+            percent_range(group.interval),
+            bar,
+            number(group.margin),
+        )
+    return table
+
+
+def _gap_table(audit: Audit) -> Table:
+    table = new_table("Gap", "measure", "value", f"{level_name(audit.level)} interval", "by chance")
+    for name in ("easy_hard", "worst_tenth", "std"):
+        value, interval = getattr(audit.gap, name), audit.gap.intervals.get(name)
+        if value is not None:
+            table.add_row(
+                gap_name(name), percent(value), percent_range(interval), measure(name, audit.gap.by_chance.get(name))
+            )
+    return table
+
+
+def _worst_table(order: list[ClassResult], level: float) -> Table:
+    table = new_table(
+        f"Worst classes, with their {level_name(level)} intervals",
+        "class", "%", "0 to 100 %", "samples", "mistaken for", "by, %",
+        wide=("mistaken for",),
+    )  # fmt: skip
+    for entry in order[:WORST]:
+        top = entry.top_confusion
+        table.add_row(
+            name_cell(entry.name),
+            percent(entry.accuracy),
+            interval_bar(entry.accuracy or 0.0, entry.interval, entry.group or ""),
+            count(entry.support),
+            name_cell(top.name if top else MISSING),
+            percent(top.rate if top else None),
+        )
+    return table
+
+
+def _pair_table(audit: Audit) -> Table:
+    table = new_table(
+        "Most confused pairs", "class", "taken for", "%", "the other way, %", "samples", wide=("taken for",)
+    )
+    for pair in audit.pairs[:PAIRS]:
+        both = f"{count(pair.first_as_second)} + {count(pair.second_as_first)}"
+        rates = percent(pair.first_rate), percent(pair.second_rate)
+        table.add_row(name_cell(pair.first), name_cell(pair.second), *rates, both)
+    return table
+
+
+def _print_causes(console: Console, failing: list[ClassResult]) -> None:
+    from rich.padding import Padding
+
+    console.print()
+    if not failing:
+        return
+    console.print(words("Why they fail", "bold"))
+    for entry in failing[:PAIRS]:
+        methods = ", ".join(entry.diagnosis[0].methods)
+        line = words(f"{entry.name}: ", "bold") + words(cause_line(entry) or "")
+        console.print(Padding(line + words(f" Try {methods}." if methods else "", "bright_black"), (0, 0, 0, 2)))
+    if len(failing) > PAIRS:
+        console.print(words(f"  and {plural(len(failing) - PAIRS, 'class', 'classes')} more (--html shows all)."))
+    console.print()

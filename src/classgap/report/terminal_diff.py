@@ -1,0 +1,91 @@
+"""A comparison as a page of a terminal, 80 columns wide."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, TextIO
+
+from classgap.audit.diff import AuditDiff
+from classgap.audit.diff_records import ClassChange
+from classgap.report.diff_charts import largest, ordered_groups
+from classgap.report.diff_page import change_row, seed_rows
+from classgap.report.summary import diff_headline
+from classgap.report.terminal import STYLES, interval_bar, name_cell, new_table, open_console, title, words
+from classgap.report.wording import chance, count, level_name, percent, points, points_range
+
+if TYPE_CHECKING:
+    from rich.table import Table
+
+CLASSES = 8
+
+
+def print_diff(diff: AuditDiff, file: TextIO | None = None) -> None:
+    """Write a comparison's page: headline, summary, groups, gap, who gained and who paid.
+
+    Args:
+        diff: what to show.
+        file: where to write; the terminal if not given.
+    """
+    console = open_console(file)
+    title(console, f"classgap compare: {diff.before_name} → {diff.after_name}", diff_headline(diff))
+    console.print(words(diff.summary))
+    tables = [_group_table(diff), _gap_table(diff)] + ([_seed_table(diff)] if diff.over_seeds else [])
+    for table in tables:
+        console.print("\n", table, sep="")
+    for verdict, caption, names in (("gained", "Who gained", diff.gained), ("paid", "Who paid", diff.paid)):
+        if names:
+            console.print(
+                "\n", _class_table(f"{caption}: {count(len(names))}", largest(diff, verdict, CLASSES)), sep=""
+            )
+        else:
+            console.print("\n", words(f"{caption}: no class for certain.", "bold"), sep="")
+
+
+def _group_table(diff: AuditDiff) -> Table:
+    groups = ordered_groups(diff)
+    reach = max((abs(end) for group in groups for end in group.change.interval), default=0.01) or 0.01
+    columns = ("group", "before, %", "after, %", "change", f"{level_name(diff.level)} interval", "loss | gain")
+    table = new_table("Groups, as they were before", *columns)
+    for group in groups:
+        change = group.change
+        kind = "gained" if change.interval.low > 0 else "paid" if change.interval.high < 0 else "medium"
+        table.add_row(
+            name_cell(group.name, STYLES.get(group.name, "")),
+            percent(change.before),
+            percent(change.after),
+            points(change.change),
+            points_range(change.interval),
+            interval_bar(change.change, change.interval, kind, (-reach, reach)),
+        )
+    return table
+
+
+def _gap_table(diff: AuditDiff) -> Table:
+    table = new_table("Gap", "measure", "before", "after", "change", f"{level_name(diff.level)} interval")
+    for name in ("easy_hard", "worst_class", "worst_tenth", "std"):
+        if name in diff.gap:
+            table.add_row(*change_row(name, diff.gap[name]))
+    return table
+
+
+def _seed_table(diff: AuditDiff) -> Table:
+    table = new_table(f"Over {diff.seeds} seeds: mean ± standard deviation", "figure", "before", "after", "change", "p")
+    for row in seed_rows(diff):
+        table.add_row(*map(words, row))
+    return table
+
+
+def _class_table(caption: str, entries: list[ClassChange]) -> Table:
+    columns = ("class", "before, %", "after, %", "change", "interval", "fixed", "broken", "p")
+    table = new_table(caption, *columns)
+    for entry in entries:
+        table.add_row(
+            name_cell(entry.name),
+            percent(entry.before),
+            percent(entry.after),
+            points(entry.change),
+            points_range(entry.interval),
+            count(entry.fixed),
+            count(entry.broken),
+            chance(entry.p_adjusted),
+        )
+    return table

@@ -1,0 +1,162 @@
+"""Numbers and names as people read them: per cent with one decimal, points with a sign, a dash for "not known"."""
+
+from __future__ import annotations
+
+from classgap.audit.records import ClassResult, Interval
+
+MISSING = "–"
+
+# The order of groups in every chart and table; other groups follow in the order of the audit.
+GROUP_ORDER = ("easy", "medium", "hard", "head", "torso", "tail")
+
+CAUSES = {
+    "few-training-samples": "few training samples",
+    "large-spread": "large feature spread",
+    "overlap": "overlap with another class",
+    "close-boundary": "decision boundary too close",
+    "wrong-labels": "likely wrong labels",
+    "over-fitted": "over-fitted",
+    "too-few-test-samples": "too few test samples to tell",
+    "not-enough-evidence": "not enough evidence",
+}
+
+GAPS = {
+    "easy_hard": "easy third − hard third",
+    "own_easy_hard": "easy third − hard third, each side's own thirds",
+    "best_worst": "best class − worst class",
+    "worst_class": "worst class",
+    "worst_tenth": "worst 10 % of the classes",
+    "std": "standard deviation over classes",
+    "gini": "Gini coefficient",
+}
+
+
+def percent(value: float | None) -> str:
+    """A fraction as per cent, without the sign.
+
+    >>> percent(0.6321), percent(None)
+    ('63.2', '–')
+    """
+    return MISSING if value is None else f"{100 * value:.1f}"
+
+
+def points(value: float | None) -> str:
+    """A difference of two fractions as signed percentage points.
+
+    >>> points(0.0321), points(-0.5), points(0.0)
+    ('+3.2', '−50.0', '0.0')
+    """
+    if value is None:
+        return MISSING
+    text = f"{100 * value:+.1f}"
+    return text[1:] if text in ("+0.0", "-0.0") else text.replace("-", "−")
+
+
+def percent_range(interval: Interval | None) -> str:
+    """An interval of fractions.
+
+    >>> percent_range(Interval(0.5, 0.75))
+    '50.0 to 75.0'
+    """
+    return MISSING if interval is None else f"{percent(interval.low)} to {percent(interval.high)}"
+
+
+def points_range(interval: Interval | None) -> str:
+    """An interval of differences.
+
+    >>> points_range(Interval(-0.01, 0.04))
+    '−1.0 to +4.0'
+    """
+    return MISSING if interval is None else f"{points(interval.low)} to {points(interval.high)}"
+
+
+def number(value: float | None) -> str:
+    """Any other figure, with three significant digits.
+
+    >>> number(0.01234), number(1234.5), number(-2.0), number(100), number(None)
+    ('0.0123', '1,234', '−2.00', '100', '–')
+    """
+    if value is None:
+        return MISSING
+    text = f"{value:,.0f}" if 1000 <= abs(value) < 1e6 else f"{value:#.3g}".rstrip(".")
+    return text.replace("-", "−")
+
+
+def count(value: float | None) -> str:
+    """A number of samples.
+
+    >>> count(50000)
+    '50,000'
+    """
+    return MISSING if value is None else f"{value:,.0f}"
+
+
+def chance(p_value: float | None) -> str:
+    """A p-value.
+
+    >>> chance(0.00001), chance(0.0421)
+    ('< 0.001', '0.042')
+    """
+    if p_value is None:
+        return MISSING
+    return "< 0.001" if p_value < 0.001 else f"{p_value:.3f}"
+
+
+def level_name(level: float) -> str:
+    """The level of intervals.
+
+    >>> level_name(0.95)
+    '95 %'
+    """
+    return f"{100 * level:g} %"
+
+
+def plural(amount: int, one: str, several: str) -> str:
+    """An amount and its noun.
+
+    >>> plural(1, "class", "classes"), plural(1200, "class", "classes")
+    ('1 class', '1,200 classes')
+    """
+    return f"{amount:,} {one if amount == 1 else several}"
+
+
+def printable(name: str) -> str:
+    """A class name on one line; what a terminal would obey instead of showing is replaced.
+
+    >>> printable("cat\\x1b[31m\\n")
+    'cat\ufffd[31m\ufffd'
+    """
+    return "".join(letter if letter.isprintable() else "\ufffd" for letter in name)
+
+
+def cause_name(name: str) -> str:
+    """A cause in words; a cause unknown here is shown as it is.
+
+    >>> cause_name("over-fitted"), cause_name("new-cause")
+    ('over-fitted', 'new cause')
+    """
+    return CAUSES.get(name, name.replace("-", " "))
+
+
+def gap_name(measure: str) -> str:
+    """A gap measure in words.
+
+    >>> gap_name("std")
+    'standard deviation over classes'
+    """
+    return GAPS.get(measure, measure.replace("_", " "))
+
+
+def measure(name: str, value: float | None) -> str:
+    """A gap measure's value: per cent or points for all but the Gini coefficient.
+
+    >>> measure("std", 0.125), measure("gini", 0.125)
+    ('12.5', '0.125')
+    """
+    return number(value) if name == "gini" else percent(value)
+
+
+def hardest_first(classes: tuple[ClassResult, ...]) -> list[ClassResult]:
+    """The classes that have test samples, lowest accuracy first; ties in the order of the class indices."""
+    seen = [entry for entry in classes if entry.accuracy is not None]
+    return sorted(seen, key=lambda entry: (entry.accuracy or 0.0, entry.index))

@@ -1,0 +1,55 @@
+"""Audits and comparisons that the tests of the report share; made once."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+from browser import Browser, find_chromium
+from made_audits import FAST, make_audit
+
+from classgap.audit import Audit, AuditDiff
+
+
+@pytest.fixture(scope="session")
+def audit() -> Audit:
+    """Nine classes with awkward names; everything known."""
+    return make_audit(9, 900, skill=1.0, name="before <b>")
+
+
+@pytest.fixture(scope="session")
+def labels_audit(audit: Audit) -> Audit:
+    """The same predictions as labels alone: no scores, no features, no training counts."""
+    samples = audit.samples
+    return Audit.from_predictions(
+        predictions=samples.predictions, targets=samples.targets, class_names=audit.class_names, settings=FAST
+    )
+
+
+@pytest.fixture(scope="session")
+def many_audit() -> Audit:
+    """A hundred classes: too many for a row each."""
+    return make_audit(100, 4000, skill=1.0, name="many")
+
+
+@pytest.fixture(scope="session")
+def diff(audit: Audit) -> AuditDiff:
+    """A clear change."""
+    return AuditDiff.of(audit, make_audit(9, 900, skill=1.6, name="after", seed=1), replicates=50)
+
+
+@pytest.fixture(scope="session")
+def seeds_diff(audit: Audit) -> AuditDiff:
+    """Two seeds on each side."""
+    before = [audit, make_audit(9, 900, skill=1.0, name="before", seed=2)]
+    after = [make_audit(9, 900, skill=1.3, name="after", seed=seed) for seed in (3, 4)]
+    return AuditDiff.of(before, after, replicates=50)
+
+
+@pytest.fixture(scope="session")
+def page() -> Iterator[Browser]:
+    """A page in headless Chromium."""
+    if find_chromium() is None:
+        pytest.skip("chromium is not installed: the report is not tested in a browser (apt-get install chromium)")
+    with Browser() as browser:
+        yield browser

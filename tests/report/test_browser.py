@@ -1,0 +1,183 @@
+"""The report in a real browser: sort, search, open a class, and nothing leaves the page."""
+
+import json
+from pathlib import Path
+
+import pytest
+from browser import Browser
+from made_audits import SCRIPT
+
+from classgap.audit import Audit, AuditDiff
+from classgap.report import write_html
+
+NAMES = "[...document.querySelectorAll('.tool tbody tr:not([hidden]) th')].map(cell => cell.textContent)"
+OPENED = "document.querySelector('dialog[open] h2')?.textContent ?? ''"
+
+
+@pytest.fixture(scope="module")
+def files(tmp_path_factory: pytest.TempPathFactory, request: pytest.FixtureRequest) -> Path:
+    folder = tmp_path_factory.mktemp("pages")
+    for name in ("audit", "labels_audit", "many_audit", "diff", "seeds_diff"):
+        write_html(request.getfixturevalue(name), folder / f"{name}.html")
+    write_html([request.getfixturevalue("diff"), request.getfixturevalue("seeds_diff")], folder / "several.html")
+    return folder
+
+
+@pytest.fixture
+def audit_page(page: Browser, files: Path) -> Browser:
+    page.media("", "light")
+    page.resize(1200, 900)
+    page.open(files / "audit.html")
+    return page
+
+
+def column(page: Browser, number: int) -> list[str]:
+    return page.run(f"[...document.querySelectorAll('.tool tbody tr')].map(row => row.cells[{number}].textContent)")
+
+
+def press_header(page: Browser, number: int) -> str:
+    page.click(f".tool thead th:nth-child({number + 1}) button")
+    return page.run(f"document.querySelector('.tool thead th:nth-child({number + 1})').getAttribute('aria-sort')")
+
+
+@pytest.mark.parametrize("name", ["audit", "labels_audit", "many_audit", "diff", "seeds_diff", "several"])
+def test_no_complaint_and_no_request(name: str, page: Browser, files: Path):
+    page.open(files / f"{name}.html")
+    page.click(".tool tbody tr:nth-child(2) button")
+    assert page.run(OPENED)
+    page.press("Escape")
+    page.run("new Promise(done => setTimeout(done, 100))")  # time for anything that wants to leave
+    assert page.complaints() == []
+    assert page.requests() == [(files / f"{name}.html").resolve().as_uri()]
+
+
+def test_the_policy_stops_requests_and_foreign_scripts(audit_page: Browser):
+    assert audit_page.run("fetch('http://127.0.0.1:9/').then(() => 'left', () => 'stopped')") == "stopped"
+    audit_page.run("document.body.insertAdjacentHTML('beforeend', '<img src=x onerror=\"window.hacked = 1\">')")
+    audit_page.run("new Promise(done => setTimeout(done, 50))")
+    assert audit_page.run("window.hacked") is None
+    assert any("Content Security Policy" in text for text in audit_page.complaints())
+
+
+def test_columns_sort_both_ways_with_the_unknown_last(audit_page: Browser, audit: Audit):
+    known = [100 * entry.accuracy for entry in audit.classes if entry.accuracy is not None]
+    assert [float(text) for text in column(audit_page, 2)[:-1]] == pytest.approx(sorted(known), abs=0.051)
+    assert press_header(audit_page, 2) == "descending"
+    assert [float(text) for text in column(audit_page, 2)[:-1]] == pytest.approx(sorted(known)[::-1], abs=0.051)
+    assert column(audit_page, 2)[-1] == "–"
+    assert press_header(audit_page, 1) == "ascending"  # the thirds, in their own order
+    order = ["easy", "medium", "hard", "unseen"]
+    assert column(audit_page, 1) == sorted(column(audit_page, 1), key=order.index)
+    assert audit_page.run("document.querySelectorAll('.tool [aria-sort]').length") == 1
+
+
+def test_sorting_by_keyboard(audit_page: Browser):
+    audit_page.run("document.querySelector('.tool thead th button').focus()")
+    audit_page.press("Enter")
+    names = [text.lower() for text in column(audit_page, 0)]
+    assert names.index("cat") < names.index("dog") < names.index("ship")
+    audit_page.press(" ")
+    names = [text.lower() for text in column(audit_page, 0)]
+    assert names.index("cat") > names.index("dog") > names.index("ship")
+
+
+def test_search_shows_what_matches_and_says_how_many(audit_page: Browser):
+    audit_page.click(".tool input")
+    audit_page.type("SCRIPT")
+    assert audit_page.run(NAMES) == [SCRIPT]
+    assert audit_page.run("document.querySelector('.tool output').textContent") == "1 of 9 classes"
+    audit_page.run("document.querySelector('.tool input').select()")
+    audit_page.type("no such class")
+    assert audit_page.run(NAMES) == []
+    assert audit_page.run("document.querySelector('.tool output').textContent") == "0 of 9 classes"
+
+
+def test_a_class_opens_by_click_and_shows_its_figures(audit_page: Browser, audit: Audit):
+    entry = audit.classes[3]
+    audit_page.click(".tool button[data-class='3']")
+    assert audit_page.run(OPENED) == SCRIPT == entry.name
+    text = audit_page.run("document.querySelector('dialog').innerText")
+    assert f"{100 * entry.accuracy:.1f}" in text
+    assert "Logit margins" in text
+    assert all(confusion.name in text for confusion in entry.confusions if confusion.name.isalpha())
+    assert audit_page.run("document.querySelectorAll('dialog script, dialog img').length") == 0
+    audit_page.click("dialog .close")
+    assert audit_page.run(OPENED) == ""
+    assert audit_page.run("document.activeElement.dataset.class") == "3"  # the focus is back where it was
+
+
+def test_a_class_opens_by_keyboard_and_leads_to_others(audit_page: Browser, audit: Audit):
+    audit_page.run("document.querySelector('.tool input').focus()")
+    for _ in range(30):  # past the headers to the first class
+        audit_page.press("Tab")
+        if audit_page.run("document.activeElement.closest('tbody') !== null"):
+            break
+    first = audit_page.run("document.activeElement.textContent")
+    audit_page.press("Enter")
+    assert audit_page.run(OPENED) == first
+    entry = next(entry for entry in audit.classes if entry.name == first)
+    audit_page.click("dialog .bars button")
+    assert audit_page.run(OPENED) == entry.confusions[0].name
+    assert audit_page.run("document.activeElement.tagName") == "H2"
+    audit_page.press("Escape")
+    assert audit_page.run(OPENED) == ""
+
+
+def test_a_class_opens_from_its_row_and_from_its_dot(audit_page: Browser, files: Path, many_audit: Audit):
+    audit_page.click("#classes g.row .hit")
+    assert audit_page.run(OPENED) == audit_page.run("document.querySelector('.tool tbody th').textContent")
+    audit_page.open(files / "many_audit.html")
+    place = audit_page.run(
+        "(() => { const svg = document.querySelector('#classes svg'); svg.scrollIntoView({behavior: 'instant'});"
+        " const path = svg.querySelector('path[data-classes]');"
+        " const [x, y] = path.getAttribute('d').match(/[\\d.]+/g);"
+        " const at = new DOMPoint(x, y).matrixTransform(svg.getScreenCTM());"
+        " return [at.x, at.y, path.dataset.classes.split(',')[0]] })()"
+    )
+    audit_page.click_at(place[0], place[1])
+    assert audit_page.run(OPENED) == many_audit.class_names[int(place[2])]
+
+
+def test_dark_mode_is_dark_and_legible(audit_page: Browser, tmp_path: Path):
+    colours = "(s => [s.backgroundColor, s.color].map(c => c.match(/\\d+/g).slice(0, 3).map(Number)))"
+    colours += "(getComputedStyle(document.body))"
+    for scheme in ("light", "dark"):
+        audit_page.media("", scheme)
+        paper, ink = (luminance(colour) for colour in audit_page.run(colours))
+        assert (paper < 0.05) == (scheme == "dark")
+        assert (max(paper, ink) + 0.05) / (min(paper, ink) + 0.05) > 10  # WCAG contrast
+        audit_page.screenshot(tmp_path / f"{scheme}.png")
+    assert (tmp_path / "light.png").read_bytes() != (tmp_path / "dark.png").read_bytes()
+
+
+def luminance(colour: list[int]) -> float:
+    """WCAG's relative luminance."""
+    linear = [c / 255 / 12.92 if c / 255 <= 0.04045 else ((c / 255 + 0.055) / 1.055) ** 2.4 for c in colour]
+    return 0.2126 * linear[0] + 0.7152 * linear[1] + 0.0722 * linear[2]
+
+
+def test_a_narrow_window_does_not_scroll_sideways(page: Browser, files: Path):
+    for name in ("audit", "several"):
+        page.resize(360, 800)
+        page.open(files / f"{name}.html")
+        assert page.run("document.documentElement.scrollWidth") <= 360
+    page.resize(1200, 900)
+
+
+def test_print_shows_whole_tables_on_white(audit_page: Browser):
+    audit_page.media("print", "dark")
+    shown = "(s => s === null ? null : getComputedStyle(s))(document.querySelector(SELECTOR))"
+    assert audit_page.run(shown.replace("SELECTOR", "'.scroll'") + ".maxHeight") == "none"
+    assert audit_page.run(shown.replace("SELECTOR", "'nav'") + ".display") == "none"
+    assert audit_page.run(shown.replace("SELECTOR", "'body'") + ".backgroundColor") == "rgb(255, 255, 255)"
+    audit_page.media("", "light")
+
+
+def test_each_comparison_of_several_opens_its_own_classes(page: Browser, files: Path, diff: AuditDiff):
+    page.open(files / "several.html")
+    assert page.run("document.querySelectorAll('.tool').length") == 2
+    page.run("[...document.querySelectorAll('.tool')][1].querySelector('tbody button').click()")
+    facts = page.run("document.querySelector('dialog').innerText")
+    second = json.loads(page.run("document.getElementById('data').textContent"))[1]
+    index = int(page.run("[...document.querySelectorAll('.tool')][1].querySelector('tbody button').dataset.class"))
+    assert second["facts"][0][1][0][1][index] in facts

@@ -1,0 +1,32 @@
+import csv
+
+import pytest
+
+from classgap.audit import Audit
+from classgap.report import write_csv
+
+
+def test_every_class_is_a_line_with_its_figures(tmp_path, audit: Audit):
+    path = tmp_path / "classes.csv"
+    write_csv(audit, path)
+    with path.open(newline="", encoding="utf-8") as file:
+        rows = list(csv.DictReader(file))
+    assert [row["name"] for row in rows] == list(audit.class_names)
+    for row, entry in zip(rows, audit.classes, strict=True):
+        assert row["status"] == entry.status
+        assert int(row["support"]) == entry.support
+        if entry.accuracy is None:
+            assert row["accuracy"] == row["interval_low"] == row["top_confusion"] == ""
+        else:
+            assert float(row["accuracy"]) == entry.accuracy
+            assert (float(row["interval_low"]), float(row["interval_high"])) == entry.interval
+            assert float(row["spread"]) == pytest.approx(entry.spread)
+            assert row["top_confusion"] == (entry.confusions[0].name if entry.confusions else "")
+            assert row["cause"] == (entry.diagnosis[0].name if entry.diagnosis else "")
+
+
+def test_what_is_not_known_is_empty(tmp_path, labels_audit: Audit):
+    path = tmp_path / "classes.csv"
+    write_csv(labels_audit, path)
+    with path.open(newline="", encoding="utf-8") as file:
+        assert all(row["spread"] == row["margin"] == row["train_count"] == "" for row in csv.DictReader(file))

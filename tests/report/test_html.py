@@ -1,0 +1,155 @@
+import base64
+import hashlib
+import os
+import re
+
+import numpy as np
+import pytest
+from html_reader import Page
+from made_audits import SCRIPT, make_audit
+
+from classgap.audit import Audit
+from classgap.report import render_html, write_html
+from classgap.report.wording import percent
+
+
+@pytest.fixture(scope="module", params=["audit", "labels_audit", "many_audit", "diff", "seeds_diff", "several"])
+def source(request: pytest.FixtureRequest) -> str:
+    if request.param == "several":
+        return render_html([request.getfixturevalue("diff"), request.getfixturevalue("seeds_diff")])
+    return render_html(request.getfixturevalue(request.param))
+
+
+def test_nothing_is_loaded_from_anywhere(source: str):
+    page = Page(source)
+    for tag, attributes in page.elements:
+        for name in ("src", "srcset", "href", "xlink:href", "action", "data", "poster"):
+            target = attributes.get(name, "#")
+            assert target.startswith("#") or (tag == "link" and target == "data:,"), (tag, target)
+    style = next(text for tag, text in page.texts if tag == "style")
+    assert not re.search(r"url\(|@import|@font-face", style)
+    assert not re.search(r"\b(fetch|XMLHttpRequest|WebSocket|import|sendBeacon|innerHTML|eval)\b", page.script)
+
+
+def test_only_the_page_s_own_script_may_run(source: str):
+    page = Page(source)
+    policy = next(meta["content"] for meta in page.of("meta") if meta.get("http-equiv") == "Content-Security-Policy")
+    digest = base64.b64encode(hashlib.sha256(page.script.encode()).digest()).decode()
+    assert "default-src 'none'" in policy
+    assert f"script-src 'sha256-{digest}'" in policy
+    assert [script.get("type") for script in page.of("script")] == ["application/json", None]
+
+
+def test_a_class_name_cannot_become_markup(source: str):
+    assert SCRIPT not in source
+    page = Page(source)
+    assert len(page.of("script")) == 2
+    assert not page.of("b")  # the audit's own name holds one too
+
+
+def test_a_screen_reader_finds_its_way(source: str):
+    page = Page(source)
+    ids = [attributes["id"] for _, attributes in page.elements if "id" in attributes]
+    assert len(ids) == len(set(ids))
+    referred = [word for _, attributes in page.elements for word in attributes.get("aria-labelledby", "").split()]
+    assert set(referred) - {"opened"} <= set(ids)  # the dialog's heading is made when a class is opened
+    assert all(svg["role"] == "img" and svg["aria-labelledby"] for svg in page.of("svg"))
+    assert len(page.of("caption")) == len(page.of("table")) > 0
+    assert len(page.of("h1")) >= 1
+    assert {label["for"] for label in page.of("label")} == {field["id"] for field in page.of("input")}
+    assert all(output["aria-live"] == "polite" for output in page.of("output"))
+    anchors = [a["href"][1:] for a in page.of("a")]
+    assert set(anchors) <= set(ids)
+
+
+def test_every_class_is_in_the_table_once_hardest_first(audit: Audit):
+    page = Page(render_html(audit))
+    rows = [text for tag, text in page.texts]
+    start = rows.index("Most mistaken for")
+    shown = [text for text in rows[start:] if text in audit.class_names][: len(audit.classes)]
+    seen = sorted((e for e in audit.classes if e.accuracy is not None), key=lambda e: (e.accuracy, e.index))
+    assert shown[: len(seen)] == [entry.name for entry in seen]
+    assert shown[len(seen) :] == [audit.class_names[-1]]
+
+
+def test_an_opened_class_shows_the_audit_s_own_figures(audit: Audit):
+    (data,) = Page(render_html(audit)).data
+    facts = {label: texts for _, rows in data["facts"] for label, texts in rows}
+    assert data["names"] == list(audit.class_names)
+    for entry in audit.classes:
+        k = entry.index
+        assert facts["Accuracy (recall), %"][k] == ("" if entry.accuracy is None else f"{100 * entry.accuracy:.1f}")
+        assert facts["Test samples"][k] == str(entry.support)
+        assert facts["Class with the nearest mean"][k] == (entry.nearest_class or "")
+        assert [audit.class_names[j] for j, _, _ in data["confusions"][k]] == [c.name for c in entry.confusions]
+        assert [n for _, n, _ in data["confusions"][k]] == [str(c.count) for c in entry.confusions]
+        assert len(data["causes"].get(str(k), [])) == len(entry.diagnosis)
+        if entry.logit_margin is not None:
+            np.testing.assert_allclose(data["margins"][k], entry.logit_margin.quantiles, rtol=5e-3)
+        if entry.spread is not None:
+            assert float(facts["Spread ‖ŝ‖"][k].replace(",", "")) == pytest.approx(entry.spread, rel=5e-3)
+
+
+def test_what_was_not_given_is_left_out_with_a_word(labels_audit: Audit):
+    source = render_html(labels_audit)
+    assert "Only predicted labels were given" in source
+    assert "No features were given" in source
+    assert "nan" not in re.sub(r"<style>.*?</style>|<script>.*?</script>", "", source, flags=re.DOTALL).lower().split()
+    (data,) = Page(source).data
+    assert [title for title, _ in data["facts"]] == ["On the test set"]
+
+
+def test_how_every_number_was_computed_is_there(audit: Audit, diff):
+    page, other = Page(render_html(audit)), Page(render_html(diff))
+    assert {text for tag, text in page.texts if tag == "dd"} >= set(audit.notes.values())
+    assert {text for tag, text in other.texts if tag == "dd"} >= set(diff.notes.values())
+
+
+def test_a_comparison_shows_who_gained_and_who_paid(diff):
+    page = Page(render_html(diff))
+    texts = [text for _, text in page.texts]
+    assert diff.summary in texts
+    assert f"Gained: {len(diff.gained)}" in texts
+    assert f"Paid: {len(diff.paid)}" in texts
+    assert len(diff.gained) > 0
+    (data,) = page.data
+    facts = {label: values for _, rows in data["facts"] for label, values in rows}
+    assert facts["Samples fixed"] == [str(entry.fixed) for entry in diff.classes]
+    assert facts["After, %"] == ["" if e.after is None else percent(e.after) for e in diff.classes]
+
+
+def test_elements_grow_with_classes_not_with_pairs_of_classes(many_audit: Audit):
+    larger = make_audit(200, 4000, skill=1.0, name="more")
+    sizes = [len(Page(render_html(entry)).elements) for entry in (many_audit, larger)]
+    assert sizes[1] < 2.5 * sizes[0]
+
+
+def test_a_thousand_classes_and_fifty_thousand_samples_take_less_than_a_megabyte(tmp_path):
+    large = make_audit(1000, 50_000, skill=1.0, name="large")
+    assert any(entry.diagnosis for entry in large.classes)
+    write_html(large, tmp_path / "large.html")
+    assert (tmp_path / "large.html").stat().st_size < 1_000_000
+
+
+def test_a_file_is_replaced_whole_or_not_at_all(tmp_path, monkeypatch, audit: Audit):
+    path = tmp_path / "report.html"
+    path.write_text("old")
+
+    def broken(*_: object) -> None:
+        raise OSError("disk full")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(os, "replace", broken)
+        with pytest.raises(OSError, match="disk full"):
+            write_html(audit, path)
+    assert [entry.name for entry in tmp_path.iterdir()] == ["report.html"]
+    assert path.read_text() == "old"
+    audit.to_html(path)
+    assert path.read_text(encoding="utf-8") == render_html(audit)
+    assert path.stat().st_mode & 0o777 == 0o666 & ~_umask()
+
+
+def _umask() -> int:
+    mask = os.umask(0)
+    os.umask(mask)
+    return mask

@@ -1,0 +1,71 @@
+import io
+
+import pytest
+from made_audits import make_audit
+from rich.cells import cell_len
+
+from classgap.audit import Audit, AuditDiff
+from classgap.report import print_audit, print_diff
+from classgap.report.wording import percent
+
+
+def shown(what: Audit | AuditDiff) -> str:
+    file = io.StringIO()
+    print_audit(what, file) if isinstance(what, Audit) else print_diff(what, file)
+    return file.getvalue()
+
+
+@pytest.mark.parametrize("which", ["audit", "labels_audit", "many_audit", "diff", "seeds_diff"])
+@pytest.mark.parametrize("columns", ["80", "200"])
+def test_a_page_fits_eighty_columns(which: str, columns: str, request: pytest.FixtureRequest, monkeypatch):
+    monkeypatch.setenv("COLUMNS", columns)
+    text = shown(request.getfixturevalue(which))
+    assert max(cell_len(line) for line in text.splitlines()) <= 80
+    assert "\x1b" not in text  # nor does a class name reach the terminal as a command
+    assert "\x07" not in text
+
+
+def test_class_names_are_not_markup(audit: Audit):
+    assert "[red]brackets" in shown(audit)
+
+
+def test_the_audit_page_shows_the_audit_s_figures(audit: Audit):
+    text = shown(audit)
+    for group in audit.groups.values():
+        line = next(line for line in text.splitlines() if line.startswith(f"{group.name} "))
+        assert percent(group.accuracy) in line
+    worst = min((e for e in audit.classes if e.accuracy is not None), key=lambda e: e.accuracy)
+    assert audit.gap.worst_class == worst.accuracy
+    after = text[text.index("Worst classes") :].splitlines()
+    assert percent(worst.accuracy) in after[3]
+    assert percent(audit.gap.easy_hard) in text
+
+
+def test_figures_are_never_cut(audit: Audit):
+    text = shown(audit)
+    table = text[text.index("Worst classes") : text.index("Most confused")].splitlines()[3:]
+    for line in [line for line in table if line.strip()]:
+        figures = line.split("·")[-1].split()
+        assert not any(figure.endswith("…") and figure[0].isdigit() for figure in figures), line
+
+
+def test_the_diff_page_names_who_gained_and_who_paid(diff: AuditDiff):
+    text = shown(diff)
+    assert f"Who gained: {len(diff.gained)}" in text
+    assert "Who paid" in text
+    assert diff.summary.split()[-1] in text
+    change = diff.groups["hard"].change
+    line = next(line for line in text.splitlines() if line.startswith("hard "))
+    assert f"{100 * change.change:+.1f}".replace("-", "−") in line
+
+
+def test_seeds_are_shown(seeds_diff: AuditDiff):
+    assert "Over 2 seeds" in shown(seeds_diff)
+
+
+def test_two_classes_and_no_mistakes_make_a_page():
+    perfect = Audit.from_predictions(predictions=[0, 1, 1], targets=[0, 1, 1], class_names=["a", "b"])
+    assert "No clear gap" in shown(perfect)
+    one = Audit.from_predictions(predictions=[0, 0], targets=[0, 0], class_names=["only"])
+    assert "100.0 %" in shown(one)
+    assert "unseen" not in shown(make_audit(9, 300, skill=1.0, name="few"))
