@@ -63,7 +63,11 @@ def open_console(file: TextIO | None) -> Console:
     """A console of at most 80 columns."""
     from rich.console import Console
 
-    console = Console(file=file, highlight=False, soft_wrap=False)
+    class Page(Console):
+        def on_broken_pipe(self) -> None:
+            raise BrokenPipeError  # whoever called decides what it means; rich itself would end the process
+
+    console = Page(file=file, highlight=False, soft_wrap=False)
     console.width = min(WIDTH, console.width)
     return console
 

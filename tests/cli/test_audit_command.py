@@ -1,0 +1,270 @@
+import csv
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from safetensors.numpy import save_file
+from sklearn.metrics import accuracy_score, balanced_accuracy_score, recall_score
+
+from classgap.audit import Audit
+from classgap.cli import main
+
+
+def predictions(classes: int = 4, samples: int = 80) -> dict[str, np.ndarray]:
+    rng = np.random.default_rng(0)
+    targets = np.arange(samples) % classes
+    logits = rng.normal(size=(samples, classes)) + 1.5 * np.eye(classes)[targets]
+    return {"logits": logits.astype(np.float32), "targets": targets, "class_names": np.array(["a", "b", "c", "d"])}
+
+
+@pytest.fixture
+def npz(tmp_path: Path) -> Path:
+    path = tmp_path / "model.npz"
+    np.savez(path, **predictions())
+    return path
+
+
+def test_all_outputs_hold_the_same_figures(npz: Path, tmp_path: Path, capsys):
+    html, saved, table = tmp_path / "r.html", tmp_path / "a.json", tmp_path / "c.csv"
+    assert main(["audit", str(npz), "--html", str(html), "--json", str(saved), "--csv", str(table)]) == 0
+    out, err = capsys.readouterr()
+    assert err == ""
+    data = predictions()
+    guess = data["logits"].argmax(axis=1)
+    assert f"{100 * accuracy_score(data['targets'], guess):.1f} % of 80 samples" in out
+    assert all(f"Wrote {path}" in out for path in (html, saved, table))
+    audit = json.loads(saved.read_text())
+    assert audit["overall"]["balanced_accuracy"] == pytest.approx(balanced_accuracy_score(data["targets"], guess))
+    with table.open(newline="") as file:
+        accuracies = [float(row["accuracy"]) for row in csv.DictReader(file)]
+    assert accuracies == pytest.approx(recall_score(data["targets"], guess, average=None).tolist())
+    assert html.read_text(encoding="utf-8").startswith("<!doctype html>")
+
+
+def test_every_kind_of_source_gives_the_same_audit(npz: Path, tmp_path: Path, capsys):
+    data = predictions()
+    names = [str(name) for name in data.pop("class_names")]
+    sources = [npz, tmp_path / "model.safetensors", tmp_path / "model.csv", tmp_path / "run", tmp_path / "saved.json"]
+    arrays = {key: np.ascontiguousarray(value) for key, value in data.items()}
+    save_file(arrays, sources[1], metadata={"class_names": json.dumps(names)})
+    with sources[2].open("w", newline="") as file:
+        writer = csv.writer(file)
+        writer.writerow(["target", *names])
+        writer.writerows(
+            [names[t], *map(repr, map(float, row))] for t, row in zip(*reversed(data.values()), strict=True)
+        )
+    sources[3].mkdir()
+    np.savez(sources[3] / "predictions.npz", **predictions())
+    Audit.from_file(npz).save(sources[4])
+    groups = []
+    for source in sources:
+        assert main(["audit", str(source), "--json", str(tmp_path / "out.json")]) == 0, source
+        groups.append(json.loads((tmp_path / "out.json").read_text())["groups"])
+    assert all(group == groups[0] for group in groups)
+    assert "classgap audit: run" in capsys.readouterr().out
+
+
+def test_a_run_whose_predictions_were_not_kept_has_its_audit(npz: Path, tmp_path: Path, capsys):
+    (tmp_path / "run").mkdir()
+    Audit.from_file(npz).save(tmp_path / "run" / "audit.json")
+    assert main(["audit", str(tmp_path / "run")]) == 0
+    assert "model" in capsys.readouterr().out.splitlines()[0]
+
+
+def test_groups_and_baseline(npz: Path, tmp_path: Path):
+    groups, baseline, out = tmp_path / "groups.json", tmp_path / "base.npz", tmp_path / "out.json"
+    groups.write_text('{"vowels": ["a"], "others": ["b", "c", "d"]}')
+    data = predictions()
+    order = np.array([1, 1, 1, 0])  # d is the baseline's worst, then nothing else is wrong
+    np.savez(
+        baseline,
+        targets=data["targets"],
+        predictions=data["targets"] * order[data["targets"]],
+        class_names=list("abcd"),
+    )
+    words = ["audit", str(npz), "--groups", str(groups), "--baseline", str(baseline), "--json", str(out)]
+    assert main([*words, "--level", "0.9", "--seed", "3"]) == 0
+    audit = Audit.load(out)
+    assert audit.groups["vowels"].members == ("a",)
+    assert audit.groups["hard"].members == ("d",)
+    assert (audit.ranking, audit.level) == ("baseline", 0.9)
+
+
+def write(path: Path, **changes: Any) -> None:
+    np.savez(path, **{key: value for key, value in (predictions() | changes).items() if value is not None})
+
+
+def damage(case: str, folder: Path) -> list[str]:
+    """Arguments of ``audit`` that are wrong in one way."""
+    path, logits = folder / "bad.npz", predictions()["logits"]
+    match case:
+        case "wrong lengths":
+            write(path, targets=np.zeros(79, dtype=int))
+        case "unknown labels":
+            write(path, targets=np.full(80, 9))
+        case "NaN logits":
+            write(path, logits=np.where(np.arange(4) == 2, np.nan, logits))
+        case "targets missing":
+            write(path, targets=None)
+        case "nothing predicted":
+            write(path, logits=None)
+        case "duplicate class names":
+            write(path, class_names=np.array(["a", "b", "a", "d"]))
+        case "too few class names":
+            write(path, class_names=np.array(["a", "b"]))
+        case "features of other samples":
+            write(path, features=np.zeros((5, 3)))
+        case "negative probabilities":
+            write(path, logits=None, probabilities=logits)
+        case "empty file":
+            path.touch()
+        case "truncated npz":
+            write(path)
+            path.write_bytes(path.read_bytes()[:700])
+        case "not an npz":
+            path.write_text("hello")
+        case "pickled objects":
+            write(path, targets=np.array([{}] * 80))
+        case "truncated safetensors":
+            path = folder / "bad.safetensors"
+            save_file({"targets": np.arange(99)}, path)
+            path.write_bytes(path.read_bytes()[:100])
+        case "csv without target":
+            path = folder / "bad.csv"
+            path.write_text("label,prediction\na,b\n")
+        case "csv without prediction":
+            path = folder / "bad.csv"
+            path.write_text("target\na\n")
+        case "csv with twice the same class":
+            path = folder / "bad.csv"
+            path.write_text("target,a,a\na,1,2\n")
+        case "csv with a word for a score":
+            path = folder / "bad.csv"
+            path.write_text("target,a,b\na,1,much\n")
+        case "csv with a short line":
+            path = folder / "bad.csv"
+            path.write_text("target,prediction\na,b\na\n")
+        case "csv without lines":
+            path = folder / "bad.csv"
+            path.write_text("target,prediction\n")
+        case "csv that is binary":
+            path = folder / "bad.csv"
+            path.write_bytes(bytes(range(256)))
+        case "json of something else":
+            path = folder / "bad.json"
+            path.write_text("[1, 2]")
+        case "cut json":
+            path = folder / "bad.json"
+            path.write_text('{"schema": 1, "na')
+        case "unknown ending":
+            path = folder / "bad.txt"
+            path.write_text("hello")
+        case "no such file":
+            path = folder / "nowhere.npz"
+        case "empty directory":
+            path = folder / "run"
+            path.mkdir()
+        case "level":
+            write(path)
+            return [str(path), "--level", "95"]
+        case "seed":
+            write(path)
+            return [str(path), "--seed", "-1"]
+        case "groups of unknown classes":
+            write(path)
+            (folder / "groups.json").write_text('{"g": ["nobody"]}')
+            return [str(path), "--groups", str(folder / "groups.json")]
+        case "groups that are a list":
+            write(path)
+            (folder / "groups.json").write_text('["a"]')
+            return [str(path), "--groups", str(folder / "groups.json")]
+        case "baseline of other classes":
+            write(path)
+            np.savez(folder / "other.npz", targets=[0, 1], predictions=[0, 1])
+            return [str(path), "--baseline", str(folder / "other.npz")]
+        case _:
+            raise AssertionError(case)
+    return [str(path)]
+
+
+CASES = {
+    "wrong lengths": "79",
+    "unknown labels": "9",
+    "NaN logits": "NaN",
+    "targets missing": "targets",
+    "nothing predicted": "logits",
+    "duplicate class names": "'a'",
+    "too few class names": "class_names",
+    "features of other samples": "features",
+    "negative probabilities": "probabilities",
+    "empty file": "empty",
+    "truncated npz": "cut off",
+    "not an npz": "cut off or damaged",
+    "pickled objects": "Python objects",
+    "truncated safetensors": "cut off",
+    "csv without target": "target",
+    "csv without prediction": "bad.csv",
+    "csv with twice the same class": "'a'",
+    "csv with a word for a score": "line 2",
+    "csv with a short line": "line 3",
+    "csv without lines": "no samples",
+    "csv that is binary": "UTF-8",
+    "json of something else": "not an audit",
+    "cut json": "not a JSON file",
+    "unknown ending": ".txt",
+    "no such file": "does not exist",
+    "empty directory": "no predictions",
+    "level": "level",
+    "seed": "seed",
+    "groups of unknown classes": "nobody",
+    "groups that are a list": "groups",
+    "baseline of other classes": "class",
+}
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_bad_input_is_one_line_and_no_file(case: str, tmp_path: Path, capfd):
+    words = damage(case, tmp_path)
+    before = sorted(tmp_path.rglob("*"))
+    outputs = ["--html", str(tmp_path / "r.html"), "--json", str(tmp_path / "r.json"), "--csv", str(tmp_path / "r.csv")]
+    assert main(["audit", *words, *outputs]) == 2
+    out, err = capfd.readouterr()
+    assert out == ""
+    assert err.count("\n") == 1
+    assert err.startswith("classgap: ")
+    assert CASES[case] in err
+    assert sorted(tmp_path.rglob("*")) == before
+
+
+@pytest.mark.parametrize(
+    ("outputs", "reason"),
+    [
+        (["--html", "nowhere/r.html"], "the directory nowhere does not exist"),
+        (["--html", "."], "is a directory"),
+        (["--json", "model.npz"], "would overwrite an input"),
+        (["--html", "same", "--csv", "./same"], "name the same file"),
+    ],
+)
+def test_outputs_are_checked_before_the_work(
+    outputs: list[str], reason: str, npz: Path, tmp_path: Path, capsys, monkeypatch
+):
+    monkeypatch.chdir(tmp_path)
+    whole = npz.read_bytes()
+    assert main(["audit", "model.npz", *outputs]) == 2
+    out, err = capsys.readouterr()
+    assert (out, err.count("\n")) == ("", 1)
+    assert reason in err
+    assert npz.read_bytes() == whole
+    assert [path.name for path in tmp_path.iterdir()] == ["model.npz"]
+
+
+def test_a_full_disk_is_a_failure_and_not_bad_input(npz: Path, tmp_path: Path, capsys, monkeypatch):
+    def full(*_: object) -> None:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr("os.replace", full)
+    assert main(["audit", str(npz), "--html", str(tmp_path / "r.html")]) == 1
+    assert capsys.readouterr().err.count("\n") == 1
+    assert [path.name for path in tmp_path.iterdir()] == ["model.npz"]

@@ -1,0 +1,73 @@
+"""The surface is frozen here: a new command or flag needs an edit of this file."""
+
+import dataclasses
+import json
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+
+from classgap import __version__
+from classgap.cli import main
+from classgap.cli.main import COMMANDS
+
+SURFACE = {
+    "audit": ["SOURCE", "--html", "--json", "--csv", "--baseline", "--groups", "--level", "--seed"],
+    "compare": ["SOURCE ...", "--seeds", "--html", "--json"],
+}
+
+
+def test_commands_and_flags_are_the_promised_ones():
+    found = {}
+    for name, command in COMMANDS.items():
+        fields = [field.name for field in dataclasses.fields(command)]
+        flags = [f"--{field.replace('_', '-')}" for field in fields if field not in ("source", "sources")]
+        found[name] = ["SOURCE" if fields[0] == "source" else "SOURCE ...", *flags]
+    assert {name: found[name] for name in SURFACE} == SURFACE
+
+
+@pytest.mark.parametrize("name", SURFACE)
+def test_help_explains_every_flag_in_eighty_columns(name: str, capsys, monkeypatch):
+    monkeypatch.setenv("COLUMNS", "80")
+    with pytest.raises(SystemExit) as end:
+        main([name, "--help"])
+    assert end.value.code == 0
+    text = capsys.readouterr().out
+    assert all(flag.split()[0] in text for flag in SURFACE[name])
+    assert f"classgap {name}" in text.split("Example")[1]  # with an example to copy
+    assert max(map(len, text.splitlines()[1:])) <= 80
+
+
+def test_the_front_page_lists_the_commands(capsys):
+    assert main(["--help"]) == 0
+    text = capsys.readouterr().out
+    assert all(f"  {name} " in text for name in COMMANDS)
+    assert max(map(len, text.splitlines())) <= 80
+    assert main([]) == 2
+    assert capsys.readouterr().out == text
+
+
+def test_wrong_use_ends_with_2(capsys):
+    assert main(["adit"]) == 2
+    assert capsys.readouterr().err == "classgap: there is no command 'adit'; did you mean audit?\n"
+    for words in (["audit"], ["audit", "x.npz", "--no-such-flag"], ["audit", "x.npz", "--seed", "three"]):
+        with pytest.raises(SystemExit) as end:
+            main(words)
+        assert end.value.code == 2
+        out, err = capsys.readouterr()
+        assert out == ""
+        assert "Traceback" not in err
+
+
+def test_python_m_classgap_works_and_a_closed_pipe_is_no_error(tmp_path):
+    path = tmp_path / "p.npz"
+    np.savez(path, targets=[0, 1, 1], predictions=[0, 1, 0])
+    version = subprocess.run(
+        [sys.executable, "-m", "classgap", "--version"], capture_output=True, text=True, check=False
+    )
+    assert (version.returncode, version.stdout) == (0, f"classgap {__version__}\n")
+    piped = f"set -o pipefail; '{sys.executable}' -m classgap audit '{path}' --json '{tmp_path}/a.json' | true"
+    closed = subprocess.run(["bash", "-c", piped], capture_output=True, text=True, check=False)
+    assert (closed.returncode, closed.stderr) == (0, "")
+    assert json.loads((tmp_path / "a.json").read_text())["overall"]["samples"] == 3

@@ -1,0 +1,107 @@
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+from scipy.stats import binomtest
+
+from classgap.audit import Audit, AuditDiff
+from classgap.cli import main
+
+TARGETS = np.arange(120) % 3
+
+
+def save(path: Path, wrong: list[int], **changes: object) -> str:
+    """Predictions that are right but for the samples ``wrong``."""
+    labels = np.where(np.isin(np.arange(120), wrong), (TARGETS + 1) % 3, TARGETS)
+    path.parent.mkdir(exist_ok=True)
+    np.savez(path, **({"targets": TARGETS, "predictions": labels, "class_names": ["a", "b", "c"]} | changes))
+    return str(path)
+
+
+@pytest.fixture
+def before(tmp_path: Path) -> str:
+    return save(tmp_path / "before.npz", list(range(0, 90, 3)))  # 30 of a's 40
+
+
+def test_who_gained_and_who_paid(before: str, tmp_path: Path, capsys):
+    after = save(tmp_path / "after.npz", list(range(1, 90, 3)))  # a is right now, and b pays
+    html, saved = tmp_path / "d.html", tmp_path / "d.json"
+    assert main(["compare", before, after, "--html", str(html), "--json", str(saved)]) == 0
+    diff = AuditDiff.load(saved)
+    assert (diff.gained, diff.paid) == (("a",), ("b",))
+    assert diff.classes[0].p_value == pytest.approx(binomtest(30, 30).pvalue)
+    out = capsys.readouterr().out
+    assert "Who gained: 1" in out
+    assert "Who paid: 1" in out
+    assert "before → after" in html.read_text(encoding="utf-8")
+
+
+def test_saved_audits_and_runs_compare_like_their_predictions(before: str, tmp_path: Path):
+    after = save(tmp_path / "run" / "predictions.npz", [0, 1])
+    Audit.from_file(before).save(tmp_path / "before.json")
+    sources = [[before, after], [str(tmp_path / "before.json"), str(tmp_path / "run")]]
+    results = []
+    for pair in sources:
+        assert main(["compare", *pair, "--json", str(tmp_path / "d.json")]) == 0
+        results.append(json.loads((tmp_path / "d.json").read_text()))
+    assert results[0] == results[1]
+    assert results[0]["after_name"] == "run"
+
+
+def test_every_further_source_is_compared_with_the_first(before: str, tmp_path: Path, capsys):
+    others = [save(tmp_path / f"{name}.npz", wrong) for name, wrong in (("one", [1]), ("two", [2, 5]))]
+    html, saved = tmp_path / "d.html", tmp_path / "d.json"
+    assert main(["compare", before, *others, "--html", str(html), "--json", str(saved)]) == 0
+    comparisons = json.loads(saved.read_text())["comparisons"]
+    assert [(c["before_name"], c["after_name"]) for c in comparisons] == [("before", "one"), ("before", "two")]
+    assert capsys.readouterr().out.count("classgap compare:") == 2
+    assert "before against 2 others" in html.read_text(encoding="utf-8")
+
+
+def test_seeds_are_paired_blocks(tmp_path: Path):
+    wrong = ([0, 3, 6], [0, 3, 9], [0], [3])
+    sources = [save(tmp_path / f"{i}.npz", list(some)) for i, some in enumerate(wrong)]
+    assert main(["compare", "--seeds", "2", *sources, "--json", str(tmp_path / "d.json")]) == 0
+    diff = AuditDiff.load(tmp_path / "d.json")
+    assert diff.seeds == 2
+    assert diff.over_seeds["accuracy"].change_mean == pytest.approx(2 / 120)
+
+
+def test_runs_of_the_same_name_are_told_apart_by_their_path(tmp_path: Path):
+    sources = [save(tmp_path / side / "run.npz", [0]) for side in ("x", "y")]
+    assert main(["compare", *sources, "--json", str(tmp_path / "d.json")]) == 0
+    diff = AuditDiff.load(tmp_path / "d.json")
+    assert [diff.before_name, diff.after_name] == sources
+
+
+@pytest.mark.parametrize(
+    ("case", "reason"),
+    [
+        ("one source", "two or more"),
+        ("odd blocks", "blocks of 2"),
+        ("no seeds", "--seeds"),
+        ("other samples", "other"),
+        ("other names", "class"),
+        ("missing", "does not exist"),
+    ],
+)
+def test_what_cannot_be_compared_is_refused_with_the_reason(case: str, reason: str, before: str, tmp_path: Path, capfd):
+    other = {
+        "one source": [],
+        "odd blocks": [before, before, "--seeds", "2"],
+        "no seeds": [before, "--seeds", "0"],
+        "missing": [str(tmp_path / "nowhere")],
+    }
+    if case == "other samples":
+        words = [save(tmp_path / "other.npz", [], targets=TARGETS[::-1].copy())]
+    elif case == "other names":
+        words = [save(tmp_path / "other.npz", [], class_names=["a", "b", "z"])]
+    else:
+        words = other[case]
+    html = tmp_path / "d.html"
+    assert main(["compare", before, *words, "--html", str(html)]) == 2
+    out, err = capfd.readouterr()
+    assert (out, err.count("\n")) == ("", 1)
+    assert reason in err
+    assert not html.exists()
