@@ -96,6 +96,37 @@ def test_noise_rarely_makes_a_verdict():
     assert false <= 6  # Holm keeps it below one in twenty; 40 trials allow some luck
 
 
+def test_thirds_of_equal_models_move_by_chance_and_that_is_said():
+    rng = np.random.default_rng(0)
+    targets = np.repeat(np.arange(60), 30)
+    claimed, naive, moved, chance = 0, 0, [], []
+    for _ in range(20):
+        runs = [np.where(rng.random(len(targets)) < 0.7, targets, (targets + 1) % 60) for _ in range(2)]
+        before, after = (Audit.from_predictions(predictions=run, targets=targets, settings=QUICK) for run in runs)
+        diff = AuditDiff.of(before, after, replicates=200)
+        claimed += "that were hard gained" in diff.summary
+        moved.append(diff.groups["hard"].change.change)
+        chance.append(diff.groups["hard"].change.by_chance)
+        naive += diff.groups["hard"].change.interval.low > 0
+    assert np.mean(moved) == pytest.approx(np.mean(chance), abs=0.02)
+    assert np.mean(moved) > 0.05
+    assert naive >= 15  # times out of 20 the interval alone would claim a gain that is not there
+    assert claimed <= 2
+
+
+def test_random_swaps_against_swapping_samples(sides):
+    counts = pair([sides[0]], [sides[1]])
+    before, after = counts.swapped(3000, np.random.default_rng(0))
+    rng = np.random.default_rng(1)
+    a, b = sides[0].samples.correct, sides[1].samples.correct
+    own = TARGETS == 5
+    swap = rng.random((3000, EACH)) < 0.5
+    expected = np.where(swap, b[own], a[own]).mean(axis=1)
+    np.testing.assert_allclose((before + after).std(axis=0), 0, atol=1e-12)  # together they stay what they are
+    assert before[:, 5].mean() == pytest.approx(expected.mean(), abs=0.005)
+    assert before[:, 5].std() == pytest.approx(expected.std(), rel=0.08)
+
+
 def test_summary_reads_like_a_sentence(sides):
     text = sides[0].diff(sides[1]).summary
     assert text.startswith("Overall accuracy")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
 import numpy as np
@@ -12,6 +12,7 @@ import numpy as np
 from classgap.audit.audit import Audit
 from classgap.audit.diff_building import (
     Sides,
+    chance_changes,
     class_changes,
     first_groups,
     gap_changes,
@@ -110,6 +111,13 @@ class AuditDiff:
         group_changes = {name: group_change(name, kind, part, sides, counts.names) for name, kind, part in groups}
         overall = sides.change(mean_of(np.arange(len(counts.names)), counts.support_U))
         gaps = gap_changes(sides, members, own)
+        if befores[0].ranking == "own":
+            for name, chance in chance_changes(counts, np.random.default_rng(seed)).items():
+                if name in gaps:
+                    gaps[name] = replace(gaps[name], by_chance=chance)
+                else:
+                    known = group_changes[name]
+                    group_changes[name] = replace(known, change=replace(known.change, by_chance=chance))
         return cls(
             before_name=befores[0].name,
             after_name=afters[0].name,
@@ -178,6 +186,11 @@ def _notes(replicates: int, seed: int, level: float) -> dict[str, str]:
         "p_adjusted": "Holm's correction over all classes with test samples.",
         "verdict": f"Gained or paid if the corrected p-value is below {1 - level:.2g}; unclear otherwise.",
         "groups": "Mean class accuracy of the members that the first side gives the group.",
+        "by_chance": (
+            "Mean change of the thirds that the first side's accuracies make, over random swaps of the two sides of "
+            "each sample: classes ranked hard for bad luck on these samples gain without any cause. A change counts as "
+            "certain only beyond it."
+        ),
         "own_groups": "Each side's thirds by its own accuracies; the two may hold different classes.",
         "gap": "easy_hard keeps the first side's thirds; the others take each side's own classes.",
         "over_seeds": "Mean and standard deviation (by n - 1) over runs; two-sided paired t-test over runs.",

@@ -9,7 +9,7 @@ import numpy as np
 
 from classgap.audit.audit import Audit
 from classgap.audit.diff_records import Change, ClassChange, GroupChange, SeedChange
-from classgap.audit.gaps import MEASURES, tenth
+from classgap.audit.gaps import CHANCE_REPLICATES, MEASURES, tenth
 from classgap.audit.groups import thirds
 from classgap.audit.intervals import Floats, centred_interval, percentile_interval
 from classgap.audit.paired_tests import exact_mcnemar, holm, paired_t
@@ -136,6 +136,21 @@ def group_change(
         paid=int((differences_U < 0).sum()),
         members=tuple(names[i] for i in members.tolist()),
     )
+
+
+def chance_changes(counts: PairedCounts, rng: np.random.Generator) -> dict[str, float]:
+    """Mean change of the thirds and of their gap when the sides are swapped at random and thirds ranked anew.
+
+    Thirds are ranked by the accuracies before. A class that is low there by bad luck is ranked hard, and its luck does
+    not repeat after: the hard third gains without any cause. This is how much.
+    """
+    before_RU, after_RU = counts.swapped(CHANCE_REPLICATES, rng)
+    changes_RU = np.take_along_axis(after_RU - before_RU, np.argsort(-before_RU, axis=1, kind="stable"), axis=1)
+    places = thirds(-np.arange(changes_RU.shape[1], dtype=np.float64), np.ones(changes_RU.shape[1], dtype=bool))
+    found = {name: float(changes_RU[:, part].mean()) for name, part in places.items() if len(part)}
+    if "easy" in found and "hard" in found:
+        found["easy_hard"] = found["easy"] - found["hard"]
+    return found
 
 
 def gap_changes(

@@ -16,12 +16,21 @@ class Change:
         after: the figure after.
         change: after - before.
         interval: paired bootstrap interval of ``change``, over test samples.
+        by_chance: the change to expect if neither side is better, where that is not 0: classes that were picked as
+            hard for their low accuracy on these very samples rise, and easy ones fall, by chance alone.
     """
 
     before: float
     after: float
     change: float
     interval: Interval
+    by_chance: float | None = None
+
+    @property
+    def certain(self) -> bool:
+        """Whether the interval lies on one side of no change, and of what chance alone would do."""
+        chance = self.by_chance or 0.0
+        return self.interval.low > max(0.0, chance) or self.interval.high < min(0.0, chance)
 
 
 @dataclass(frozen=True)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -58,16 +58,38 @@ class PairedCounts:
         Samples are drawn within their class, each with its results on both sides; how many fall into each cell has
         the multinomial distribution, which is drawn directly.
         """
-        support_U, times = self.support_U, np.arange(self.seeds + 1)
-        classes, cells = len(support_U), (self.seeds + 1) ** 2
-        shares_UC = self.cells_UBA.reshape(classes, cells) / support_U[:, None]
+        classes, cells = len(self.names), (self.seeds + 1) ** 2
+        shares_UC = self.cells_UBA.reshape(classes, cells) / self.support_U[:, None]
+
+        def draw(size: int) -> Integers:
+            return rng.multinomial(self.support_U, shares_UC, size=(size, classes)).reshape(size, *self.cells_UBA.shape)
+
+        return self._accuracies(draw, replicates)
+
+    def swapped(self, replicates: int, rng: np.random.Generator) -> tuple[Floats, Floats]:
+        """Mean accuracies before and after if the two sides of each sample are swapped at random, (R, U) each.
+
+        Both sides are then equally good, with as many samples that differ between them as there really are. Of the
+        samples in a cell and its mirror image, half are in either on average: a binomial draw.
+        """
+        mirrored_UBA = self.cells_UBA.transpose(0, 2, 1)
+        upper_UBA = np.triu(self.cells_UBA + mirrored_UBA, k=1)
+        equal_UBA = np.tril(np.triu(self.cells_UBA))
+
+        def draw(size: int) -> Integers:
+            drawn = rng.binomial(upper_UBA, 0.5, size=(size, *upper_UBA.shape))
+            return drawn + (upper_UBA - drawn).transpose(0, 1, 3, 2) + equal_UBA
+
+        return self._accuracies(draw, replicates)
+
+    def _accuracies(self, draw: Callable[[int], Integers], replicates: int) -> tuple[Floats, Floats]:
+        times, trials_U = np.arange(self.seeds + 1), self.support_U * self.seeds
         before, after = [], []
-        step = max(1, CHUNK_DRAWS // (classes * cells))
+        step = max(1, CHUNK_DRAWS // self.cells_UBA.size)
         for start in range(0, replicates, step):
-            size = (min(step, replicates - start), classes)
-            draws = rng.multinomial(support_U, shares_UC, size=size).reshape(*size, *self.cells_UBA.shape[1:])
-            before.append(draws.sum(axis=3) @ times / (support_U * self.seeds))
-            after.append(draws.sum(axis=2) @ times / (support_U * self.seeds))
+            cells_RUBA = draw(min(step, replicates - start))
+            before.append(cells_RUBA.sum(axis=3) @ times / trials_U)
+            after.append(cells_RUBA.sum(axis=2) @ times / trials_U)
         return np.concatenate(before), np.concatenate(after)
 
 

@@ -32,20 +32,16 @@ def summary(
 
 def _course(change: Change, *, points: bool = False) -> str:
     unit = " points" if points else " %"
-    if not _certain(change):
+    if not change.certain:
         return f"did not clearly change ({100 * change.before:.1f}{unit} before, {100 * change.after:.1f}{unit} after)"
     verb = "rose" if change.change > 0 else "fell"
     return f"{verb} from {100 * change.before:.1f}{unit} to {100 * change.after:.1f}{unit}"
 
 
 def _moved(change: Change) -> str:
-    if not _certain(change):
+    if not change.certain:
         return f"did not clearly change ({100 * change.change:+.1f} points)"
     return f"{'gained' if change.change > 0 else 'lost'} {abs(100 * change.change):.1f} points"
-
-
-def _certain(change: Change) -> bool:
-    return change.interval.low > 0 or change.interval.high < 0
 
 
 def _who(classes: Sequence[ClassChange]) -> str:
