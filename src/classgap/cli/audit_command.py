@@ -11,7 +11,7 @@ from tyro.conf import Positional, arg
 from classgap.audit.json_records import read_json
 from classgap.audit.settings import AuditSettings
 from classgap.cli.outputs import check_outputs, tell_written
-from classgap.cli.sources import busy, read_audit
+from classgap.cli.sources import ACCURACIES, busy, read_audit
 
 
 @dataclass(frozen=True)
@@ -64,7 +64,7 @@ class AuditCommand:
         settings = AuditSettings(level=self.level, seed=self.seed)
         groups = None if self.groups is None else _read_groups(self.groups)
         with busy(f"Auditing {self.source}"):
-            baseline = None if self.baseline is None else read_audit(self.baseline, settings=settings)
+            baseline = None if self.baseline is None else read_audit(self.baseline, settings=ACCURACIES)
             audit = read_audit(self.source, settings=settings, groups=groups, ranking=baseline)
             if self.json is not None:
                 audit.save(self.json)

@@ -10,9 +10,8 @@ from tyro.conf import Positional, arg
 
 from classgap.audit import Audit, AuditDiff
 from classgap.audit.json_records import write_json
-from classgap.audit.settings import AuditSettings
 from classgap.cli.outputs import check_outputs, tell_written
-from classgap.cli.sources import busy, read_audit
+from classgap.cli.sources import ACCURACIES, busy, read_audit
 
 
 @dataclass(frozen=True)
@@ -69,8 +68,7 @@ class CompareCommand:
             raise ValueError(f"sources must be {runs}; got {len(self.sources)}.")
 
     def _diffs(self) -> list[AuditDiff]:
-        settings = AuditSettings(map="none", check_labels=False)  # a comparison shows neither
-        audits = [read_audit(source, settings=settings) for source in self.sources]
+        audits = [read_audit(source, settings=ACCURACIES) for source in self.sources]
         names = [audit.name for audit in audits]
         if len(set(names)) < len(names):  # runs in different directories may have one name
             audits = [replace(audit, name=str(path)) for audit, path in zip(audits, self.sources, strict=True)]
