@@ -19,14 +19,15 @@ def make_audit(classes: int, samples: int, *, skill: float, name: str, features:
     width = np.linspace(0.3, 2.5, classes)
     targets = rng.integers(0, classes - 1, size=samples)
     clouds = means[targets] + rng.normal(size=(samples, 16)) * width[targets, None] / skill
-    clouds += np.random.default_rng(seed).normal(size=clouds.shape) * 0.3
+    clouds = (clouds + np.random.default_rng(seed).normal(size=clouds.shape) * 0.3).astype(np.float32)
+    means = means.astype(np.float32)
     bias = -(means**2).sum(axis=1) / 2
     names = list(NAMES[:classes]) + [f"a class with a longer name {k}" for k in range(len(NAMES), classes)]
     return Audit.from_predictions(
-        (clouds @ means.T + bias).astype(np.float32),
+        clouds @ means.T + bias,
         targets,
-        features=clouds.astype(np.float32) if features else None,
-        head=(means.astype(np.float32), bias.astype(np.float32)) if features else None,
+        features=clouds if features else None,
+        head=(means, bias) if features else None,
         class_names=names,
         train_counts=np.geomspace(5, 500, classes).round(),
         name=name,

@@ -107,7 +107,7 @@ def test_how_every_number_was_computed_is_there(audit: Audit, diff):
 
 def test_a_comparison_shows_who_gained_and_who_paid(diff):
     page = Page(render_html(diff))
-    texts = [text for _, text in page.texts]
+    texts = [text.replace("\N{NO-BREAK SPACE}", " ") for _, text in page.texts]
     assert diff.summary in texts
     assert f"Gained: {len(diff.gained)}" in texts
     assert f"Paid: {len(diff.paid)}" in texts

@@ -58,7 +58,7 @@ class Axis:
 
 def row_chart(key: str, title: str, description: str, rows: Sequence[Row], axis: Axis) -> Markup:
     """Rows from top to bottom on one axis."""
-    left, right = 210.0, WIDTH - 70.0
+    left, right = 210.0, WIDTH - 84.0
     height = TOP + ROW * len(rows) + BOTTOM
     x = linear(axis.domain, (left, right))
     frame = _frame(axis, x, height)
