@@ -33,8 +33,9 @@ def test_margins_against_the_formula(case):
     assert got.facing_K[4] == -1
 
 
-def test_equal_rows_have_no_boundary():
-    weight, features = torch.ones(2, 3), torch.randn(4, 3)
+@pytest.mark.parametrize("apart", [0.0, 1e-8])
+def test_rows_that_coincide_have_no_boundary(apart):
+    weight, features = torch.tensor([[1.0, 1.0, 0.0], [1.0, 1.0, apart]]), torch.randn(4, 3)
     order = ClassOrder.of(np.array([0, 0, 1, 1]), 2)
     got = boundaries(lambda rows: features[rows] @ weight.T, torch.zeros(2, 3), order, weight, None)
     assert np.isnan(got.class_margin_K).all()

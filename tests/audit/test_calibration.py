@@ -26,3 +26,9 @@ def test_calibrated_model_has_almost_none():
     confidence = rng.random(200_000)
     errors = calibration_errors(confidence, rng.random(200_000) < confidence, np.zeros(200_000, dtype=int), 1)
     assert errors[0] < 0.01
+
+
+def test_an_edge_belongs_to_the_bin_below_it():
+    # 0.2 is alone in (0.1, 0.2], 0.25 in (0.2, 0.3]; in one bin their errors would cancel in part.
+    errors = calibration_errors(np.array([0.2, 0.25]), np.array([False, True]), np.array([0, 0]), 1, bins=10)
+    np.testing.assert_allclose(errors, (0.2 + 0.75) / 2)

@@ -158,6 +158,15 @@ def test_seeds_are_averaged_and_tested():
     assert diff.groups["easy"].members == tuple(str(k) for k in ranked[:2])
 
 
+def test_thirds_of_several_seeds_rank_their_mean():
+    rising, falling = np.linspace(0.2, 0.9, CLASSES), np.linspace(0.9, 0.2, CLASSES)
+    befores = [audit(falling, 0), audit(rising, 1), audit(rising, 2)]  # the first seed is the odd one out
+    diff = AuditDiff.of(befores, befores)
+    assert set(befores[0].groups["easy"].members) == {"0", "1"}
+    assert set(diff.groups["easy"].members) == {"4", "5"}
+    assert diff.classes[5].group == "easy"
+
+
 def test_groups_other_than_thirds_are_followed():
     counts = [500, 500, 50, 50, 5, 5]
     before = audit(BEFORE, 0, train_counts=counts, groups={"odd": [1, 3, 5]})

@@ -29,6 +29,11 @@ def test_holm_rejects_what_the_step_by_step_procedure_rejects():
         assert (adjusted <= 1).all()
 
 
+def test_holm_never_falls_below_a_smaller_p_value():
+    # Sorted and scaled: 0.005·4, 0.01·3, 0.03·2, 0.04·1; the last is lifted to the one before.
+    assert holm(np.array([0.01, 0.04, 0.03, 0.005])).tolist() == pytest.approx([0.03, 0.06, 0.06, 0.02])
+
+
 def test_paired_t_agrees_with_scipy():
     a, b = np.random.default_rng(1).normal(size=(2, 6))
     assert paired_t(b - a) == pytest.approx(stats.ttest_rel(b, a).pvalue)
