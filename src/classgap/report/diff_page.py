@@ -84,10 +84,9 @@ def _seed_row(name: str, entry: SeedChange) -> tuple[str, str, str, str, str]:
 
 
 def _overview(diffs: Sequence[AuditDiff]) -> dict[str, Any]:
-    labels = [label for label, _, _ in key_changes(diffs[0])]
-    rows = [
-        (d.after_name, *(f"{points(c.change)} ({points_range(c.interval)})" for _, c, _ in key_changes(d)),
-         count(len(d.gained)), count(len(d.paid)))
-        for d in diffs
-    ]  # fmt: skip
-    return {"headers": ["Compared with", *labels, "Gained", "Paid"], "rows": rows}
+    headers = ["Compared with", "Gained", "Paid", *(label for label, _, _ in key_changes(diffs[0]))]
+    rows = []
+    for diff in diffs:
+        changes = [f"{points(c.change)} ({points_range(c.interval)})" for _, c, _ in key_changes(diff)]
+        rows.append((diff.after_name, count(len(diff.gained)), count(len(diff.paid)), *changes))
+    return {"headers": headers, "rows": rows}
