@@ -175,3 +175,11 @@ def test_settings_are_checked():
     for bad in ({"level": 1.0}, {"replicates": 1}, {"map": "some"}, {"top_k": ()}, {"confusions": 0}):
         with pytest.raises(ValueError, match=next(iter(bad))):
             AuditSettings(**bad)
+
+
+def test_calibration_of_a_class_is_that_of_its_predictions():
+    # Predicted as class 0 with certainty three times, right once; class 1 is never predicted.
+    audit = Audit.from_predictions([[50.0, 0.0]] * 3, [0, 1, 1], settings=QUICK)
+    assert audit.classes[0].calibration_error == pytest.approx(2 / 3)
+    assert audit.classes[1].calibration_error is None
+    assert audit.overall.calibration_error == pytest.approx(2 / 3)

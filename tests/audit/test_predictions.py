@@ -89,6 +89,7 @@ BAD = {
     "text logits": ({"targets": TARGETS, "logits": [["a"]] * 4}, "must be an array of numbers"),
     "ragged logits": ({"targets": [0, 1], "logits": [[1.0, 2.0], [1.0]]}, "must be an array of numbers"),
     "two-dimensional targets": ({"targets": [[0, 1]], "logits": LOGITS}, "one label a sample"),
+    "negative probability": ({"targets": [0], "probabilities": [[1.5, -0.5]]}, "must not be negative"),
     "not probabilities": ({"targets": TARGETS, "probabilities": LOGITS}, "pass raw scores as logits"),
     "names twice": (
         {"targets": TARGETS, "logits": LOGITS, "class_names": ["a", "b", "a"]},
