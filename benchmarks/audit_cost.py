@@ -5,7 +5,7 @@
 
 Made-up predictions: features in clouds of different width around class means, and a linear head on them. Making them is
 not counted; auditing them (features, head, training counts, map and diagnosis included) and writing the page is. Peak
-memory is the process's largest resident size, the inputs included.
+memory is the process's largest resident size, the inputs included. On a busy machine OMP_NUM_THREADS=1 is often faster.
 """
 
 from __future__ import annotations
@@ -58,6 +58,7 @@ def measure(samples: int, classes: int, features: int) -> dict[str, float]:
         "inputs_gb": inputs,
         "html_bytes": size,
         "accuracy": audit.overall.accuracy,
+        "threads": torch.get_num_threads(),
     }
 
 
@@ -74,9 +75,8 @@ def main() -> int:
         total = found["audit_s"] + found["html_s"]
         shown = "{:,} samples x {:,} classes x {:,} features".format(*shape)
         print(f"{name}: {shown}, {found['accuracy']:.1%} predicted right")
-        print(
-            f"  time    {total:6.1f} s   (audit {found['audit_s']:.1f}, HTML {found['html_s']:.1f}; limit {seconds:g})"
-        )
+        parts = f"audit {found['audit_s']:.1f}, HTML {found['html_s']:.1f}, {found['threads']} threads"
+        print(f"  time    {total:6.1f} s   ({parts}; limit {seconds:g})")
         print(
             f"  memory  {found['peak_bytes'] / 1e9:6.2f} GB  (inputs {found['inputs_gb']:.2f}; limit {memory / 1e9:g})"
         )
