@@ -2,7 +2,7 @@ import pytest
 import torch
 import torch.nn.functional as F
 
-from classgap.functional import margin_cross_entropy
+from classgap.functional import growing_force, margin_cross_entropy
 
 
 def test_values_of_the_worked_example() -> None:
@@ -52,3 +52,20 @@ def test_huge_logits_stay_finite() -> None:
     assert values.tolist() == [0.0, 2e6]
     values.sum().backward()
     assert logits.grad.isfinite().all()
+
+
+def test_growing_force_is_exact_for_two_classes_and_a_lower_bound_for_more() -> None:
+    for classes in (2, 7):
+        logits, labels, step = 3 * torch.randn(50, classes, dtype=torch.float64), torch.randint(classes, (50,)), 1e-6
+        larger, smaller = (margin_cross_entropy(logits * (1 + sign * step), labels) for sign in (1, -1))
+        true_force = (smaller - larger) / (2 * step)
+        force = growing_force(margin_cross_entropy(logits, labels))
+        if classes == 2:
+            torch.testing.assert_close(force, true_force, rtol=1e-6, atol=1e-8)
+        else:
+            assert (force <= true_force + 1e-8).all()
+            assert (force < true_force - 1e-3).any()
+
+
+def test_growing_force_is_finite_at_both_ends() -> None:
+    assert growing_force(torch.tensor([0.0, 1e-12, 1e4])).tolist() == pytest.approx([0.0, 2.763e-11, -1e4], rel=1e-3)

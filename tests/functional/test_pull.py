@@ -3,8 +3,7 @@ import math
 import pytest
 import torch
 
-from classgap.functional import group_by_class, pull
-from classgap.functional import pull as pull_function
+from classgap.functional import group_by_class, pull, pull_with_force
 from classgap.functional.pull import _blocks  # the cutting rule has edge cases of its own
 
 
@@ -53,6 +52,17 @@ def test_values_and_gradients_are_those_of_a_loop(path: str, first: int, count: 
     torch.testing.assert_close(ours, theirs)
 
 
+def test_force_is_the_derivative_by_the_scale(path: str) -> None:
+    features, step = torch.randn(11, 3, dtype=torch.float64), 1e-6
+    groups = group_by_class(torch.tensor(LABELS), num_classes=5)
+    slack = torch.rand(11, dtype=torch.float64)
+    larger, smaller = (pull(features * (1 + sign * step), groups, slack) for sign in (1, -1))
+    expected = (larger - smaller) / (2 * step)
+    force = pull_with_force(features.requires_grad_(), groups, slack).force_B
+    assert not force.requires_grad
+    torch.testing.assert_close(force, expected, rtol=1e-6, atol=1e-6)
+
+
 def test_gradcheck(path: str) -> None:
     features = torch.randn(11, 3, dtype=torch.float64, requires_grad=True)
     groups = group_by_class(torch.tensor(LABELS), num_classes=5)
@@ -96,10 +106,13 @@ def test_compiled_path_equals_the_eager_one() -> None:
     labels, slack = torch.tensor(LABELS), torch.rand(5)
 
     def value(features: torch.Tensor, labels: torch.Tensor) -> torch.Tensor:
-        return pull_function(features, group_by_class(labels, num_classes=5), slack, first=3)
+        return pull(features, group_by_class(labels, num_classes=5), slack, first=3)
 
     compiled = torch.compile(value, fullgraph=True, backend="eager")
     torch.testing.assert_close(compiled(features, labels), value(features, labels))
+    groups = group_by_class(labels, num_classes=5)
+    forces = torch.compile(lambda f: pull_with_force(f, groups, slack, first=3).force_B, backend="eager")
+    torch.testing.assert_close(forces(features), pull_with_force(features, groups, slack, first=3).force_B)
     (ours,) = torch.autograd.grad(compiled(features, labels).sum(), features)
     (theirs,) = torch.autograd.grad(value(features, labels).sum(), features)
     torch.testing.assert_close(ours, theirs)

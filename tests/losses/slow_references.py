@@ -43,6 +43,10 @@ def pull_term(row: list[float], others: list[list[float]], slack: float) -> floa
     return math.log(1 + sum(math.exp(norm(minus(row, other)) ** 2 - slack) for other in others))
 
 
+def growing_force(p: float) -> float:
+    return (1 - p) * (math.log(p) - math.log(1 - p)) if p < 1 else 0.0
+
+
 def blended(old: dict[int, float], key: int, new: float, decay: float) -> None:
     old[key] = new if key not in old else decay * old[key] + (1 - decay) * new
 
@@ -70,7 +74,6 @@ class SlowMR2:
     def __call__(self, batches: list[Inputs]) -> list[float]:
         self.sizes: dict[int, float] = {}
         self.spreads: dict[int, float] = {}
-        self.confidence = 1 / self.num_classes
         self.queue: list[tuple[list[float], int]] = []
         return [self.one(inputs) for inputs in batches]
 
@@ -88,17 +91,16 @@ class SlowMR2:
             elif len(members) > 1:
                 blended(self.spreads, k, squares / (len(members) - 1), self.decay)
         logit = [self.logit_term(z, y) for z, y in zip(inputs.logits.tolist(), targets, strict=True)]
-        new_confidence = sum(math.exp(-term) for term in logit) / len(logit)
-        self.confidence = 0.95 * self.confidence + 0.05 * new_confidence
-        rep = [self.representation_term(i, rows, targets) for i in range(len(rows))]
+        growing = sum(growing_force(math.exp(-term)) for term in logit)
+        rep, forces = zip(*(self.representation_term(i, rows, targets) for i in range(len(rows))), strict=True)
+        strength = self.strength_now(growing, sum(forces))
         self.queue = (self.queue + list(zip(rows, targets, strict=True)))[-self.bank :] if self.bank else []
-        return sum(a + self.strength_now() * b for a, b in zip(logit, rep, strict=True)) / len(rows)
+        return sum(a + strength * b for a, b in zip(logit, rep, strict=True)) / len(rows)
 
-    def strength_now(self) -> float:
+    def strength_now(self, growing: float, shrinking: float) -> float:
         if self.strength != "auto":
             return self.strength
-        chance = 1 / self.num_classes
-        return 0.1 * max(0.0, (self.confidence - chance) / (1 - chance))
+        return min(0.1, 2 * max(0.0, growing) / shrinking) if shrinking else 0.0
 
     def logit_term(self, logits: list[float], target: int) -> float:
         if self.class_counts is not None:
@@ -110,13 +112,16 @@ class SlowMR2:
             gamma = self.margin * len(roots) * roots[target] / sum(roots.values())
         return cross_entropy([z / gamma for z in logits], target)
 
-    def representation_term(self, i: int, rows: list[list[float]], targets: list[int]) -> float:
+    def representation_term(self, i: int, rows: list[list[float]], targets: list[int]) -> tuple[float, float]:
         slack = self.slack
         if slack == "spread":
             slack = 2 * sum(self.spreads.values()) / max(len(self.spreads), 1)
         others = [row for j, row in enumerate(rows) if j != i and targets[j] == targets[i]]
         others += [row for row, target in self.queue if target == targets[i]]
-        return pull_term(rows[i], others, slack)
+        distances = [norm(minus(rows[i], other)) ** 2 for other in others]
+        total = 1 + sum(math.exp(distance - slack) for distance in distances)
+        force = sum(2 * distance * math.exp(distance - slack) / total for distance in distances)
+        return math.log(total), force
 
 
 class SlowRelease:

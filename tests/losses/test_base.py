@@ -1,19 +1,16 @@
 import pytest
 import torch
-from torch import Tensor, nn
+from torch import nn
 
-from classgap.losses import ClassLoss, MR2Loss
+from classgap.losses import ClassLoss, MR2Loss, Part
 
 
 class Halves(ClassLoss):
     """Two parts with different weights, to test the reduction alone."""
 
-    def parts(self, batch) -> dict[str, Tensor]:
+    def parts(self, batch) -> dict[str, Part]:
         valid = (batch.labels_B >= 0).float()
-        return {"one": batch.logits_BK[:, 0] * valid, "two": batch.logits_BK[:, 1] * valid}
-
-    def weights(self) -> dict[str, float]:
-        return {"two": 0.5}
+        return {"one": Part(batch.logits_BK[:, 0] * valid), "two": Part(batch.logits_BK[:, 1] * valid, 0.5)}
 
 
 LOGITS = torch.tensor([[1.0, 10.0], [2.0, 20.0], [3.0, 30.0]])

@@ -79,25 +79,63 @@ def test_no_gradient_flows_through_the_statistics() -> None:
     assert logits.grad.any()
 
 
-def test_auto_leaves_a_model_at_chance_alone_and_pulls_one_that_fits() -> None:
-    loss = MR2Loss(2)
+TARGETS_4 = torch.tensor([0, 0, 1, 1])
+
+
+def auto_strength(confidence: float, features: torch.Tensor) -> float:
+    """λ in a batch of two classes whose true class has this probability everywhere."""
+    lead = torch.tensor(confidence).logit()
+    logits = lead * F.one_hot(TARGETS_4, 2)
+    loss = MR2Loss(2, logit="none")
+    loss(logits, TARGETS_4, features=features)
+    return loss.terms["representation_weight"].item()
+
+
+def test_auto_leaves_a_model_alone_that_does_not_classify() -> None:
     features = torch.randn(4, 3)
-    targets = torch.tensor([0, 0, 1, 1])
-    for _ in range(50):
-        loss(torch.zeros(4, 2), targets, features=features)
-    assert loss.weights()["representation"].item() == pytest.approx(0, abs=1e-6)
-    certain = 20 * F.one_hot(targets, 2).float()
-    for _ in range(200):
-        loss(certain, targets, features=features)
-    assert loss.weights()["representation"].item() == pytest.approx(0.1, rel=1e-3)
+    assert auto_strength(0.3, features) == 0
+    assert auto_strength(0.5, features) == pytest.approx(0, abs=1e-6)
+    assert auto_strength(0.8, 0.1 * features) == pytest.approx(0.1)
 
 
-def test_auto_closes_again_when_the_classes_merge() -> None:
-    loss = MR2Loss(4)
-    targets = torch.tensor([0, 1, 2, 3])
-    for logits in [30 * F.one_hot(targets, 4).float()] * 100 + [torch.zeros(4, 4)] * 100:
-        loss(logits, targets, features=torch.randn(4, 3))
-    assert loss.weights()["representation"].item() < 0.001
+@pytest.mark.parametrize("scale", [0.1, 1.0, 10.0, 1000.0])
+@pytest.mark.parametrize("confidence", [0.6, 0.9, 0.999])
+def test_auto_never_shrinks_features_much_faster_than_cross_entropy_grows_them(scale: float, confidence: float) -> None:
+    """Both forces by brute force: the losses of features that are a little larger, through a linear head."""
+    torch.manual_seed(1)
+    features, step = scale * torch.randn(4, 3, dtype=torch.float64), 1e-6
+    strength = auto_strength(confidence, features)
+    logits = torch.tensor(confidence, dtype=torch.float64).logit() * F.one_hot(TARGETS_4, 2)
+    growing = (F.cross_entropy(logits, TARGETS_4) - F.cross_entropy(logits * (1 + step), TARGETS_4)) / step
+    pull = MR2Loss(2, strength=1.0)
+    pull(logits, TARGETS_4, features=features)
+    with pull.frozen():
+        before = pull(logits, TARGETS_4, features=features) - pull.terms["logit"]
+        after = pull(logits, TARGETS_4, features=features * (1 + step)) - pull.terms["logit"]
+    shrinking = strength * (after - before) / step
+    assert shrinking <= 2 * growing * (1 + 1e-3)
+    if strength < 0.1:
+        assert shrinking == pytest.approx(2 * growing.item(), rel=1e-3)
+
+
+def test_a_fixed_strength_collapses_features_that_auto_does_not() -> None:
+    """Large features under a head that fits them: the printed λ merges the classes within a few steps."""
+    final = {}
+    for strength in (0.5, "auto"):
+        torch.manual_seed(0)
+        model = torch.nn.Sequential(torch.nn.Linear(5, 16), torch.nn.ReLU(), torch.nn.Linear(16, 3))
+        model[0].weight.data *= 20
+        x = torch.randn(60, 5) + 3 * F.one_hot(torch.arange(60) % 3, 5)
+        y = torch.arange(60) % 3
+        loss, optimizer = MR2Loss(3, strength=strength), torch.optim.SGD(model.parameters(), lr=0.05)
+        for _ in range(100):
+            features = model[:2](x)
+            optimizer.zero_grad()
+            loss(model[2](features), y, features=features).backward()
+            optimizer.step()
+        final[strength] = (model(x).argmax(dim=1) == y).double().mean().item()
+    assert final["auto"] > 0.9
+    assert final[0.5] < 0.7
 
 
 def test_the_bank_supplies_positives_that_the_batch_lacks() -> None:

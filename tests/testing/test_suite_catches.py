@@ -7,7 +7,7 @@ import torch
 from torch import Tensor
 from torch.autograd.gradcheck import GradcheckError
 
-from classgap.losses import ClassLoss
+from classgap.losses import ClassLoss, Part
 from classgap.testing import CHECKS, Inputs, LossCase, Processes
 from classgap.testing.two_processes import check_bad_input_on_one_process, check_processes_work_as_one
 
@@ -20,12 +20,12 @@ class Sound(ClassLoss):
         self.needs = frozenset({"features"})
         self.register_buffer("level", torch.zeros(()))
 
-    def parts(self, batch) -> dict[str, Tensor]:
+    def parts(self, batch) -> dict[str, Part]:
         valid = (batch.labels_B >= 0).to(batch.logits_BK.dtype)
         total, count = batch.shards.sums((batch.features.detach().mean(dim=1) * valid).sum(), valid.sum())
         if self.updates and (batch.finite is None or torch.compiler.is_compiling()):
             self.remember(total / count.clamp(min=1), batch)
-        return {"gap": self.gap(batch, valid)}
+        return {"gap": Part(self.gap(batch, valid))}
 
     def remember(self, mean: Tensor, batch) -> None:
         new = (0.5 * self.level + 0.5 * mean).to(self.level.dtype).detach()

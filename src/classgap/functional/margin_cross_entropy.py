@@ -32,6 +32,19 @@ def margin_cross_entropy(
     return _MarginCrossEntropy.apply(logits_BK, labels_B, inverse_B)
 
 
+def growing_force(cross_entropy_B: Tensor) -> Tensor:
+    """How fast cross-entropy falls, at least, as all features grow: (1 - p) ln(p / (1 - p)) with p = e^-cross-entropy.
+
+    Under a linear head without bias, -dCE / d ln(scale) = z_y - Σ_k p_k z_k = H(p) - CE, and the entropy H(p) of K
+    outcomes is at least that of the two outcomes "true class" and "another". Negative where p < 1/2.
+
+    >>> growing_force(-torch.tensor([0.5, 0.9]).log())
+    tensor([0.0000, 0.2197])
+    """
+    other_B = -torch.expm1(-cross_entropy_B)  # 1 - p, exact where p is nearly 1
+    return -other_B * cross_entropy_B - torch.special.xlogy(other_B, other_B)
+
+
 class _MarginCrossEntropy(torch.autograd.Function):
     """Scaling inside the function saves keeping the scaled logits and two passes over (B, K) in backward."""
 

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor
@@ -24,6 +24,13 @@ LISTED_CANDIDATES = 2**22  # pairs are looked for among up to so many
 LISTED_ELEMENTS = 2**20  # and their differences kept up to this size, 4 MB in float32
 BLOCK_ROWS = 128  # large enough for an efficient matrix product, small enough to waste little on small classes
 BLOCK_ELEMENTS = 2**21  # at most 8 MB in float32 for one block, whatever the class size
+
+
+class Pull(NamedTuple):
+    """The pull's terms, and the force with which each of them would shrink all features."""
+
+    terms_B: Tensor
+    force_B: Tensor
 
 
 def pull(features_ND: Tensor, groups: ClassGroups, slack_B: Tensor, *, first: int = 0) -> Tensor:
@@ -43,15 +50,29 @@ def pull(features_ND: Tensor, groups: ClassGroups, slack_B: Tensor, *, first: in
     >>> pull(f, groups, torch.full((2,), 1.0))  # ln(1 + e³)
     tensor([3.0486, 3.0486])
     """
+    return pull_with_force(features_ND, groups, slack_B, first=first).terms_B
+
+
+def pull_with_force(features_ND: Tensor, groups: ClassGroups, slack_B: Tensor, *, first: int = 0) -> Pull:
+    """:func:`pull`, and the derivative of each term by the logarithm of the features' scale.
+
+    With w the softmax of {0, ‖f - f⁺‖² - slack} the force is 2 Σ w ‖f - f⁺‖²: how much faster a term falls than the
+    features shrink. It carries no gradient.
+
+    >>> from classgap.functional import group_by_class
+    >>> f, groups = torch.tensor([[0.0, 0.0], [2.0, 0.0]]), group_by_class(torch.tensor([0, 0]), num_classes=1)
+    >>> pull_with_force(f, groups, torch.full((2,), 4.0)).force_B  # two exponents of 0: w = 1/2
+    tensor([4., 4.])
+    """
     slack_B = slack_B.detach()
     if torch.compiler.is_compiling():
         return _masked_pull(groups.centred(features_ND), groups, slack_B, first)
     if len(slack_B) * len(features_ND) <= LISTED_CANDIDATES:
         anchor_P, partner_P = _pairs(groups, first, len(slack_B)).nonzero().unbind(dim=1)
         if len(anchor_P) * features_ND.shape[1] <= LISTED_ELEMENTS:
-            return _ListedPull.apply(features_ND, anchor_P, partner_P, slack_B, first)
+            return Pull(*_ListedPull.apply(features_ND, anchor_P, partner_P, slack_B, first))
     # Differences before squares: distances come from a matrix product, and centring leaves little that cancels.
-    return _SortedPull.apply(groups.centred(features_ND), groups, slack_B, first)
+    return Pull(*_SortedPull.apply(groups.centred(features_ND), groups, slack_B, first))
 
 
 def _pairs(groups: ClassGroups, first: int, anchors: int) -> Tensor:
@@ -63,23 +84,26 @@ def _pairs(groups: ClassGroups, first: int, anchors: int) -> Tensor:
     return pair_BN
 
 
-def _masked_pull(centred_ND: Tensor, groups: ClassGroups, slack_B: Tensor, first: int) -> Tensor:
+def _masked_pull(centred_ND: Tensor, groups: ClassGroups, slack_B: Tensor, first: int) -> Pull:
     rows = slice(first, first + len(slack_B))
     pair_BN = _pairs(groups, first, len(slack_B))
-    excess_BN = _squared_distances(centred_ND[rows], centred_ND) - slack_B[:, None]
-    excess_BN = excess_BN.masked_fill(~pair_BN, -torch.inf)
+    distance_BN = _squared_distances(centred_ND[rows], centred_ND)
+    excess_BN = (distance_BN - slack_B[:, None]).masked_fill(~pair_BN, -torch.inf)
     # The "1 +" of the formula is one more column, e⁰.
-    return torch.logsumexp(torch.cat([excess_BN, torch.zeros_like(slack_B)[:, None]], dim=1), dim=1)
+    terms_B = torch.logsumexp(torch.cat([excess_BN, torch.zeros_like(slack_B)[:, None]], dim=1), dim=1)
+    weight_BN = (excess_BN - terms_B[:, None]).detach().exp()
+    return Pull(terms_B, 2 * (weight_BN * distance_BN.detach()).sum(dim=1))
 
 
 class _ListedPull(torch.autograd.Function):
     @staticmethod
     def forward(
         ctx: Any, features_ND: Tensor, anchor_P: Tensor, partner_P: Tensor, slack_B: Tensor, first: int
-    ) -> Tensor:
+    ) -> tuple[Tensor, Tensor]:
         row_P = anchor_P + first if first else anchor_P
         difference_PD = features_ND.index_select(0, row_P).sub_(features_ND.index_select(0, partner_P))
-        excess_P = difference_PD.square().sum(dim=1).sub_(slack_B.index_select(0, anchor_P))
+        distance_P = difference_PD.square().sum(dim=1)
+        excess_P = distance_P - slack_B.index_select(0, anchor_P)
         # ln(e⁰ + Σ e^excess), shifted by the largest exponent, the 0 of the "1 +" included.
         largest_B = torch.zeros_like(slack_B).scatter_reduce_(0, anchor_P, excess_P, "amax")
         weight_P = excess_P.sub_(largest_B.index_select(0, anchor_P)).exp_()
@@ -87,11 +111,13 @@ class _ListedPull(torch.autograd.Function):
         weight_P.div_(sums_B.index_select(0, anchor_P))
         ctx.save_for_backward(difference_PD, weight_P, anchor_P, row_P, partner_P)
         ctx.shape = features_ND.shape
-        return sums_B.log_().add_(largest_B)
+        force_B = torch.zeros_like(slack_B).index_add_(0, anchor_P, distance_P.mul_(weight_P), alpha=2)
+        ctx.mark_non_differentiable(force_B)
+        return sums_B.log_().add_(largest_B), force_B
 
     @staticmethod
     @once_differentiable
-    def backward(ctx: Any, grad_B: Tensor) -> tuple[Tensor, None, None, None, None]:
+    def backward(ctx: Any, grad_B: Tensor, _: Tensor) -> tuple[Tensor, None, None, None, None]:
         difference_PD, weight_P, anchor_P, row_P, partner_P = ctx.saved_tensors
         # d term_i / d‖f_i - f_j‖² = weight_ij, and d‖f_i - f_j‖² / df_i = 2(f_i - f_j) = -d/df_j.
         push_PD = difference_PD * (2 * grad_B.index_select(0, anchor_P) * weight_P)[:, None]
@@ -154,24 +180,32 @@ def _blocks(starts: list[int], ends: list[int]) -> list[tuple[slice, slice]]:
 
 class _SortedPull(torch.autograd.Function):
     @staticmethod
-    def forward(ctx: Any, centred_ND: Tensor, groups: ClassGroups, slack_B: Tensor, first: int) -> Tensor:
+    def forward(
+        ctx: Any, centred_ND: Tensor, groups: ClassGroups, slack_B: Tensor, first: int
+    ) -> tuple[Tensor, Tensor]:
         pairs = _SortedPairs.of(groups, first, len(slack_B))
         sorted_MD = centred_ND[pairs.order_M]
         anchor_rows_A = pairs.order_M[pairs.anchors_A] - first
         slack_A = slack_B[anchor_rows_A]
-        terms_A = torch.empty_like(slack_A)
+        terms_A, force_A = torch.empty_like(slack_A), torch.empty_like(slack_A)
         for anchors, _, _, excess in pairs.excesses(sorted_MD, slack_A):
-            # ln(e⁰ + Σ e^excess), shifted by the largest exponent, the 0 of the "1 +" included.
+            # As above. Σ w (excess - largest) is Σ w ln w up to the norm of w, which xlogy knows to be 0 at w = 0.
             largest = excess.amax(dim=1).clamp_(min=0)
-            sums = excess.sub_(largest[:, None]).exp_().sum(dim=1)
-            terms_A[anchors] = largest + (sums + (-largest).exp()).log()
+            weights = excess.sub_(largest[:, None]).exp_()
+            sums = weights.sum(dim=1)
+            total = sums + (-largest).exp()
+            terms_A[anchors] = largest + total.log()
+            moment = torch.special.xlogy(weights, weights).sum(dim=1) + (largest + slack_A[anchors]) * sums
+            force_A[anchors] = 2 * moment / total
         ctx.save_for_backward(sorted_MD, slack_A, terms_A, anchor_rows_A)
         ctx.pairs, ctx.shape = pairs, centred_ND.shape
-        return torch.zeros_like(slack_B).index_copy_(0, anchor_rows_A, terms_A)
+        terms_B, force_B = (torch.zeros_like(slack_B).index_copy_(0, anchor_rows_A, x) for x in (terms_A, force_A))
+        ctx.mark_non_differentiable(force_B)
+        return terms_B, force_B
 
     @staticmethod
     @once_differentiable
-    def backward(ctx: Any, grad_B: Tensor) -> tuple[Tensor, None, None, None]:
+    def backward(ctx: Any, grad_B: Tensor, _: Tensor) -> tuple[Tensor, None, None, None]:
         sorted_MD, slack_A, terms_A, anchor_rows_A = ctx.saved_tensors
         pairs: _SortedPairs = ctx.pairs
         grad_A = grad_B[anchor_rows_A]

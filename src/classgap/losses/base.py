@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
 
 import torch
 from torch import Tensor, nn
@@ -15,10 +16,22 @@ from classgap.losses.batch import Batch, admit
 REDUCTIONS = ("mean", "sum", "none")
 
 
+@dataclass(frozen=True)
+class Part:
+    """One summand of a loss: a term for each sample, whose mean over all samples is the summand, and its factor."""
+
+    terms_B: Tensor
+    weight: float | Tensor = 1.0
+
+    def weighted(self) -> Tensor:
+        """The terms times the factor."""
+        return self.terms_B if isinstance(self.weight, float) and self.weight == 1 else self.terms_B * self.weight
+
+
 class ClassLoss(nn.Module):
     """A classification loss that may look at features, the head and its own memory.
 
-    A subclass says what it ``needs`` and computes ``parts``: named per-sample terms. Their weighted sum is reduced
+    A subclass says what it ``needs`` and computes ``parts``: named per-sample terms with factors. Their sum is reduced
     here, once, over the samples of all processes. In training mode every call updates what the loss remembers, then
     uses it; ``eval()`` and ``frozen()`` only use it. Several processes work as one on their joined batch: the value
     and ``terms`` are the same everywhere, and gradients averaged by DistributedDataParallel equal those of a single
@@ -29,7 +42,8 @@ class ClassLoss(nn.Module):
 
     Attributes:
         needs: keywords that ``forward`` must be given.
-        terms: the last call's parts, reduced over all processes and detached ("none" shows their means).
+        terms: the last call's parts before their factors, reduced over all processes and detached ("none" shows their
+            means), and factors that change from call to call as ``…_weight``.
     """
 
     stochastic = False
@@ -43,16 +57,9 @@ class ClassLoss(nn.Module):
         self.terms: dict[str, Tensor] = {}
         self._frozen = False
 
-    def parts(self, batch: Batch) -> dict[str, Tensor]:
-        """The named terms of each sample, (B,) each, whose mean over all samples is the term's value.
-
-        Samples that are ignored (label -1) have terms of 0.
-        """
+    def parts(self, batch: Batch) -> dict[str, Part]:
+        """The named parts of the loss. Samples that are ignored (label -1) have terms of 0."""
         raise TypeError(f"{type(self).__name__} must define parts(batch)")
-
-    def weights(self) -> Mapping[str, float | Tensor]:
-        """The factor of each part in the loss; 1 where nothing is said."""
-        return {}
 
     def feature_width(self) -> int | None:
         """How wide the features have to be, where that is fixed."""
@@ -112,17 +119,16 @@ class ClassLoss(nn.Module):
         with torch.autocast(device, enabled=False):
             return self._reduce(self.parts(batch), batch)
 
-    def _reduce(self, parts: dict[str, Tensor], batch: Batch) -> Tensor:
+    def _reduce(self, parts: dict[str, Part], batch: Batch) -> Tensor:
         if batch.weight_B is not None:
-            parts = {name: part * batch.weight_B for name, part in parts.items()}
-        weights = self.weights()
-        weighted = [part * weights[name] if name in weights else part for name, part in parts.items()]
-        total_B = functools.reduce(torch.add, weighted)
+            parts = {name: Part(part.terms_B * batch.weight_B, part.weight) for name, part in parts.items()}
+        total_B = functools.reduce(torch.add, (part.weighted() for part in parts.values()))
         count = (batch.labels_B >= 0).sum().to(total_B.dtype)
-        shares = [part.detach().sum() for part in parts.values()]
+        shares = [part.terms_B.detach().sum() for part in parts.values()]
         total, count, *terms = batch.shards.sums(total_B.sum(), count, *shares)
         divisor = count.clamp(min=1) if self.reduction != "sum" else torch.ones_like(count)
         self.terms = {name: term / divisor for name, term in zip(parts, terms, strict=True)}
+        self.terms |= {f"{name}_weight": part.weight for name, part in parts.items() if isinstance(part.weight, Tensor)}
         return total_B if self.reduction == "none" else total / divisor
 
     def extra_repr(self) -> str:

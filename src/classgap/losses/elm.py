@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 
 import torch
 from torch import Tensor
 
 from classgap.functional import group_by_class, margin_cross_entropy, pull
 from classgap.losses.arguments import number, one_of, positive_counts
-from classgap.losses.base import ClassLoss
+from classgap.losses.base import ClassLoss, Part
 from classgap.losses.batch import Batch
 
 # α_y by the names of the paper's settings (App. A): of N_y, the class's count, and π_y, its share.
@@ -63,20 +63,16 @@ class ELMLoss(ClassLoss):
         self.register_buffer("log_prior", prior.log().float())
         self.register_buffer("alpha", _slack(slack, counts, prior).float())
 
-    def parts(self, batch: Batch) -> dict[str, Tensor]:
-        """ "logit", and "pull" before λ is applied."""
+    def parts(self, batch: Batch) -> dict[str, Part]:
+        """ "logit" and "pull"."""
         prior_K = self.log_prior.to(batch.logits_BK.dtype)
-        parts = {"logit": margin_cross_entropy(batch.logits_BK, batch.labels_B, log_prior_K=prior_K)}
+        parts = {"logit": Part(margin_cross_entropy(batch.logits_BK, batch.labels_B, log_prior_K=prior_K))}
         if self.strength:
             features_ND = batch.shards.gather(batch.features)
             groups = group_by_class(batch.shards.gather(batch.labels_B), self.num_classes)
             alpha_B = self.alpha.to(features_ND.dtype)[batch.labels_B.clamp(min=0)]
-            parts["pull"] = pull(features_ND, groups, alpha_B, first=batch.shards.first)
+            parts["pull"] = Part(pull(features_ND, groups, alpha_B, first=batch.shards.first), self.strength)
         return parts
-
-    def weights(self) -> Mapping[str, float]:
-        """λ."""
-        return {"pull": self.strength}
 
     def extra_repr(self) -> str:
         """The settings that make the form."""

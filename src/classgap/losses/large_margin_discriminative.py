@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Mapping
 
 import torch
-from torch import Tensor
 
 from classgap.functional import boundary_shortfall, compactness, group_by_class, margin_cross_entropy
 from classgap.losses.arguments import number, one_of, share, whole_number
-from classgap.losses.base import ClassLoss
+from classgap.losses.base import ClassLoss, Part
 from classgap.losses.batch import Batch
 from classgap.state import ClassCentroids
 
@@ -79,8 +77,8 @@ class LargeMarginDiscriminativeLoss(ClassLoss):
         )
         _warn_of_small_distance(self.radius, self.distance)
 
-    def parts(self, batch: Batch) -> dict[str, Tensor]:
-        """ "cross_entropy", "compact", "separate" and "shrink" before their weights are applied."""
+    def parts(self, batch: Batch) -> dict[str, Part]:
+        """ "cross_entropy", "compact", "separate" and "shrink"; what has no weight is left out."""
         assert batch.head is not None
         labels_N = batch.shards.gather(batch.labels_B)
         features_ND = batch.shards.gather(batch.features)
@@ -100,22 +98,20 @@ class LargeMarginDiscriminativeLoss(ClassLoss):
         carried_U = groups.counts_U.sum() / (present.clamp(min=1) * groups.counts_U.clamp(min=1)).to(mean_UD.dtype)
         mine = batch.shards.mine
         carried_B = groups.of_samples(carried_U, mine)
-        parts = {"cross_entropy": margin_cross_entropy(batch.logits_BK, batch.labels_B)}
+        parts = {"cross_entropy": Part(margin_cross_entropy(batch.logits_BK, batch.labels_B))}
         if self.compact:
-            parts["compact"] = carried_B * compactness(batch.features, groups.of_samples(running_UD, mine), self.radius)
+            centre_BD = groups.of_samples(running_UD, mine)
+            parts["compact"] = Part(carried_B * compactness(batch.features, centre_BD, self.radius), self.compact)
         if self.separate:
-            parts["separate"] = carried_B * groups.of_samples(shortfall_U, mine)
+            parts["separate"] = Part(carried_B * groups.of_samples(shortfall_U, mine), self.separate)
         if self.shrink:
-            parts["shrink"] = carried_B * groups.of_samples(torch.linalg.vector_norm(running_UD, dim=1), mine)
+            length_U = torch.linalg.vector_norm(running_UD, dim=1)
+            parts["shrink"] = Part(carried_B * groups.of_samples(length_U, mine), self.shrink)
         return parts
 
     def feature_width(self) -> int:
         """``feature_dim``."""
         return self.feature_dim
-
-    def weights(self) -> Mapping[str, float]:
-        """α, β and γ_reg."""
-        return {"compact": self.compact, "separate": self.separate, "shrink": self.shrink}
 
     def extra_repr(self) -> str:
         """The settings that make the form."""

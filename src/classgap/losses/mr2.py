@@ -2,21 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 
 import torch
 from torch import Tensor
 
-from classgap.functional import ClassGroups, class_margins, group_by_class, margin_cross_entropy, pull
+from classgap.functional import ClassGroups, class_margins, group_by_class, growing_force, margin_cross_entropy
+from classgap.functional.pull import Pull, pull_with_force
 from classgap.losses.arguments import norm_order, number, one_of, positive_counts, share, whole_number
-from classgap.losses.base import ClassLoss
+from classgap.losses.base import ClassLoss, Part
 from classgap.losses.batch import Batch
-from classgap.state import ClassStats, FeatureBank, FitGate
+from classgap.state import ClassStats, FeatureBank
 
-# strength="auto" is AUTO_STRENGTH times how far the model is above chance (see FitGate): a model that cannot yet tell
-# classes apart is left alone, so that the pull cannot merge them. docs/mr2.md has the measurements behind these two.
+# strength="auto": λ is AUTO_STRENGTH, but never so much that the pull shrinks the features with more than LARGEST_FORCE
+# times the force with which cross-entropy grows them. docs/mr2.md has the reasons and the measurements.
 AUTO_STRENGTH = 0.1
-GATE_DECAY = 0.95
+LARGEST_FORCE = 2.0
 
 
 class MR2Loss(ClassLoss):
@@ -35,8 +36,9 @@ class MR2Loss(ClassLoss):
     Args:
         num_classes: K.
         margin: c̄, the mean of γ.
-        strength: λ as a number, or "auto": 0.1 times how far the model is above chance, which keeps a fixed λ from
-            collapsing the features of a model that does not fit yet.
+        strength: λ as a number, as printed; or "auto": at most 0.1, and in every batch so little that the pull cannot
+            outweigh cross-entropy, which a fixed λ can, so that the features collapse. A model that does not yet give
+            the true class a probability of about a half is left alone.
         norm: p of the feature norm that sizes γ, 1 to infinity; Eq. (17).
         logit: "spread" for γ from the features, "uniform" for γ = c̄, "none" for plain cross-entropy.
         slack: "spread" for 2s̄ from the running spread, or a number in its place.
@@ -53,7 +55,7 @@ class MR2Loss(ClassLoss):
     >>> logits, features = torch.randn(8, 3, requires_grad=True), torch.randn(8, 5, requires_grad=True)
     >>> loss(logits, torch.tensor([0, 0, 1, 1, 2, 2, 0, 1]), features=features).backward()
     >>> sorted(loss.terms)
-    ['logit', 'representation']
+    ['logit', 'representation', 'representation_weight']
     """
 
     log_prior: Tensor | None
@@ -90,7 +92,6 @@ class MR2Loss(ClassLoss):
             decay=share("decay", decay),
             unbiased=one_of("spread", spread, ("unbiased", "plain")) == "unbiased",
         )
-        self.gate = FitGate(num_classes, decay=GATE_DECAY) if self.strength == "auto" else None
         self.bank = FeatureBank(bank) if whole_number("bank", bank, at_least=0) and self.pulls else None
         prior = None
         if class_counts is not None:
@@ -98,28 +99,23 @@ class MR2Loss(ClassLoss):
             prior = (counts / counts.sum()).log().float()
         self.register_buffer("log_prior", prior)
 
-    def parts(self, batch: Batch) -> dict[str, Tensor]:
-        """ "logit", and "representation" before λ is applied."""
+    def parts(self, batch: Batch) -> dict[str, Part]:
+        """ "logit" and "representation"."""
         if not self.needs:
-            return {"logit": self._logit_term(batch)}
+            return {"logit": Part(self._logit_term(batch))}
         features_BD = _on_sphere(batch.features) if self.normalize else batch.features
         labels_N = batch.shards.gather(batch.labels_B)
         features_ND = batch.shards.gather(features_BD)
         groups = group_by_class(labels_N, self.num_classes)
         if self.updates:
             self.stats.update(features_ND.detach(), groups, batch.finite)
-        parts = {"logit": self._logit_term(batch)}
-        if self.pulls:
-            if self.gate is not None and self.updates:
-                self._open_gate(self.gate, parts["logit"].detach(), batch)
-            parts["representation"] = self._representation_term(features_ND, labels_N, groups, batch)
-        return parts
-
-    def weights(self) -> Mapping[str, float | Tensor]:
-        """λ as it stands now."""
-        if self.gate is not None:
-            return {"representation": AUTO_STRENGTH * self.gate.value()}
-        return {"representation": float(self.strength)}
+        logit_B = self._logit_term(batch)
+        if not self.pulls:
+            return {"logit": Part(logit_B)}
+        pulled = self._representation_term(features_ND, labels_N, groups, batch)
+        auto = self.strength == "auto"
+        strength = self._safe_strength(logit_B.detach(), pulled.force_B, batch) if auto else float(self.strength)
+        return {"logit": Part(logit_B), "representation": Part(pulled.terms_B, strength)}
 
     def feature_width(self) -> int | None:
         """That of the features in the bank."""
@@ -139,24 +135,26 @@ class MR2Loss(ClassLoss):
             gamma_B = self.margins().to(batch.logits_BK.dtype).index_select(0, batch.labels_B.clamp(min=0))
         return margin_cross_entropy(batch.logits_BK, batch.labels_B, gamma_B, prior_K)
 
-    def _representation_term(self, features_ND: Tensor, labels_N: Tensor, groups: ClassGroups, batch: Batch) -> Tensor:
+    def _representation_term(self, features_ND: Tensor, labels_N: Tensor, groups: ClassGroups, batch: Batch) -> Pull:
         """Eq. (2), with the bank's features as further positives."""
         slack = 2 * self.stats.mean_spread() if self.slack == "spread" else torch.tensor(float(self.slack))
         slack_B = slack.to(features_ND).expand(len(batch.labels_B))
         if self.bank is None:
-            return pull(features_ND, groups, slack_B, first=batch.shards.first)
+            return pull_with_force(features_ND, groups, slack_B, first=batch.shards.first)
         positives, labels = self.bank.joined_to(features_ND, labels_N)
-        terms_B = pull(positives, group_by_class(labels, self.num_classes), slack_B, first=batch.shards.first)
+        all_groups = group_by_class(labels, self.num_classes)
+        pulled = pull_with_force(positives, all_groups, slack_B, first=batch.shards.first)
         if self.updates:  # after use: a sample in the bank already would be its own positive
             self.bank.update(features_ND.detach(), labels_N, batch.finite)
-        return terms_B
+        return pulled
 
-    def _open_gate(self, gate: FitGate, logit_B: Tensor, batch: Batch) -> None:
-        valid_B = (batch.labels_B >= 0).to(logit_B.dtype)
-        # exp(-cross-entropy) is the true class's probability.
-        total, count = batch.shards.sums((valid_B * (-logit_B).exp()).sum(), valid_B.sum())
-        mean = torch.where(count > 0, total / count.clamp(min=1), gate.confidence.to(total.dtype))
-        gate.update(mean, batch.finite)
+    def _safe_strength(self, logit_B: Tensor, force_B: Tensor, batch: Batch) -> Tensor:
+        """The largest λ up to AUTO_STRENGTH that keeps the pull's force within LARGEST_FORCE times cross-entropy's."""
+        valid_B = batch.labels_B >= 0
+        growing, shrinking = batch.shards.sums((growing_force(logit_B) * valid_B).sum(), force_B.sum())
+        # Without pairs nothing shrinks, the quotient is huge or 0, and λ does not matter.
+        allowed = LARGEST_FORCE * growing.clamp(min=0) / shrinking.clamp(min=torch.finfo(shrinking.dtype).tiny)
+        return allowed.clamp(max=AUTO_STRENGTH)
 
     def extra_repr(self) -> str:
         """The settings that make the form."""

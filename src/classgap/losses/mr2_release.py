@@ -7,7 +7,7 @@ from torch import Tensor
 
 from classgap.functional import ClassGroups, group_by_class, margin_cross_entropy, pull, squared_norm
 from classgap.losses.arguments import number, one_of, share
-from classgap.losses.base import ClassLoss
+from classgap.losses.base import ClassLoss, Part
 from classgap.losses.batch import Batch
 from classgap.state.buffers import write
 
@@ -70,8 +70,8 @@ class MR2ReleaseLoss(ClassLoss):
         self.register_buffer("mean_norm", torch.zeros(num_classes))
         self.register_buffer("spread", torch.zeros(num_classes))
 
-    def parts(self, batch: Batch) -> dict[str, Tensor]:
-        """ "logit", and "representation" before λ is applied."""
+    def parts(self, batch: Batch) -> dict[str, Part]:
+        """ "logit" and "representation"."""
         labels_N = batch.shards.gather(batch.labels_B)
         features_ND = batch.shards.gather(batch.features)
         groups = group_by_class(labels_N, self.num_classes)
@@ -82,13 +82,9 @@ class MR2ReleaseLoss(ClassLoss):
         gamma_K = torch.where(gamma_K > 0, gamma_K, 1)  # unseen, in evaluation before any training
         gamma_B = gamma_K[batch.labels_B.clamp(min=0)]
         return {
-            "logit": margin_cross_entropy(batch.logits_BK, batch.labels_B, gamma_B),
-            "representation": self._representation_term(features_ND, groups, batch),
+            "logit": Part(margin_cross_entropy(batch.logits_BK, batch.labels_B, gamma_B)),
+            "representation": Part(self._representation_term(features_ND, groups, batch), self.strength),
         }
-
-    def weights(self) -> dict[str, float]:
-        """λ."""
-        return {"representation": self.strength}
 
     def _representation_term(self, features_ND: Tensor, groups: ClassGroups, batch: Batch) -> Tensor:
         width = features_ND.shape[1]

@@ -3,6 +3,5 @@
 from classgap.state.class_centroids import ClassCentroids
 from classgap.state.class_stats import ClassStats
 from classgap.state.feature_bank import FeatureBank
-from classgap.state.fit_gate import FitGate
 
-__all__ = ["ClassCentroids", "ClassStats", "FeatureBank", "FitGate"]
+__all__ = ["ClassCentroids", "ClassStats", "FeatureBank"]
