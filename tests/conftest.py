@@ -18,3 +18,7 @@ def processes() -> Iterator[Processes]:
 @pytest.fixture(autouse=True)
 def _seeded() -> None:
     torch.manual_seed(0)
+
+
+# Tests are many small operations: threads would only wait for each other.
+torch.set_num_threads(1)

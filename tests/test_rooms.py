@@ -15,12 +15,13 @@ SOURCE = Path(classgap.__file__).parent
 ALLOWED = {
     "functional": set(),
     "distributed": set(),
+    "whole_file": set(),
     "features": set(),
     "state": {"functional", "distributed"},
     "losses": {"functional", "state", "distributed"},
     "theory": {"functional"},
-    "audit": {"functional", "theory", "features", "distributed"},
-    "report": {"audit"},
+    "audit": {"functional", "theory", "features", "distributed", "whole_file"},
+    "report": {"audit", "whole_file"},
     "testing": {"losses", "distributed"},
     "cli": {"audit", "report"},
 }

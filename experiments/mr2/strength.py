@@ -1,6 +1,6 @@
 """Does a fixed λ hurt, and does strength="auto" not? Cross-entropy, MR² as printed, and MR² with auto strength.
 
-    python experiments/mr2/strength.py run                       # everything, about 40 minutes on one core
+    python experiments/mr2/strength.py run                       # everything, about 30 minutes on one core
     python experiments/mr2/strength.py run --problems mnist1d-40 --seeds 1
     python experiments/mr2/strength.py table                     # the table of docs/mr2.md
 
@@ -23,7 +23,7 @@ from pathlib import Path
 
 import numpy as np
 import torch
-from torch import nn
+from torch import Tensor, nn
 
 from classgap.losses import MR2Loss
 
@@ -54,8 +54,20 @@ def clinc150(path: Path, per_class: int = 20) -> Data:
     return inputs[rows], torch.tensor(labels[rows]).long(), test, torch.tensor(stored["test_y"]).long()
 
 
-def mlp_head() -> nn.Module:
-    return nn.Sequential(nn.Linear(384, 256), nn.ReLU(), nn.Linear(256, 150))
+def mlp_head(scale: float = 1.0) -> nn.Module:
+    """The same function whatever the scale of its features: what the features gain, the last layer loses."""
+    first, last = nn.Linear(384, 256), nn.Linear(256, 150)
+    last.weight.data /= scale
+    return nn.Sequential(first, nn.ReLU(), Scaled(scale), last)
+
+
+class Scaled(nn.Module):
+    def __init__(self, scale: float) -> None:
+        super().__init__()
+        self.scale = scale
+
+    def forward(self, x: Tensor) -> Tensor:
+        return self.scale * x
 
 
 def problems(clinc: Path) -> dict[str, Problem]:
@@ -63,6 +75,7 @@ def problems(clinc: Path) -> dict[str, Problem]:
         "mnist1d-40": Problem(10, 40, mnist1d, conv_net),
         "mnist1d-200": Problem(10, 200, mnist1d, conv_net),
         "clinc150-mlp": Problem(150, 60, partial(clinc150, clinc), mlp_head),
+        "clinc150-mlp-x10": Problem(150, 60, partial(clinc150, clinc), partial(mlp_head, 10.0)),
     }
 
 

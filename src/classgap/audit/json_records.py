@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import json
 import os
-import tempfile
 import types
 import typing
 from collections.abc import Mapping
 from dataclasses import fields, is_dataclass
 from pathlib import Path
 from typing import Any, TypeVar
+
+from classgap.whole_file import write_whole
 
 Record = TypeVar("Record")
 
@@ -48,24 +49,8 @@ def from_plain(kind: type[Record], data: Any) -> Record:
 
 def write_json(path: str | os.PathLike[str], data: Any) -> None:
     """Write ``data`` to ``path``, which at no time holds half of it."""
-    target = Path(path)
     # allow_nan=False: NaN is not JSON, and other programs would refuse the file.
-    text = json.dumps(data, allow_nan=False, ensure_ascii=False, separators=(",", ":"))
-    handle, temporary = tempfile.mkstemp(dir=target.parent, prefix=f".{target.name}.")
-    try:
-        with os.fdopen(handle, "w", encoding="utf-8") as file:
-            file.write(text + "\n")
-        os.chmod(temporary, 0o666 & ~_umask())  # mkstemp makes files that only their owner can read
-        os.replace(temporary, target)
-    except BaseException:
-        Path(temporary).unlink(missing_ok=True)
-        raise
-
-
-def _umask() -> int:
-    mask = os.umask(0)
-    os.umask(mask)
-    return mask
+    write_whole(path, json.dumps(data, allow_nan=False, ensure_ascii=False, separators=(",", ":")) + "\n")
 
 
 def read_json(path: str | os.PathLike[str]) -> Any:

@@ -7,7 +7,7 @@ import io
 import os
 
 from classgap.audit.audit import Audit
-from classgap.report.whole_file import write_whole
+from classgap.whole_file import write_whole
 
 # Fields of a class that are single values, under their own names.
 PLAIN = (

@@ -16,7 +16,7 @@ from classgap.report import wording
 from classgap.report.audit_page import audit_page
 from classgap.report.details import island
 from classgap.report.diff_page import diff_page
-from classgap.report.whole_file import write_whole
+from classgap.whole_file import write_whole
 
 if TYPE_CHECKING:
     import jinja2
