@@ -41,17 +41,14 @@ class ClassGroups:
 
     def centred(self, values: Tensor) -> Tensor:
         """Each sample minus its group's mean; gradient flows as if the means were constants."""
-        return values - self.of_samples(self.mean(values.detach()))
+        counts_N1 = self.of_samples(self.counts_U).clamp(min=1)[:, None]
+        return values - self.of_samples(self.sum(values.detach())).div_(counts_N1)
 
     def with_partners(self) -> tuple[Tensor, ClassGroups]:
-        """The samples that share their class with another, and the groups of these alone. Eager code only."""
-        several_U = self.counts_U > 1
-        rows_M = self.of_samples(several_U).nonzero().squeeze(1)
-        kept_V = several_U.nonzero().squeeze(1)
-        new_number_U = several_U.cumsum(0).sub_(1)
-        group_M = new_number_U.index_select(0, self.group_N.index_select(0, rows_M))
-        classes_V, counts_V = self.classes_U.index_select(0, kept_V), self.counts_U.index_select(0, kept_V)
-        return rows_M, ClassGroups(classes_V, group_M, counts_V, complete=True)
+        """The samples that share their class with another, and the same groups without the other samples."""
+        rows_M = self.of_samples(self.counts_U > 1).nonzero().squeeze(1)
+        group_M = self.group_N.index_select(0, rows_M)
+        return rows_M, ClassGroups(self.classes_U, group_M, self.counts_U, complete=True)
 
 
 def group_by_class(labels_N: Tensor, num_classes: int) -> ClassGroups:

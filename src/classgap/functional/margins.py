@@ -19,7 +19,7 @@ def squared_norm(features_ND: Tensor, norm: float = 2.0) -> Tensor:
     [49.0]
     """
     if norm == 2.0:
-        return features_ND.square().sum(dim=1)
+        return torch.linalg.vector_norm(features_ND, dim=1).square()  # unlike square().sum(), it makes no copy
     if norm == 1.0 or math.isinf(norm):
         return torch.linalg.vector_norm(features_ND, ord=norm, dim=1).square()
     # Powers of p over- and underflow early: divide by the largest entry first.

@@ -23,10 +23,6 @@ class Part:
     terms_B: Tensor
     weight: float | Tensor = 1.0
 
-    def weighted(self) -> Tensor:
-        """The terms times the factor."""
-        return self.terms_B if isinstance(self.weight, float) and self.weight == 1 else self.terms_B * self.weight
-
 
 class ClassLoss(nn.Module):
     """A classification loss that may look at features, the head and its own memory.
@@ -122,14 +118,15 @@ class ClassLoss(nn.Module):
     def _reduce(self, parts: dict[str, Part], batch: Batch) -> Tensor:
         if batch.weight_B is not None:
             parts = {name: Part(part.terms_B * batch.weight_B, part.weight) for name, part in parts.items()}
-        total_B = functools.reduce(torch.add, (part.weighted() for part in parts.values()))
-        count = (batch.labels_B >= 0).sum().to(total_B.dtype)
-        shares = [part.terms_B.detach().sum() for part in parts.values()]
-        total, count, *terms = batch.shards.sums(total_B.sum(), count, *shares)
-        divisor = count.clamp(min=1) if self.reduction != "sum" else torch.ones_like(count)
-        self.terms = {name: term / divisor for name, term in zip(parts, terms, strict=True)}
+        count = (batch.labels_B >= 0).sum().to(batch.logits_BK.dtype)
+        count, *sums = batch.shards.sums(count, *(part.terms_B.sum() for part in parts.values()))
+        if self.reduction != "sum":
+            sums = [each / count.clamp(min=1) for each in sums]
+        self.terms = {name: each.detach() for name, each in zip(parts, sums, strict=True)}
         self.terms |= {f"{name}_weight": part.weight for name, part in parts.items() if isinstance(part.weight, Tensor)}
-        return total_B if self.reduction == "none" else total / divisor
+        pieces = [part.terms_B for part in parts.values()] if self.reduction == "none" else sums
+        weighted = (piece * part.weight for piece, part in zip(pieces, parts.values(), strict=True))
+        return functools.reduce(torch.add, weighted)
 
     def extra_repr(self) -> str:
         """The settings that differ between losses of one class."""

@@ -63,10 +63,12 @@ class ClassStats(nn.Module):
         seen_U = self.spread_seen.index_select(0, groups.classes_U)
         old_U = self.spread.index_select(0, groups.classes_U)
         new_U = self._blend(old_U, groups.sum(squares_N) / (groups.counts_U - lost).clamp(min=1), seen_U)
-        known_U = torch.ones_like(seen_U) if finite is None else (groups.counts_U > lost) & finite
+        known_U = groups.counts_U > lost
+        if finite is not None:
+            known_U = known_U & finite
         write(self, "spread", torch.where(known_U, new_U, old_U), groups.classes_U)
         write(self, "spread_seen", seen_U | known_U, groups.classes_U)
 
     def _blend(self, old_U: Tensor, new_U: Tensor, seen_U: Tensor) -> Tensor:
         """The moving average; all of the first batch."""
-        return old_U.lerp(new_U.to(old_U.dtype), 1 - self.decay * seen_U.to(old_U.dtype))
+        return old_U.lerp(new_U.to(old_U.dtype), torch.where(seen_U, 1 - self.decay, 1.0).to(old_U.dtype))
