@@ -106,7 +106,7 @@ def run(losses: Losses, data: Data, seeds: int, epochs: int) -> dict[str, list[d
 
 def show(results: dict[str, list[dict[str, float]]], epochs: int) -> None:
     seeds = len(next(iter(results.values())))
-    table = Table(title=f"MNIST-1D, {epochs} epochs, {seeds} seeds: test accuracy of class thirds (mean ± sd)")
+    table = Table(title=f"MNIST-1D, {epochs} epochs, {seeds} seeds: test accuracy in %")
     groups = ("overall", "easy", "medium", "hard")
     for column in ("loss", *groups):
         table.add_column(column, justify="left" if column == "loss" else "right")
