@@ -1,0 +1,42 @@
+"""The built wheel holds all that it needs: it audits and trains away from the source tree."""
+
+import os
+import subprocess
+import sys
+import zipfile
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[1]
+CODE = """
+import pathlib, sys, torch
+import classgap as cg
+assert str(pathlib.Path(cg.__file__)).startswith(sys.argv[1]), cg.__file__
+targets = torch.arange(60) % 3
+cg.Audit.from_predictions(torch.randn(60, 3), targets).to_html(sys.argv[2])
+cg.losses.MR2Loss(3)(torch.randn(60, 3), targets, features=torch.randn(60, 4))
+"""
+
+
+@pytest.fixture(scope="module")
+def unpacked(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("wheel")
+    command = [sys.executable, "-m", "build", "--wheel", "--no-isolation", "--outdir", str(folder), str(ROOT)]
+    subprocess.run(command, check=True, capture_output=True)
+    (wheel,) = folder.glob("classgap-*.whl")
+    with zipfile.ZipFile(wheel) as archive:
+        archive.extractall(folder / "unpacked")
+    return folder / "unpacked"
+
+
+def test_it_holds_code_types_and_nothing_else(unpacked: Path) -> None:
+    assert (unpacked / "classgap" / "py.typed").exists()
+    assert {path.name.split("-")[0] for path in unpacked.iterdir()} == {"classgap"}
+
+
+def test_it_works_away_from_the_source_tree(unpacked: Path, tmp_path: Path) -> None:
+    page = tmp_path / "report.html"
+    environment = {**os.environ, "PYTHONPATH": str(unpacked)}
+    subprocess.run([sys.executable, "-c", CODE, str(unpacked), str(page)], check=True, env=environment, cwd=tmp_path)
+    assert "<html" in page.read_text()
