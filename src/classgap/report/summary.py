@@ -111,7 +111,7 @@ def diff_headline(diff: AuditDiff) -> str:
     """The one thing to know of a comparison."""
     who = f"{plural(len(diff.gained), 'class', 'classes')} gained for certain, {len(diff.paid)} paid"
     gap = diff.gap.get("easy_hard")
-    if gap is None or gap.interval.low <= 0 <= gap.interval.high:
+    if gap is None or not gap.certain:
         return f"No clear change of the gap: {who}."
     verb = "narrowed" if gap.change < 0 else "widened"
     return f"The gap between easy and hard classes {verb} by {percent(abs(gap.change))} points: {who}."
