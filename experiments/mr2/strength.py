@@ -1,12 +1,13 @@
 """Does a fixed λ hurt, and does strength="auto" not? Cross-entropy, MR² as printed, and MR² with auto strength.
 
-    python experiments/mr2/strength.py run                       # everything, about 30 minutes on one core
+    python experiments/mr2/strength.py run --clinc FILE.npz      # everything, about 30 minutes on one core
     python experiments/mr2/strength.py run --problems mnist1d-40 --seeds 1
     python experiments/mr2/strength.py table                     # the table of docs/mr2.md
 
 Results are appended to strength.jsonl beside this file, a line a training; what is there is not run again. Nothing was
-chosen on these numbers: the settings are the constructor's defaults and the paper's values. CLINC150 features are read
-from --clinc (train_x, train_y, test_x, test_y in an .npz).
+chosen on these numbers: the settings are the constructor's defaults and the paper's values. The CLINC150 problems need
+--clinc FILE.npz with train_x, train_y, test_x and test_y: the sentences of CLINC150 (Larson et al. 2019) as features of
+the sentence encoder all-MiniLM-L6-v2, mean-pooled and not normalised.
 """
 
 from __future__ import annotations
@@ -32,7 +33,6 @@ sys.path.insert(0, str(HERE.parents[1] / "examples"))
 from demo import CrossEntropy, Data, class_accuracies, conv_net, mnist1d, thirds, train  # noqa: E402
 
 RESULTS = HERE / "strength.jsonl"
-CLINC = HERE.parents[2] / "shared" / "data" / "clinc150_minilm.npz"
 GROUPS = ("overall", "easy", "medium", "hard")
 
 
@@ -44,8 +44,10 @@ class Problem:
     model: Callable[[], nn.Module]
 
 
-def clinc150(path: Path, per_class: int = 20) -> Data:
+def clinc150(path: Path | None, per_class: int = 20) -> Data:
     """A fifth of the training set, the same for all seeds, and the whole test set."""
+    if path is None:
+        raise SystemExit("the CLINC150 problems need --clinc FILE.npz; see --help")
     stored = np.load(path, allow_pickle=False)
     labels = stored["train_y"]
     chosen = np.random.default_rng(0).permutation(len(labels))
@@ -70,7 +72,7 @@ class Scaled(nn.Module):
         return self.scale * x
 
 
-def problems(clinc: Path) -> dict[str, Problem]:
+def problems(clinc: Path | None = None) -> dict[str, Problem]:
     return {
         "mnist1d-40": Problem(10, 40, mnist1d, conv_net),
         "mnist1d-200": Problem(10, 200, mnist1d, conv_net),
@@ -134,9 +136,9 @@ def table(options: argparse.Namespace) -> None:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("job", choices=["run", "table"])
-    parser.add_argument("--problems", nargs="+", default=list(problems(CLINC)))
+    parser.add_argument("--problems", nargs="+", default=list(problems()))
     parser.add_argument("--seeds", type=int, default=3)
-    parser.add_argument("--clinc", type=Path, default=CLINC)
+    parser.add_argument("--clinc", type=Path)
     options = parser.parse_args()
     {"run": run, "table": table}[options.job](options)
 

@@ -91,7 +91,7 @@ class SlowMR2:
             elif len(members) > 1:
                 blended(self.spreads, k, squares / (len(members) - 1), self.decay)
         logit = [self.logit_term(z, y) for z, y in zip(inputs.logits.tolist(), targets, strict=True)]
-        growing = sum(growing_force(math.exp(-term)) for term in logit)
+        growing = sum(max(0.0, growing_force(math.exp(-term))) for term in logit)
         rep, forces = zip(*(self.representation_term(i, rows, targets) for i in range(len(rows))), strict=True)
         strength = self.strength_now(growing, sum(forces))
         self.queue = (self.queue + list(zip(rows, targets, strict=True)))[-self.bank :] if self.bank else []
@@ -100,7 +100,7 @@ class SlowMR2:
     def strength_now(self, growing: float, shrinking: float) -> float:
         if self.strength != "auto":
             return self.strength
-        return min(0.1, 2 * max(0.0, growing) / shrinking) if shrinking else 0.0
+        return min(0.1, 2 * growing / shrinking) if shrinking else 0.0
 
     def logit_term(self, logits: list[float], target: int) -> float:
         if self.class_counts is not None:

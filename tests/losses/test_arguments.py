@@ -1,14 +1,18 @@
 import math
 
+import numpy as np
 import pytest
 import torch
 
-from classgap.losses.arguments import norm_order, number, one_of, positive_counts, share, whole_number
+from classgap.losses.arguments import norm_order, number, one_of, positive_counts, share, whole_number, yes_or_no
 
 
 def test_good_values_pass() -> None:
     assert number("a", 2, above=0) == 2.0
     assert whole_number("a", 3, at_least=3) == 3
+    assert whole_number("a", np.int64(3), at_least=3) == 3
+    assert number("a", np.float32(0.5)) == 0.5
+    assert yes_or_no("a", False) is False
     assert share("a", 0) == 0.0
     assert norm_order("a", math.inf) == math.inf
     assert one_of("a", "x", ("x", "y")) == "x"

@@ -59,8 +59,20 @@ def test_unneeded_inputs_are_not_looked_at() -> None:
 
 def test_a_head_that_does_not_fit_is_named() -> None:
     loss = LargeMarginDiscriminativeLoss(3, 5)
-    with pytest.raises(ValueError, match=r"head must be a layer such as nn.Linear\(5, 3\).*ReLU with weight None"):
-        loss(LOGITS, TARGETS, features=FEATURES, head=nn.ReLU())
+    for head in (nn.ReLU(), nn.Linear(4, 3)):
+        with pytest.raises(ValueError, match=r"head must be the nn.Linear\(5, 3\) that takes these features; got "):
+            loss(LOGITS, TARGETS, features=FEATURES, head=head)
+    broken = nn.Linear(5, 3)
+    broken.weight.data[1] = torch.nan
+    with pytest.raises(ValueError, match=r"head.weight must be finite; row 1"):
+        loss(LOGITS, TARGETS, features=FEATURES, head=broken)
+
+
+def test_another_device_is_named() -> None:
+    with pytest.raises(ValueError, match=r"MR2Loss is on meta, logits are on cpu: call loss.to\('cpu'\)"):
+        MR2Loss(3).to("meta")(LOGITS, TARGETS, features=FEATURES)
+    with pytest.raises(ValueError, match=r"features must be on cpu, where the logits are; got meta"):
+        call(features=FEATURES.to("meta"))
 
 
 def test_a_head_without_bias_serves() -> None:

@@ -159,6 +159,10 @@ def test_the_bank_refuses_another_width_before_anything_changes() -> None:
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
+        ({"num_classes": 3, "strength": "Auto"}, "or 'auto', got 'Auto'"),
+        ({"num_classes": 3, "slack": "auto"}, "or 'spread', got 'auto'"),
+        ({"num_classes": 3, "normalize": "no"}, "normalize must be True or False"),
+        ({"num_classes": 3, "ignore_index": None}, "ignore_index must be a whole number"),
         ({"num_classes": 0}, "num_classes must be a whole number of at least 1"),
         ({"num_classes": 3, "margin": 0}, "margin must be a finite number above 0"),
         ({"num_classes": 3, "strength": -1}, "strength must be a finite number of at least 0"),

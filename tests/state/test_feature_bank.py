@@ -42,3 +42,10 @@ def test_a_batch_that_is_not_finite_changes_nothing() -> None:
     assert bank.labels.tolist() == [0, -1]
     assert bank.cursor == 1
     assert bank.features.isfinite().all()
+
+
+def test_samples_without_a_class_push_nothing_out() -> None:
+    bank = FeatureBank(2)
+    bank.update(torch.ones(2, 1), torch.tensor([0, 1]))
+    bank.update(torch.zeros(3, 1), torch.tensor([-1, -1, 4]))
+    assert sorted(bank.labels.tolist()) == [1, 4]

@@ -8,7 +8,7 @@ from classgap.functional.class_groups import ClassGroups, group_by_class
 from classgap.functional.discriminative import boundary_shortfall, compactness, signed_boundary_distance
 from classgap.functional.margin_cross_entropy import growing_force, margin_cross_entropy
 from classgap.functional.margins import class_margins, squared_norm
-from classgap.functional.pull import pull, pull_with_force
+from classgap.functional.pairwise_pull import pull, pull_with_force
 
 __all__ = [
     "ClassGroups",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import numbers
 from collections.abc import Sequence
 from typing import Any
 
@@ -10,21 +11,34 @@ import torch
 from torch import Tensor
 
 
-def number(name: str, value: Any, *, at_least: float = -math.inf, above: float = -math.inf) -> float:
-    """A finite number within bounds."""
-    real = isinstance(value, (int, float)) and not isinstance(value, bool) and math.isfinite(value)
-    if not real or value < at_least or value <= above:
-        bound = (
-            f" above {above:g}" if above > -math.inf else f" of at least {at_least:g}" if at_least > -math.inf else ""
-        )
-        raise ValueError(f"{name} must be a finite number{bound}, got {value!r}.")
+def _is_number(value: Any, kind: type = numbers.Real) -> bool:
+    """Whether it is a number, NumPy's included; True and False are none here."""
+    return isinstance(value, kind) and type(value) is not bool
+
+
+def number(
+    name: str, value: Any, *, at_least: float = -math.inf, above: float = -math.inf, or_word: str | None = None
+) -> float:
+    """A finite number within bounds; ``or_word`` is what the argument may be instead, for the message."""
+    if not _is_number(value) or not math.isfinite(value) or value < at_least or value <= above:
+        bound = f" of at least {at_least:g}" if at_least > -math.inf else ""
+        bound = f" above {above:g}" if above > -math.inf else bound
+        word = f" or {or_word!r}" if or_word else ""
+        raise ValueError(f"{name} must be a finite number{bound}{word}, got {value!r}.")
     return float(value)
 
 
 def whole_number(name: str, value: Any, *, at_least: int) -> int:
     """An integer that is large enough."""
-    if not isinstance(value, int) or isinstance(value, bool) or value < at_least:
+    if not _is_number(value, numbers.Integral) or value < at_least:
         raise ValueError(f"{name} must be a whole number of at least {at_least}, got {value!r}.")
+    return int(value)
+
+
+def yes_or_no(name: str, value: Any) -> bool:
+    """True or False themselves."""
+    if not isinstance(value, bool):
+        raise ValueError(f"{name} must be True or False, got {value!r}.")
     return value
 
 
@@ -37,7 +51,7 @@ def share(name: str, value: Any) -> float:
 
 def norm_order(name: str, value: Any) -> float:
     """The p of an L_p norm, from 1 to infinity."""
-    if isinstance(value, (int, float)) and not isinstance(value, bool) and value >= 1:
+    if _is_number(value) and value >= 1:
         return float(value)
     raise ValueError(f"{name} must be a number from 1 to infinity (float('inf')), got {value!r}.")
 

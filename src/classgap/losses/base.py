@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from typing import Any, Self
 
 import torch
 from torch import Tensor, nn
@@ -48,7 +49,7 @@ class ClassLoss(nn.Module):
         super().__init__()
         self.num_classes = whole_number("num_classes", num_classes, at_least=1)
         self.reduction = one_of("reduction", reduction, REDUCTIONS)
-        self.ignore_index = ignore_index
+        self.ignore_index = whole_number("ignore_index", ignore_index, at_least=-(2**63))
         self.needs: frozenset[str] = frozenset()
         self.terms: dict[str, Tensor] = {}
         self._frozen = False
@@ -98,22 +99,38 @@ class ClassLoss(nn.Module):
         Raises:
             ValueError: if an input is missing or wrong; nothing has changed then.
         """
-        batch = admit(
-            logits,
-            targets,
-            {"features": features, "head": head, "index": index, "sample_weight": sample_weight},
-            loss_name=type(self).__name__,
-            needs=self.needs,
-            num_classes=self.num_classes,
-            width=self.feature_width(),
-            ignore_index=self.ignore_index,
-            joint=self.training,
-        )
+        given = {"features": features, "head": head, "index": index, "sample_weight": sample_weight}
+        batch = self.admit(logits, targets, given)
         device = batch.logits_BK.device.type
         if not torch.is_autocast_enabled(device):
             return self._reduce(self.parts(batch), batch)
         with torch.autocast(device, enabled=False):
             return self._reduce(self.parts(batch), batch)
+
+    def admit(self, logits: Tensor, targets: Tensor, given: dict[str, Any]) -> Batch:
+        """The call's inputs, checked and promoted."""
+        return admit(
+            logits,
+            targets,
+            given,
+            loss_name=type(self).__name__,
+            needs=self.needs,
+            num_classes=self.num_classes,
+            width=self.feature_width(),
+            ignore_index=self.ignore_index,
+            device=next((buffer.device for buffer in self.buffers()), None),
+            joint=self.training,
+        )
+
+    def _apply(self, fn: Callable[[Tensor], Tensor], recurse: bool = True) -> Self:
+        """Follow ``.to(device)``, ``.double()`` and the like, but not ``.half()``: statistics need float32."""
+
+        def at_least_float32(tensor: Tensor) -> Tensor:
+            moved = fn(tensor)
+            low = moved.is_floating_point() and moved.dtype.itemsize < 4
+            return tensor.to(moved.device) if low else moved
+
+        return super()._apply(at_least_float32, recurse)  # type: ignore[no-untyped-call]
 
     def _reduce(self, parts: dict[str, Part], batch: Batch) -> Tensor:
         if batch.weight_B is not None:

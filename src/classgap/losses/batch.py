@@ -60,6 +60,7 @@ def admit(
     num_classes: int,
     width: int | None,
     ignore_index: int,
+    device: torch.device | None,
     joint: bool,
 ) -> Batch:
     """Check one call's inputs and make a :class:`Batch` of them.
@@ -70,10 +71,12 @@ def admit(
     inputs = {name: value for name, value in given.items() if name in needs or name == "sample_weight"}
     compiling = torch.compiler.is_compiling()
     problem = _first(_shape_problems(logits, targets, inputs, loss_name, needs, num_classes, width))
+    if problem is None:
+        problem = _first(_device_problems(logits, targets, inputs, loss_name, device))
     if problem is None and not compiling:
         problem = _first(_value_problems(logits, targets, inputs, num_classes, ignore_index))
-    device = logits.device if isinstance(logits, Tensor) else torch.device("cpu")
-    everywhere = all_agree(problem is None, device) if joint and not compiling else problem is None
+    place = logits.device if isinstance(logits, Tensor) else torch.device("cpu")
+    everywhere = all_agree(problem is None, place) if joint and not compiling else problem is None
     if not everywhere:
         raise ValueError(problem or f"{loss_name}: another process was given invalid inputs; its message says which.")
 
@@ -83,7 +86,9 @@ def admit(
     weight = _promote(inputs.get("sample_weight"))
     finite = None
     if compiling:
-        finite = logits.isfinite().all() if features is None else logits.isfinite().all() & features.isfinite().all()
+        finite = logits.isfinite().all()
+        if features is not None:
+            finite = finite & torch.linalg.vector_norm(features).isfinite()  # so are its squares
     return Batch(
         logits_BK=logits,
         labels_B=labels,
@@ -91,7 +96,7 @@ def admit(
         head=_head(inputs.get("head")),
         index_B=inputs.get("index"),
         weight_B=weight,
-        shards=Shards.of(len(labels), device, joint=joint),
+        shards=Shards.of(len(labels), place, joint=joint),
         finite=finite,
     )
 
@@ -139,6 +144,16 @@ def _shape_problems(
     yield from _keyword_problems(inputs, size, num_classes, width)
 
 
+def _device_problems(
+    logits: Tensor, targets: Tensor, inputs: dict[str, Any], loss_name: str, device: torch.device | None
+) -> Iterator[str]:
+    if device is not None and device != logits.device:
+        yield f"{loss_name} is on {device}, logits are on {logits.device}: call loss.to({str(logits.device)!r}) once."
+    for name, value in {"targets": targets, **inputs}.items():
+        if isinstance(value, Tensor) and value.device != logits.device:
+            yield f"{name} must be on {logits.device}, where the logits are; got {value.device}."
+
+
 def _keyword_problems(inputs: dict[str, Any], size: int, num_classes: int, width: int | None) -> Iterator[str]:
     features, head = inputs.get("features"), inputs.get("head")
     if features is not None:
@@ -154,13 +169,10 @@ def _keyword_problems(inputs: dict[str, Any], size: int, num_classes: int, width
                 f"{features.shape[1]}: one loss serves one network."
             )
         width = features.shape[1]
-    if head is not None:
-        weight = getattr(head, "weight", None)
-        if not isinstance(weight, Tensor) or weight.shape != (num_classes, width):
-            yield (
-                f"head must be a layer such as nn.Linear({width}, {num_classes}) that takes these features; got "
-                f"{type(head).__name__} with weight {_seen(weight)}."
-            )
+    # A cosine classifier has a weight of that shape too, but other boundaries between classes.
+    fits = isinstance(head, nn.Linear) and head.weight.shape == (num_classes, width)
+    if head is not None and not fits:
+        yield f"head must be the nn.Linear({width}, {num_classes}) that takes these features; got {head}."
     for name in ("index", "sample_weight"):
         value = inputs.get(name)
         if value is not None and (not isinstance(value, Tensor) or value.shape != (size,)):
@@ -176,10 +188,15 @@ def _value_problems(
             f"targets must be class indices from 0 to {num_classes - 1}, or {ignore_index} to be ignored; got "
             f"{wrong}: check the labels, or build the loss with a larger num_classes."
         )
-    for name, value in (("logits", logits), *inputs.items()):
+    head = inputs.get("head")
+    parameters = {} if head is None else {f"head.{name}": value for name, value in head.named_parameters()}
+    for name, value in {"logits": logits, **inputs, **parameters}.items():
         if isinstance(value, Tensor) and value.is_floating_point() and not _all_finite(value):
             bad = int((~value.isfinite()).reshape(len(value), -1).any(dim=1).nonzero()[0, 0])
             yield f"{name} must be finite; row {bad} is not: the model or the data produced NaN or infinity."
+    features = inputs.get("features")
+    if features is not None and not torch.linalg.vector_norm(_promote(features.detach())).isfinite():
+        yield f"features must be small enough to be squared; got up to {float(features.abs().max()):g}."
     weight = inputs.get("sample_weight")
     if weight is not None and bool((weight < 0).any()):
         yield f"sample_weight must not be negative; got {float(weight.min())}."

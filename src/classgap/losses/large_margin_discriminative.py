@@ -5,6 +5,7 @@ from __future__ import annotations
 import warnings
 
 import torch
+from torch import Tensor
 
 from classgap.functional import boundary_shortfall, compactness, group_by_class, margin_cross_entropy
 from classgap.losses.arguments import number, one_of, share, whole_number
@@ -71,7 +72,7 @@ class LargeMarginDiscriminativeLoss(ClassLoss):
         self.shrink = number("shrink", shrink, at_least=0)
         momentum = share("momentum", momentum)
         self.mode = one_of("centroids", centroids, ("partial", "both", "none"))
-        self.needs = frozenset({"features", "head"})
+        self.needs = frozenset({"features", "head"} if self.separate else {"features"})
         self.centroids = (
             None if self.mode == "none" else ClassCentroids(num_classes, self.feature_dim, momentum=momentum)
         )
@@ -79,7 +80,6 @@ class LargeMarginDiscriminativeLoss(ClassLoss):
 
     def parts(self, batch: Batch) -> dict[str, Part]:
         """ "cross_entropy", "compact", "separate" and "shrink"; what has no weight is left out."""
-        assert batch.head is not None
         labels_N = batch.shards.gather(batch.labels_B)
         features_ND = batch.shards.gather(batch.features)
         groups = group_by_class(labels_N, self.num_classes)
@@ -89,10 +89,6 @@ class LargeMarginDiscriminativeLoss(ClassLoss):
             running_UD = self.centroids.blend(mean_UD, groups)
             if self.updates:
                 self.centroids.update(running_UD.detach(), groups, batch.finite)
-        point_UD = running_UD if self.mode == "both" else mean_UD
-        shortfall_U = boundary_shortfall(
-            point_UD, groups.classes_U, batch.head.weight_KD, batch.head.bias_K, distance=self.distance
-        )
         # The mean over samples has to become a mean over classes: a sample carries N / (classes present · n_c).
         present = (groups.counts_U > 0).sum()
         carried_U = groups.counts_U.sum() / (present.clamp(min=1) * groups.counts_U.clamp(min=1)).to(mean_UD.dtype)
@@ -103,11 +99,18 @@ class LargeMarginDiscriminativeLoss(ClassLoss):
             centre_BD = groups.of_samples(running_UD, mine)
             parts["compact"] = Part(carried_B * compactness(batch.features, centre_BD, self.radius), self.compact)
         if self.separate:
+            point_UD = running_UD if self.mode == "both" else mean_UD
+            shortfall_U = self._shortfall(point_UD, groups.classes_U, batch)
             parts["separate"] = Part(carried_B * groups.of_samples(shortfall_U, mine), self.separate)
         if self.shrink:
             length_U = torch.linalg.vector_norm(running_UD, dim=1)
             parts["shrink"] = Part(carried_B * groups.of_samples(length_U, mine), self.shrink)
         return parts
+
+    def _shortfall(self, point_UD: Tensor, classes_U: Tensor, batch: Batch) -> Tensor:
+        """Eq. (4.5)."""
+        assert batch.head is not None
+        return boundary_shortfall(point_UD, classes_U, batch.head.weight_KD, batch.head.bias_K, distance=self.distance)
 
     def feature_width(self) -> int:
         """``feature_dim``."""

@@ -8,8 +8,8 @@ import torch
 from torch import Tensor
 
 from classgap.functional import ClassGroups, class_margins, group_by_class, growing_force, margin_cross_entropy
-from classgap.functional.pull import Pull, pull_with_force
-from classgap.losses.arguments import norm_order, number, one_of, positive_counts, share, whole_number
+from classgap.functional.pairwise_pull import Pull, pull_with_force
+from classgap.losses.arguments import norm_order, number, one_of, positive_counts, share, whole_number, yes_or_no
 from classgap.losses.base import ClassLoss, Part
 from classgap.losses.batch import Batch
 from classgap.state import ClassStats, FeatureBank
@@ -37,8 +37,8 @@ class MR2Loss(ClassLoss):
         num_classes: K.
         margin: c̄, the mean of γ.
         strength: λ as a number, as printed; or "auto": at most 0.1, and in every batch so little that the pull cannot
-            outweigh cross-entropy, which a fixed λ can, so that the features collapse. A model that does not yet give
-            the true class a probability of about a half is left alone.
+            outweigh cross-entropy, which a fixed λ can, so that the features collapse. A model that gives the true
+            class a probability above a half in few samples or none is left alone.
         norm: p of the feature norm that sizes γ, 1 to infinity; Eq. (17).
         logit: "spread" for γ from the features, "uniform" for γ = c̄, "none" for plain cross-entropy.
         slack: "spread" for 2s̄ from the running spread, or a number in its place.
@@ -79,10 +79,10 @@ class MR2Loss(ClassLoss):
     ) -> None:
         super().__init__(num_classes, reduction=reduction, ignore_index=ignore_index)
         self.margin = number("margin", margin, above=0)
-        self.strength = strength if strength == "auto" else number("strength", strength, at_least=0)
+        self.strength = strength if strength == "auto" else number("strength", strength, at_least=0, or_word="auto")
         self.logit = one_of("logit", logit, ("spread", "uniform", "none"))
-        self.slack = slack if slack == "spread" else number("slack", slack, at_least=0)
-        self.normalize = normalize
+        self.slack = slack if slack == "spread" else number("slack", slack, at_least=0, or_word="spread")
+        self.normalize = yes_or_no("normalize", normalize)
         self.pulls = self.strength != 0
         if self.pulls or self.logit == "spread":
             self.needs = frozenset({"features"})
@@ -150,10 +150,11 @@ class MR2Loss(ClassLoss):
 
     def _safe_strength(self, logit_B: Tensor, force_B: Tensor, batch: Batch) -> Tensor:
         """The largest λ up to AUTO_STRENGTH that keeps the pull's force within LARGEST_FORCE times cross-entropy's."""
-        valid_B = batch.labels_B >= 0
-        growing, shrinking = batch.shards.sums((growing_force(logit_B) * valid_B).sum(), force_B.sum())
+        # Of the samples that are right with p > 1/2 only: a well calibrated model's total is 0 at any accuracy.
+        growing_B = growing_force(logit_B).clamp(min=0) * (batch.labels_B >= 0)
+        growing, shrinking = batch.shards.sums(growing_B.sum(), force_B.sum())
         # Without pairs nothing shrinks, the quotient is huge or 0, and λ does not matter.
-        allowed = LARGEST_FORCE * growing.clamp(min=0) / shrinking.clamp(min=torch.finfo(shrinking.dtype).tiny)
+        allowed = LARGEST_FORCE * growing / shrinking.clamp(min=torch.finfo(shrinking.dtype).tiny)
         return allowed.clamp(max=AUTO_STRENGTH)
 
     def extra_repr(self) -> str:

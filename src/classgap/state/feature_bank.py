@@ -51,6 +51,8 @@ class FeatureBank(nn.Module):
         """Let the batch in and the oldest out; with ``finite`` false nothing changes."""
         if self.width is None:
             self.features = self.features.new_zeros(self.size, features_ND.shape[1])
+        if not torch.compiler.is_compiling():  # what has no class must not push out what has one
+            features_ND, labels_N = features_ND[labels_N >= 0], labels_N[labels_N >= 0]
         features_ND, labels_N = features_ND[-self.size :], labels_N[-self.size :]
         steps = torch.arange(len(labels_N), device=self.cursor.device)
         places_N = (self.cursor + steps) % self.size

@@ -9,7 +9,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from classgap.losses import ClassLoss
+from classgap.losses import ClassLoss, Part
 from classgap.testing.comparisons import assert_same_state, assert_unchanged, finite_with_gradients
 from classgap.testing.loss_case import Inputs, LossCase, Reference
 from classgap.testing.processes import Processes
@@ -29,18 +29,28 @@ def check_value(case: LossCase) -> None:
 
 
 def check_gradient(case: LossCase) -> None:
-    """Analytic and numeric gradients agree in float64, of logits, features and head."""
+    """Analytic and numeric gradients of every part agree in float64, and the loss is their sum with fixed factors."""
     loss = case.build(warm=2)
     inputs = case.inputs(0, size=9, dtype=torch.float64)
     leaves = inputs.leaves()
 
-    def value(*tensors: Tensor) -> Tensor:
-        given = dict(zip(leaves, tensors, strict=True))
-        head = _FixedHead(given["head.weight"], given["head.bias"])
+    def parts(*tensors: Tensor) -> dict[str, Part]:
+        varied = dict(zip(leaves, tensors, strict=True))
+        head = _FixedHead(varied["head.weight"], varied["head.bias"])
+        given = {"features": varied["features"], "head": head, "index": inputs.index, "sample_weight": None}
+        torch.manual_seed(0)
         with loss.frozen():
-            return case.call(loss, inputs, logits=given["logits"], features=given["features"], head=head)
+            return loss.parts(loss.admit(varied["logits"], inputs.targets, given))
 
-    assert torch.autograd.gradcheck(value, tuple(leaves.values()), atol=1e-6)
+    def terms(*tensors: Tensor) -> tuple[Tensor, ...]:
+        return tuple(part.terms_B for part in parts(*tensors).values())
+
+    assert torch.autograd.gradcheck(terms, tuple(leaves.values()), atol=1e-6)
+    with loss.frozen():
+        value = case.call(loss, inputs)
+    whole = torch.stack([part.terms_B.mean() * part.weight for part in parts(*leaves.values()).values()]).sum()
+    ours, theirs = (torch.autograd.grad(each, list(leaves.values()), materialize_grads=True) for each in (value, whole))
+    close(ours, theirs)
 
 
 def check_reductions(case: LossCase) -> None:
@@ -84,6 +94,8 @@ def check_precision(case: LossCase) -> None:
         value = finite_with_gradients(case, case.build(warm=1), rounded)
         assert value.dtype == torch.float32, f"{dtype} in gave {value.dtype} out"
         close(value, case.call(case.build(warm=1), case.moved(rounded, torch.float32)))
+    for cast in (torch.nn.Module.half, torch.nn.Module.bfloat16):  # as part of a model in half precision
+        assert_same_state(cast(case.build(warm=1)), case.build(warm=1), exactly=True)
     inputs = case.inputs(0)
     with torch.autocast(case.device, dtype=torch.bfloat16):
         under_autocast = case.call(case.build(warm=1), inputs)
@@ -204,6 +216,7 @@ def check_refusals(case: LossCase) -> None:
             ("features", inputs.features[:-1]),
             ("features", inputs.features[0]),
             ("features", torch.full_like(inputs.features, math.inf)),
+            ("features", torch.full_like(inputs.features, 1e30)),
         ]
     if "head" in loss.needs:
         wrong += [("head", None), ("head", torch.nn.Linear(case.feature_dim + 1, case.num_classes))]
@@ -231,11 +244,11 @@ def _reduced(case: LossCase, reduction: str, inputs: Inputs, **changes: Any) -> 
     return case.call(loss, inputs, **changes).detach()
 
 
-class _FixedHead(torch.nn.Module):
+class _FixedHead(torch.nn.Linear):
     """A head whose weight and bias are the very tensors that gradcheck varies."""
 
     def __init__(self, weight: Tensor, bias: Tensor) -> None:
-        super().__init__()
+        super().__init__(weight.shape[1], weight.shape[0], device="meta")
         self._parameters["weight"] = weight  # type: ignore[assignment]
         self._parameters["bias"] = bias  # type: ignore[assignment]
 

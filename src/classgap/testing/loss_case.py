@@ -83,7 +83,9 @@ class LossCase:
         head = nn.Linear(self.feature_dim, self.num_classes)
         for parameter in head.parameters():
             parameter.data = torch.randn(parameter.shape, generator=generator)
+        # Right more often than not, so that terms which wait for that take part.
         logits = torch.randn(size, self.num_classes, generator=generator)
+        logits += 4 * torch.nn.functional.one_hot(targets, self.num_classes)
         index = torch.randperm(64, generator=generator)[:size]
         made = Inputs(logits, targets, features, head, index)
         return self.moved(made, dtype)

@@ -6,6 +6,8 @@ Only pairs of the same class count, and which way to visit them is cheapest depe
 - many: sort by class and compare blocks of rows with the short range of columns that holds the same classes, by matrix
   products. Memory is a few blocks however large a class is, and backward computes the blocks again;
 - compiled code, whose shapes must not depend on the data: everything with everything, masked.
+
+The last two take distances from matrix products, which ``torch.set_float32_matmul_precision`` below "highest" rounds.
 """
 
 from __future__ import annotations

@@ -4,7 +4,7 @@ import pytest
 import torch
 
 from classgap.functional import group_by_class, pull, pull_with_force
-from classgap.functional.pull import _blocks  # the cutting rule has edge cases of its own
+from classgap.functional.pairwise_pull import _blocks  # the cutting rule has edge cases of its own
 
 
 def slow_pull(features: torch.Tensor, labels: list[int], slack: list[float], first: int = 0) -> torch.Tensor:
@@ -23,7 +23,7 @@ def path(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str
     """Every way through the kernel must give the same."""
     import sys
 
-    module = sys.modules["classgap.functional.pull"]
+    module = sys.modules["classgap.functional.pairwise_pull"]
     if request.param != "listed":
         monkeypatch.setattr(module, "LISTED_ELEMENTS", -1)
     if request.param == "sorted in tiny blocks":
@@ -121,7 +121,7 @@ def test_compiled_path_equals_the_eager_one() -> None:
 def test_blocks_cover_every_anchor_once_and_stay_small(monkeypatch: pytest.MonkeyPatch) -> None:
     import sys
 
-    module = sys.modules["classgap.functional.pull"]
+    module = sys.modules["classgap.functional.pairwise_pull"]
     monkeypatch.setattr(module, "BLOCK_ROWS", 4)
     monkeypatch.setattr(module, "BLOCK_ELEMENTS", 20)
     starts, ends = [0] * 10 + [10] * 3, [10] * 10 + [13] * 3
