@@ -1,11 +1,14 @@
 """Headlines claim what the figures support, and no more."""
 
+import io
+
 import numpy as np
 import pytest
 
 from classgap.audit import Audit, AuditDiff
 from classgap.audit.settings import AuditSettings
-from classgap.report.summary import diff_headline
+from classgap.report import print_audit, render_html
+from classgap.report.summary import diff_headline, headline, sentences
 
 CLASSES, SAMPLES = 60, 30
 TARGETS = np.repeat(np.arange(CLASSES), SAMPLES)
@@ -37,3 +40,28 @@ def test_a_real_change_makes_one():
     assert diff_headline(diff).startswith("The gap between easy and hard classes narrowed by")
     steeper = AuditDiff.of(model(np.linspace(0.7, 0.95, CLASSES), rng), model(uneven, rng), replicates=300)
     assert diff_headline(steeper).startswith("The gap between easy and hard classes widened by")
+
+
+def test_thirds_by_a_baseline_are_called_the_baseline_s():
+    rng = np.random.default_rng(0)
+    up, down = np.linspace(0.3, 0.95, CLASSES), np.linspace(0.95, 0.3, CLASSES)
+    baseline = model(up, rng)
+    for chances, found in ((up, "behind"), (down, "ahead of"), (np.full(CLASSES, 0.85), "which chance can explain")):
+        other = model(chances, rng)
+        audit = Audit.from_predictions(
+            predictions=other.samples.predictions, targets=TARGETS, ranking=baseline, settings=FAST
+        )
+        first, text = headline(audit), " ".join(sentences(audit))
+        assert found in first
+        assert "hard for the baseline" in first
+        assert "-" not in first
+        assert "est third" not in first + text
+        ordered = np.sort([entry.accuracy for entry in audit.classes])
+        own = 100 * (ordered[-20:].mean() - ordered[:20].mean())
+        assert f"own ranking its thirds are {own:.1f} points apart" in text
+        page = io.StringIO()
+        print_audit(audit, page)
+        assert "thirds by the baseline's ranking" in page.getvalue()
+        html = render_html(audit)
+        assert "Hard for the baseline" in html
+        assert "hard third<" not in html

@@ -20,8 +20,9 @@ def test_a_chart_is_announced_by_title_and_description():
     assert drawn.attrib["role"] == "img"
 
 
-@given(st.floats(-1e6, 1e6), st.floats(1e-3, 1e6))
-def test_ticks_are_round_inside_and_evenly_spaced(low: float, width: float):
+@given(st.floats(-1e4, 1e4), st.floats(1e-3, 1e6))
+def test_ticks_are_round_inside_and_evenly_spaced(start: float, width: float):
+    low = start * width  # much further out, the difference of two ticks would be rounding error
     ticks = round_ticks(low, low + width)
     assert 2 <= len(ticks) <= 11
     step = ticks[1] - ticks[0]

@@ -12,6 +12,7 @@ from classgap.report.details import audit_details
 from classgap.report.summary import headline, sentences
 from classgap.report.wording import (
     GAPS,
+    GROUP_ORDER,
     MISSING,
     chance,
     count,
@@ -22,6 +23,7 @@ from classgap.report.wording import (
     number,
     percent,
     percent_range,
+    third_name,
 )
 
 FAILING = 100  # rows of the table of causes; the others' causes are shown when a class is opened
@@ -45,6 +47,7 @@ def audit_page(audit: Audit) -> dict[str, Any]:
             "spread": audit_charts.spread_chart(audit),
             "map": audit_charts.feature_map_chart(audit),
         },
+        "thirds": [(name, third_name(name, audit.ranking)) for name in GROUP_ORDER[:3]],
         "table": audit_table(audit),
         **_groups(audit),
         "gap_rows": _gap_rows(audit),
@@ -84,7 +87,14 @@ def _gap_rows(audit: Audit) -> list[tuple[str, str, str, str]]:
             unit = "" if name == "gini" else " %" if name.startswith("worst") else " points"
             interval = audit.gap.intervals.get(name)
             by_chance = audit.gap.by_chance.get(name)
-            rows.append((gap_name(name), measure(name, value) + unit, _range(name, interval), measure(name, by_chance)))
+            rows.append(
+                (
+                    gap_name(name, audit.ranking),
+                    measure(name, value) + unit,
+                    _range(name, interval),
+                    measure(name, by_chance),
+                )
+            )
     return rows
 
 

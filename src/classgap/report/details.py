@@ -12,6 +12,7 @@ from classgap.audit.audit import Audit
 from classgap.audit.diff import AuditDiff
 from classgap.audit.records import ClassResult
 from classgap.report.wording import (
+    GROUP_ORDER,
     MISSING,
     cause_name,
     chance,
@@ -22,7 +23,10 @@ from classgap.report.wording import (
     percent_range,
     points,
     points_range,
+    third_name,
 )
+
+UNSEEN = "no test samples"
 
 Fact = tuple[str, Callable[[Any], str]]
 
@@ -33,6 +37,7 @@ def audit_details(audit: Audit) -> dict[str, Any]:
     return {
         "names": list(audit.class_names),
         "kinds": [entry.group or "unseen" for entry in audit.classes],
+        "kind_names": {name: third_name(name, audit.ranking) for name in GROUP_ORDER[:3]} | {"unseen": UNSEEN},
         "facts": _sections(audit.classes, _audit_facts(audit)),
         "confusions": [
             [[names[c.name], count(c.count), percent(c.rate)] for c in entry.confusions] for entry in audit.classes
@@ -51,6 +56,7 @@ def diff_details(diff: AuditDiff) -> dict[str, Any]:
     return {
         "names": [entry.name for entry in diff.classes],
         "kinds": [entry.verdict if entry.status == "ok" else "unseen" for entry in diff.classes],
+        "kind_names": {"unseen": UNSEEN},
         "facts": _sections(diff.classes, _diff_facts(diff)),
     }
 

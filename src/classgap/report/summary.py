@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import numpy as np
+
 from classgap.audit.audit import Audit
 from classgap.audit.diff import AuditDiff
+from classgap.audit.gaps import easy_hard
 from classgap.audit.records import ClassResult, ConfusionPair
 from classgap.report.wording import (
     cause_name,
@@ -22,15 +25,24 @@ def headline(audit: Audit) -> str:
     gap = audit.gap.easy_hard
     if gap is None:
         return f"{percent(audit.overall.accuracy)} % of the samples are predicted right."
+    own, size = audit.ranking == "own", percent(abs(gap))
     if not gap_is_clear(audit):
-        return f"No clear gap: the easy and hard thirds differ by {percent(gap)} points, which chance can explain."
-    return f"The hardest third of the classes is {percent(gap)} points behind the easiest."
+        which = "the easy and hard thirds" if own else "the classes that were easy and hard for the baseline"
+        return f"No clear gap: {which} differ by {size} points, which chance can explain."
+    if own:
+        return f"The hardest third of the classes is {size} points behind the easiest."
+    course = "behind" if gap > 0 else "ahead of"
+    return f"The classes that were hard for the baseline are {size} points {course} those that were easy for it."
 
 
 def gap_is_clear(audit: Audit) -> bool:
-    """Whether the whole interval of the gap between thirds lies above what equally good classes would show."""
+    """Whether the whole interval of the gap between thirds lies beyond what equally good classes would show.
+
+    By the model's own ranking that is a gap above 0. By another model's ranking it is 0, and a gap may be negative.
+    """
     interval = audit.gap.intervals.get("easy_hard")
-    return interval is not None and interval.low > audit.gap.by_chance.get("easy_hard", 0.0)
+    by_chance = audit.gap.by_chance.get("easy_hard", 0.0)
+    return interval is not None and (interval.low > max(0.0, by_chance) or interval.high < min(0.0, by_chance))
 
 
 def sentences(audit: Audit) -> list[str]:
@@ -74,16 +86,24 @@ def _thirds(audit: Audit) -> str:
     gap = audit.gap
     if gap.easy_hard is None or not {"easy", "hard"} <= set(audit.groups):
         return ""
-    easy, hard = audit.groups["easy"], audit.groups["hard"]
-    text = (
-        f"The easiest third of the classes reaches {percent(easy.accuracy)} %, the hardest {percent(hard.accuracy)} %: "
-        f"a gap of {percent(gap.easy_hard)} points"
-    )
+    easy, hard = percent(audit.groups["easy"].accuracy), percent(audit.groups["hard"].accuracy)
+    if audit.ranking == "own":
+        text = f"The easiest third of the classes reaches {easy} %, the hardest {hard} %"
+    else:
+        text = f"The classes that were easy for the baseline reach {easy} % here, those that were hard for it {hard} %"
+    text += f": a gap of {percent(gap.easy_hard)} points"
     if "easy_hard" in gap.intervals:
         text += f" ({level_name(audit.level)} interval {percent_range(gap.intervals['easy_hard'])})"
     if gap.by_chance.get("easy_hard"):
         text += f". With equally good classes, chance alone would show about {percent(gap.by_chance['easy_hard'])}"
+    if audit.ranking != "own":
+        text += f". By this model's own ranking its thirds are {percent(_own_gap(audit))} points apart"
     return text + "."
+
+
+def _own_gap(audit: Audit) -> float:
+    """The gap between the model's own thirds, which an audit by another ranking does not hold itself."""
+    return float(easy_hard(np.array([entry.accuracy for entry in audit.classes if entry.accuracy is not None])))
 
 
 def _worst(audit: Audit) -> str:

@@ -150,9 +150,8 @@ def _top_k(audit: Audit) -> str:
 
 def _group_table(audit: Audit) -> Table:
     level = level_name(audit.level)
-    table = new_table(
-        "Groups of classes", "group", "classes", "accuracy, %", f"{level} interval", "0 to 100 %", "margin"
-    )
+    caption = "Groups of classes" + ("" if audit.ranking == "own" else "; thirds by the baseline's ranking")
+    table = new_table(caption, "group", "classes", "accuracy, %", f"{level} interval", "0 to 100 %", "margin")
     for group in ordered_groups(audit):
         bar = MISSING if group.accuracy is None else interval_bar(group.accuracy, group.interval, group.name)
         table.add_row(
@@ -172,7 +171,10 @@ def _gap_table(audit: Audit) -> Table:
         value, interval = getattr(audit.gap, name), audit.gap.intervals.get(name)
         if value is not None:
             table.add_row(
-                gap_name(name), percent(value), percent_range(interval), measure(name, audit.gap.by_chance.get(name))
+                gap_name(name, audit.ranking),
+                percent(value),
+                percent_range(interval),
+                measure(name, audit.gap.by_chance.get(name)),
             )
     return table
 

@@ -34,10 +34,13 @@ GAPS = {
 def percent(value: float | None) -> str:
     """A fraction as per cent, without the sign.
 
-    >>> percent(0.6321), percent(None)
-    ('63.2', '–')
+    >>> percent(0.6321), percent(-0.05), percent(None)
+    ('63.2', '−5.0', '–')
     """
-    return MISSING if value is None else f"{100 * value:.1f}"
+    if value is None:
+        return MISSING
+    text = f"{100 * value:.1f}"
+    return "0.0" if text == "-0.0" else text.replace("-", "−")
 
 
 def points(value: float | None) -> str:
@@ -138,13 +141,25 @@ def cause_name(name: str) -> str:
     return CAUSES.get(name, name.replace("-", " "))
 
 
-def gap_name(measure: str) -> str:
-    """A gap measure in words.
+def gap_name(measure: str, ranking: str = "own") -> str:
+    """A gap measure in words; ``ranking`` is the audit's.
 
     >>> gap_name("std")
     'standard deviation over classes'
+    >>> gap_name("easy_hard", "baseline")
+    "easy third − hard third, the baseline's thirds"
     """
-    return GAPS.get(measure, measure.replace("_", " "))
+    name = GAPS.get(measure, measure.replace("_", " "))
+    return f"{name}, the baseline's thirds" if measure == "easy_hard" and ranking != "own" else name
+
+
+def third_name(group: str, ranking: str = "own") -> str:
+    """A third in words; ``ranking`` is the audit's.
+
+    >>> third_name("hard"), third_name("hard", "baseline")
+    ('hard third', 'hard for the baseline')
+    """
+    return f"{group} third" if ranking == "own" else f"{group} for the baseline"
 
 
 def measure(name: str, value: float | None) -> str:

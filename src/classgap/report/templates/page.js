@@ -109,8 +109,7 @@
     const data = sets[set];
     const heading = make("h2", { textContent: data.names[index], tabIndex: -1, id: "opened" });
     const kind = data.kinds[index];
-    const word = ["easy", "medium", "hard"].includes(kind) ? `${kind} third` : kind === "unseen" ? "no test samples" : kind;
-    content.replaceChildren(heading, make("p", { className: `badge ${kind}`, textContent: word }),
+    content.replaceChildren(heading, make("p", { className: `badge ${kind}`, textContent: data.kind_names[kind] ?? kind }),
       ...causesOf(data, index), ...confusionsOf(data, index), ...factsOf(data, index), ...marginsOf(data, index));
     if (!dialog.open) dialog.showModal();
     dialog.scrollTop = 0;
