@@ -5,7 +5,15 @@ import dataclasses
 import numpy as np
 import pytest
 
-from classgap.audit.causes import Evidence, few_training_samples, large_spread, over_fitted, overlap
+from classgap.audit.causes import (
+    Evidence,
+    close_boundary,
+    few_training_samples,
+    large_spread,
+    over_fitted,
+    overlap,
+    wrong_labels,
+)
 from classgap.audit.records import Confusion
 
 NAMES = ["a", "b", "c", "d", "e"]
@@ -86,3 +94,46 @@ def test_counts_and_spread_at_their_limits(evidence):
     assert spread(1.25) is not None
     assert spread(1.24) is None
     assert spread(9.0, support=4) is None  # too few samples to know their spread
+
+
+def test_a_boundary_is_close_only_beside_those_of_classes_that_do_well(evidence):
+    def boundary(shares, k=0):
+        midpoints = np.array([2.0, 3.0, 4.0, 5.0, 6.0])
+        changed = dataclasses.replace(
+            evidence,
+            centroid_margin_K=midpoints * shares,
+            facing_K=np.array([1, 0, 0, 0, 0]),
+            midpoint_K=midpoints,
+        )
+        return close_boundary(k, changed)
+
+    found = boundary([0.1, 0.4, 0.4, 0.4, 0.6])  # the median of b to e is 0.4
+    assert (found.figure, found.reference) == (pytest.approx(0.1), pytest.approx(0.4))
+    assert found.other == "b"
+    assert found.strength == pytest.approx(0.5 + 0.5 * (0.5 - 0.25) / 1.5 - 0.4)
+    assert boundary([0.21, 0.4, 0.4, 0.4, 0.6]) is None  # far from the midpoint, as all of them are
+    assert boundary([0.1, 0.0, 0.05, 0.4, 0.6]) is None  # classes that do well have boundaries as close
+    assert boundary([-9.0, 0.4, 0.4, 0.4, 0.6]).strength == pytest.approx(0.6)
+    assert boundary([np.nan, 0.4, 0.4, 0.4, 0.6]) is None
+    assert boundary([-2.0, -0.1, -0.1, -0.1, -0.1]) is None  # nothing usual to compare with
+
+
+def test_a_symptom_is_below_every_cause_unless_much_stronger(evidence):
+    few = dataclasses.replace(evidence, train_counts_K=np.array([100.0, 500, 500, 500, 500]))
+    assert few_training_samples(0, few).strength == pytest.approx(0.8)
+    # 100 % in training, 40 % in the test; the median class loses 5 %: 0.55 of at most 1, beyond 0.1.
+    assert over_fitted(0, evidence).strength == pytest.approx(0.5 + 0.5 * (0.55 - 0.1) / 0.9 - 0.4)
+    hopeless = dataclasses.replace(evidence, correct_K=np.array([0, 99, 99, 99, 99]))
+    barely = dataclasses.replace(evidence, train_counts_K=np.array([249.0, 500, 500, 500, 500]))
+    assert over_fitted(0, hopeless).strength > few_training_samples(0, barely).strength
+
+
+def test_doubtful_labels_must_be_more_than_usual(evidence):
+    def doubted(counts):
+        return wrong_labels(0, dataclasses.replace(evidence, label_issues_K=np.array(counts)))
+
+    found = doubted([30, 2, 2, 2, 2])
+    assert (found.figure, found.reference) == (0.3, 0.02)
+    assert found.strength == pytest.approx(0.5 + 0.5 * 30 / 60 * 0.8)  # of 60 mistakes; mean accuracy 0.8
+    assert doubted([30, 16, 16, 16, 16]) is None  # a model that doubts everywhere
+    assert doubted([9, 0, 0, 0, 0]) is None

@@ -1,6 +1,23 @@
 """What may be behind a failing class: one function a cause, which returns it if the evidence supports it.
 
 Each compares the class with the others of the same audit. The limits are rules of thumb, named here in one place.
+
+Strengths are on one scale, so that causes can be ranked by them. The evidence that just reaches a cause's limit has
+0.5, the strongest that can be has 1, with even steps between in the cause's own figure:
+
+====================  ================================================  ==========  ============
+cause                 figure                                            0.5         1
+====================  ================================================  ==========  ============
+few training samples  training samples / the median class's             0.5         0
+wrong labels          doubtful labels / mistakes, times mean accuracy   0           1
+large spread          the median spread / the class's                   1 / 1.25    0
+overlap               share of the mistakes that go to the one class    the limit   1
+close boundary        share of the way to the midpoint / the usual      0.5         -1
+over-fitted           train minus test accuracy, beyond the median      0.1         1
+====================  ================================================  ==========  ============
+
+A boundary that is too close and a class that is over-fitted are symptoms: the causes above them bring them about. Their
+strengths are lowered by ``SYMPTOM``, so that a symptom comes first only if it is much stronger than every other cause.
 """
 
 from __future__ import annotations
@@ -9,6 +26,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
+from numpy.typing import NDArray
 
 from classgap.audit.intervals import Floats, wilson
 from classgap.audit.records import Cause, Confusion
@@ -20,10 +38,13 @@ SAMPLES_FOR_SPREAD = 5
 OVERLAP_RATE = 0.1  # of the class's samples
 OVERLAP_SHARE = 1 / 3  # of the class's mistakes
 OVERLAP_SAMPLES = 3
-CLOSE_BOUNDARY = 0.5  # of the way to the midpoint between the two class means; 1 is the midpoint
+CLOSE_BOUNDARY = 0.5  # of the usual share of the way to the midpoint between the two class means
+LOWEST_BOUNDARIES = 0.1  # of the classes that do well: what is not unusual among them explains no failure
 LABEL_SHARE = 0.1  # of the class's samples
 LABEL_SAMPLES = 3
+LABEL_EXCESS = 2.0  # times the median class's share: a weak model doubts the labels of every class
 EXCESS_FIT = 0.1  # train minus test accuracy, beyond the median class's
+SYMPTOM = 0.4  # taken off the strength of what other causes bring about
 
 
 @dataclass(frozen=True)
@@ -71,6 +92,11 @@ class Evidence:
         """Test accuracy, NaN for unseen classes."""
         return np.where(self.support_K > 0, self.correct_K / np.maximum(self.support_K, 1), np.nan)
 
+    @property
+    def doing_well_K(self) -> NDArray[np.bool_]:
+        """Which classes are at least as accurate as classes are on average."""
+        return self.accuracy_K >= np.nanmean(self.accuracy_K)
+
 
 def few_training_samples(k: int, evidence: Evidence) -> Cause | None:
     """Fewer than half the training samples of the median class, or so few that it is in the tail."""
@@ -79,13 +105,13 @@ def few_training_samples(k: int, evidence: Evidence) -> Cause | None:
     count, median = float(evidence.train_counts_K[k]), float(np.median(evidence.train_counts_K))
     if not (count < FEW_TRAINING * median or count < evidence.tail_below):
         return None
-    strength = 1 - count / median if count < FEW_TRAINING * median else FEW_TRAINING
+    share = min(count / median, FEW_TRAINING) if median > 0 else FEW_TRAINING
     return Cause(
         name="few-training-samples",
         evidence=f"{count:g} training samples; the median class has {median:g}.",
         figure=count,
         reference=median,
-        strength=strength,
+        strength=_strength(share, FEW_TRAINING, 0),
         other=None,
         methods=("logit-adjustment", "balanced-softmax", "ldam", "elm"),
     )
@@ -103,7 +129,7 @@ def large_spread(k: int, evidence: Evidence) -> Cause | None:
         evidence=f"feature spread {spread:.3g}, {spread / median:.2f} times the median class's {median:.3g}.",
         figure=spread,
         reference=median,
-        strength=1 - median / spread,
+        strength=_strength(median / spread, 1 / WIDE_SPREAD, 0),
         other=None,
         methods=("mr2", "elm"),
     )
@@ -140,48 +166,69 @@ def overlap(k: int, evidence: Evidence) -> Cause | None:
         ),
         figure=top.rate,
         reference=distance,
-        strength=top.count / errors,
+        strength=_strength(top.count / errors, needed, 1),
         other=top.name,
         methods=("lmdl", "supcon"),
     )
 
 
 def close_boundary(k: int, evidence: Evidence) -> Cause | None:
-    """The boundary runs much nearer to this class's mean than to the midpoint between the two means."""
+    """The boundary runs nearer to this class's mean than boundaries usually do to the means of classes that do well.
+
+    Nearness is the share of the way from the mean to the midpoint between the two means, 1 at the midpoint and negative
+    if the mean itself is on the wrong side. A trained head rarely puts its boundaries at the midpoints: the shares of
+    its well-classified classes tell what is usual.
+    """
     if evidence.centroid_margin_K is None or evidence.midpoint_K is None or evidence.facing_K is None:
         return None
-    margin, midpoint = float(evidence.centroid_margin_K[k]), float(evidence.midpoint_K[k])
-    if not (midpoint > 0 and margin < CLOSE_BOUNDARY * midpoint):  # NaN where there is no boundary
+    midpoint_K = np.where(evidence.midpoint_K > 0, evidence.midpoint_K, np.nan)  # NaN where there is no boundary
+    share_K = evidence.centroid_margin_K / midpoint_K
+    well = share_K[evidence.doing_well_K & np.isfinite(share_K)]
+    if not len(well):
+        return None
+    share, usual = float(share_K[k]), float(np.median(well))
+    lowest = float(np.quantile(well, LOWEST_BOUNDARIES))
+    if not (usual > 0 and share < CLOSE_BOUNDARY * usual and share < lowest):
         return None
     other = evidence.names[int(evidence.facing_K[k])]
+    where = f"{share:.0%} of the way from the class mean to" if share >= 0 else "beyond the class mean, away from"
     return Cause(
         name="close-boundary",
         evidence=(
-            f"the boundary to {other} is {margin:.3g} from the class mean, the midpoint between the two means "
-            f"{midpoint:.3g}."
+            f"the boundary to {other} is {where} the midpoint between the two means; it is usually at {usual:.0%} of "
+            "the way for classes that do well."
         ),
-        figure=margin,
-        reference=midpoint,
-        strength=float(np.clip(1 - margin / midpoint, 0, 1)),
+        figure=share,
+        reference=usual,
+        strength=_strength(share / usual, CLOSE_BOUNDARY, -1) - SYMPTOM,
         other=other,
         methods=("lmdl", "logit-adjustment", "ldam"),
     )
 
 
 def wrong_labels(k: int, evidence: Evidence) -> Cause | None:
-    """Confident learning doubts the labels of many of its test samples."""
+    """Confident learning doubts the labels of many of its test samples, and of clearly more than usual.
+
+    A doubt is worth as much as the model that doubts: the strength counts the mistakes that wrong labels would explain
+    by the mean accuracy of the classes.
+    """
     if evidence.label_issues_K is None:
         return None
     doubtful, support = int(evidence.label_issues_K[k]), int(evidence.support_K[k])
     errors = support - int(evidence.correct_K[k])
-    if doubtful < LABEL_SAMPLES or doubtful / support < LABEL_SHARE:
+    seen_K = evidence.support_K > 0
+    usual = float(np.median(evidence.label_issues_K[seen_K] / evidence.support_K[seen_K]))
+    if doubtful < LABEL_SAMPLES or doubtful / support < max(LABEL_SHARE, LABEL_EXCESS * usual):
         return None
     return Cause(
         name="wrong-labels",
-        evidence=f"{doubtful} of its {support} test labels are doubtful by confident learning.",
+        evidence=(
+            f"{doubtful} of its {support} test labels are doubtful by confident learning; of the median class "
+            f"{usual:.1%} are."
+        ),
         figure=doubtful / support,
-        reference=LABEL_SHARE,
-        strength=min(1.0, doubtful / max(errors, 1)),
+        reference=usual,
+        strength=_strength(doubtful / max(errors, 1) * float(np.nanmean(evidence.accuracy_K)), 0, 1),
         other=None,
         methods=(),
     )
@@ -202,10 +249,16 @@ def over_fitted(k: int, evidence: Evidence) -> Cause | None:
         evidence=f"{train:.1%} right in training but {test:.1%} in the test; the median class loses {usual:.1%}.",
         figure=train - test,
         reference=usual,
-        strength=float(np.clip(train - test, 0, 1)),
+        strength=_strength(train - test - usual, EXCESS_FIT, 1) - SYMPTOM,
         other=None,
         methods=("mr2", "sam"),
     )
 
 
-CAUSES = (few_training_samples, large_spread, overlap, close_boundary, wrong_labels, over_fitted)
+def _strength(figure: float, limit: float, extreme: float) -> float:
+    """0.5 where the figure is at the limit, 1 at the extreme or beyond, even steps between."""
+    way = 1.0 if limit == extreme else (figure - limit) / (extreme - limit)
+    return 0.5 + 0.5 * float(np.clip(way, 0, 1))
+
+
+CAUSES = (few_training_samples, wrong_labels, large_spread, overlap, close_boundary, over_fitted)

@@ -7,6 +7,7 @@ from classgap.audit.causes import (
     CLOSE_BOUNDARY,
     EXCESS_FIT,
     FEW_TRAINING,
+    LABEL_EXCESS,
     LABEL_SHARE,
     OVERLAP_RATE,
     OVERLAP_SHARE,
@@ -87,9 +88,12 @@ def notes(settings: AuditSettings, *, baseline: bool) -> dict[str, str]:
             f"Large spread: {WIDE_SPREAD:g} times the median. "
             f"Overlap: at least {OVERLAP_RATE:.0%} of its samples and {OVERLAP_SHARE:.0%} of its mistakes (more if "
             "there are few classes) go to one class whose mean is among the three nearest and nearer than usual. "
-            f"Close boundary: within {CLOSE_BOUNDARY:g} of the way from its mean to the midpoint. "
-            f"Wrong labels: cleanlab doubts {LABEL_SHARE:.0%} of its labels. "
+            f"Close boundary: at below {CLOSE_BOUNDARY:g} of the share of the way from class mean to midpoint that is "
+            "usual for classes above the balanced accuracy, and lower than nearly all of theirs. "
+            f"Wrong labels: cleanlab doubts {LABEL_SHARE:.0%} of its labels, and {LABEL_EXCESS:g} times as many as of "
+            "the median class. "
             f"Over-fitted: train minus test accuracy exceeds the median class's by {EXCESS_FIT:.0%}. "
-            "Ranked by strength."
+            "Ranked by strength, on one scale; a close boundary and over-fitting, which the others bring about, count "
+            "less."
         ),
     }

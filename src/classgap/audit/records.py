@@ -115,7 +115,7 @@ class Cause:
         evidence: one plain sentence with the figures in it.
         figure: the number behind it (which one is said in ``evidence``), if there is one.
         reference: what ``figure`` is compared with, if anything.
-        strength: 0 to 1, by which the causes of a class are ranked.
+        strength: 0 to 1, by which the causes of a class are ranked; :mod:`classgap.audit.causes` has the scale.
         other: the class that the cause names, for "overlap" and "close-boundary".
         methods: names of methods that address the cause; empty when more data or clean labels are what helps.
     """
