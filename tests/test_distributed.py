@@ -86,6 +86,22 @@ def test_a_network_trains_on_two_processes_as_on_one(processes: Processes, sizes
             torch.testing.assert_close(torch.tensor(ours), torch.tensor(expected), rtol=1e-4, atol=1e-5)
 
 
+def compiled_and_plain(step: int) -> tuple[float, float]:
+    """The same batch through a compiled loss (in pieces, as collectives break the graph) and a plain one."""
+    generator = torch.Generator().manual_seed(step + rank())
+    logits, features = torch.randn(6, 3, generator=generator), torch.randn(6, 4, generator=generator)
+    targets = torch.randint(3, (6,), generator=generator)
+    compiled = torch.compile(MR2Loss(3, strength=0.5), backend="aot_eager")
+    plain = MR2Loss(3, strength=0.5)
+    return tuple(float(loss(logits, targets, features=features)) for loss in (compiled, plain))
+
+
+def test_compiled_losses_work_on_two_processes(processes: Processes) -> None:
+    results = processes.run(compiled_and_plain, 0)
+    assert results[0] == results[1]
+    assert results[0][0] == pytest.approx(results[0][1], rel=1e-5)
+
+
 def fail_on_rank_one() -> None:
     if rank() == 1:
         raise KeyError("on purpose")

@@ -191,12 +191,15 @@ def _value_problems(
     head = inputs.get("head")
     parameters = {} if head is None else {f"head.{name}": value for name, value in head.named_parameters()}
     for name, value in {"logits": logits, **inputs, **parameters}.items():
-        if isinstance(value, Tensor) and value.is_floating_point() and not _all_finite(value):
-            bad = int((~value.isfinite()).reshape(len(value), -1).any(dim=1).nonzero()[0, 0])
-            yield f"{name} must be finite; row {bad} is not: the model or the data produced NaN or infinity."
-    features = inputs.get("features")
-    if features is not None and not torch.linalg.vector_norm(_promote(features.detach())).isfinite():
-        yield f"features must be small enough to be squared; got up to {float(features.abs().max()):g}."
+        if (
+            isinstance(value, Tensor)
+            and value.is_floating_point()
+            and not _all_finite(value, squared=name == "features")
+        ):
+            bad = (~value.isfinite()).reshape(len(value), -1).any(dim=1).nonzero().flatten().tolist()
+            if bad:
+                yield f"{name} must be finite; row {bad[0]} is not: the model or the data produced NaN or infinity."
+            yield f"{name} must be small enough to be squared; got up to {float(value.abs().max()):g}."
     weight = inputs.get("sample_weight")
     if weight is not None and bool((weight < 0).any()):
         yield f"sample_weight must not be negative; got {float(weight.min())}."
@@ -213,7 +216,10 @@ def _outside(targets: Tensor, num_classes: int, ignore_index: int) -> int | None
     return int(wrong[0]) if len(wrong) else None
 
 
-def _all_finite(values: Tensor) -> bool:
+def _all_finite(values: Tensor, squared: bool = False) -> bool:
+    """Whether all entries, or all their squares, are finite."""
+    if squared:
+        return math.isfinite(torch.linalg.vector_norm(_promote(values.detach())).item())
     # A finite sum has finite terms, and takes one pass; only a sum that is not finite calls for a closer look.
     return math.isfinite(values.detach().sum().item()) or bool(values.isfinite().all())
 
