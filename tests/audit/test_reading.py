@@ -165,3 +165,28 @@ def test_broken_files_are_refused_in_one_sentence(tmp_path, make, message):
         read_predictions(make(tmp_path))
     assert "\n" not in str(caught.value)
     assert str(tmp_path) in str(caught.value)
+
+
+WITHOUT_DIMENSIONS = [
+    *("logits", "targets", "features", "head_weight", "head_bias", "train_counts", "class_names", "index"),
+    *("train_targets", "train_predictions"),
+]
+
+
+@pytest.mark.parametrize("name", WITHOUT_DIMENSIONS)
+def test_single_numbers_in_place_of_arrays_are_refused(tmp_path, name):
+    extra = {"train_targets": TARGETS} if name == "train_predictions" else {}
+    np.savez(tmp_path / "p.npz", **(arrays() | extra | {name: np.array("cat" if name == "class_names" else 1)}))
+    words = name.replace("_", ".") if "head" not in name else "head"
+    with pytest.raises(ValueError, match=words) as caught:
+        read_predictions(tmp_path / "p.npz")
+    assert "\n" not in str(caught.value)
+
+
+def test_a_single_number_for_predictions_is_refused(tmp_path):
+    np.savez(tmp_path / "p.npz", predictions=np.array(1), targets=TARGETS)
+    with pytest.raises(ValueError, match="predictions must be one label a sample"):
+        read_predictions(tmp_path / "p.npz")
+    np.savez(tmp_path / "p.npz", predictions=np.array("cat"), targets=np.array(["cat"]))
+    with pytest.raises(ValueError, match="predictions must be one label a sample"):
+        read_predictions(tmp_path / "p.npz")

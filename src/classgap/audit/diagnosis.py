@@ -16,7 +16,7 @@ def diagnose(evidence: Evidence, hard_U: Integers, balanced_accuracy: float) -> 
     """Causes of each class in the hard third whose accuracy is below the balanced accuracy.
 
     A class fails for certain if its whole Wilson interval is below the balanced accuracy. If not, its test samples are
-    too few to tell, and nothing else is said. Causes are ranked by strength, symptoms lowered; a failing class for which none is
+    too few to tell, and nothing else is said. Causes are ranked by strength; a failing class for which none is
     supported gets "not-enough-evidence", with what was looked at.
     """
     _, high_K = wilson_bounds(evidence.correct_K, evidence.support_K, evidence.level)

@@ -18,6 +18,8 @@ def checked_names(names: Sequence[Any], num_classes: int | None = None) -> tuple
     >>> checked_names(["cat", "dog"])
     ('cat', 'dog')
     """
+    if isinstance(names, np.ndarray) and names.ndim != 1:
+        raise ValueError(f"class_names must be a list of names, shape (classes,); got shape {names.shape}.")
     texts = tuple(str(name) for name in names)
     if num_classes is not None and len(texts) != num_classes:
         raise ValueError(

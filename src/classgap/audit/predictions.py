@@ -102,6 +102,8 @@ class Predictions:
             raise ValueError("targets are missing: an audit needs the true label of every sample.")
         scores = None if predictions is not None else _matrix(kinds[0], given[kinds[0]])
         weight, bias = _head(head)
+        if train_counts is not None:
+            train_counts = _column("train_counts", train_counts)
         if scores is not None:
             num_classes: int | None = scores.shape[1]
         else:
@@ -113,14 +115,15 @@ class Predictions:
         else:
             scores = _log(scores) if kinds == ["probabilities"] else scores
             labels = scores.argmax(dim=1).numpy()
-        same_length = {kinds[0]: len(labels), "features": features, "index": index}
-        for what, value in same_length.items():
-            length = value if isinstance(value, int) else None if value is None else len(value)
-            if length is not None and length != len(targets_N):
-                raise ValueError(f"{what} and targets must have the same length; got {length} and {len(targets_N)}.")
+        features_ND = None if features is None else _matrix("features", features)
+        index_N = None if index is None else _indices(index)
+        for what, column in {kinds[0]: labels, "features": features_ND, "index": index_N}.items():
+            if column is not None and len(column) != len(targets_N):
+                raise ValueError(
+                    f"{what} and targets must have the same length; got {len(column)} and {len(targets_N)}."
+                )
         if not len(targets_N):
             raise ValueError("there are no samples: an audit needs at least one.")
-        features_ND = None if features is None else _matrix("features", features)
         _check_head(weight, bias, len(names), features_ND)
         train_labels, train_truth = _training(train_predictions, train_targets, names)
         checked = cls(
@@ -136,7 +139,7 @@ class Predictions:
             train_predictions_M=train_labels,
             name=name,
         )
-        return checked if index is None else checked._each_once(_indices(index))
+        return checked if index_N is None else checked._each_once(index_N)
 
     @property
     def num_classes(self) -> int:
@@ -190,6 +193,13 @@ def _matrix(what: str, values: Any) -> Tensor:
         if not bool(lowest.isfinite() & highest.isfinite()):
             row = int((~tensor.isfinite()).any(dim=1).nonzero()[0, 0])
             raise ValueError(f"{what} must be finite numbers; row {row} holds NaN or infinity.")
+    return tensor
+
+
+def _column(what: str, values: Any) -> Tensor:
+    tensor = to_tensor(what, values)
+    if tensor.dim() != 1:
+        raise ValueError(f"{what} must have one dimension; got shape {tuple(tensor.shape)}.")
     return tensor
 
 
@@ -249,10 +259,10 @@ def _names(given: Sequence[Any] | None, num_classes: int | None, targets: Any, p
     return tuple(str(k) for k in range(int(max((column.max(initial=-1) for column in numbers), default=-1)) + 1))
 
 
-def _counts(given: Any, train_truth: Integers | None, num_classes: int) -> NDArray[np.float64] | None:
+def _counts(given: Tensor | None, train_truth: Integers | None, num_classes: int) -> NDArray[np.float64] | None:
     if given is None:
         return None if train_truth is None else np.bincount(train_truth, minlength=num_classes).astype(np.float64)
-    counts = to_tensor("train_counts", given).double().numpy()
+    counts = given.double().numpy()
     if counts.shape != (num_classes,) or not np.isfinite(counts).all() or (counts < 0).any():
         raise ValueError(
             f"train_counts must be {num_classes} numbers, none negative, one for each class; got shape {counts.shape}."

@@ -77,7 +77,7 @@ def _arguments(content: dict[str, Any]) -> dict[str, Any]:
     if "head_weight" in content:
         arguments["head"] = (content["head_weight"], content.get("head_bias"))
     if "class_names" in content:
-        arguments["class_names"] = [str(name) for name in content["class_names"]]
+        arguments["class_names"] = content["class_names"]
     return arguments
 
 
