@@ -1,3 +1,4 @@
+import csv
 import json
 from pathlib import Path
 
@@ -66,6 +67,41 @@ def test_seeds_are_paired_blocks(tmp_path: Path):
     diff = AuditDiff.load(tmp_path / "d.json")
     assert diff.seeds == 2
     assert diff.over_seeds["accuracy"].change_mean == pytest.approx(2 / 120)
+
+
+def test_csv_has_a_line_a_class_of_each_comparison(before: str, tmp_path: Path):
+    others = [save(tmp_path / "one.npz", list(range(1, 90, 3))), save(tmp_path / "two.npz", [2, 5])]
+    table, saved = tmp_path / "d.csv", tmp_path / "d.json"
+    assert main(["compare", before, *others, "--csv", str(table), "--json", str(saved)]) == 0
+    with table.open(newline="", encoding="utf-8") as file:
+        lines = list(csv.DictReader(file))
+    assert [(line["after_name"], line["name"]) for line in lines] == [(f, c) for f in ("one", "two") for c in "abc"]
+    first = lines[0]  # 30 of a's 40 samples were wrong before, none is after
+    assert [float(first[key]) for key in ("before", "after", "change")] == pytest.approx([0.25, 1.0, 0.75])
+    assert (first["fixed"], first["broken"], first["verdict"]) == ("30", "0", "gained")
+    assert float(first["p_value"]) == pytest.approx(binomtest(30, 30).pvalue)
+    entry = json.loads(saved.read_text())["comparisons"][0]["classes"][0]
+    assert [float(first["interval_low"]), float(first["interval_high"])] == entry["interval"]
+
+
+def test_level_and_seed_reach_the_intervals_of_predictions_and_saved_audits(before: str, tmp_path: Path, capfd):
+    after = save(tmp_path / "after.npz", list(range(1, 60, 3)))
+    Audit.from_file(before).save(tmp_path / "before.json")
+    found = {}
+    for flags in ((), ("--level", "0.5"), ("--seed", "1")):
+        for source in (before, str(tmp_path / "before.json")):
+            assert main(["compare", source, after, *flags, "--json", str(tmp_path / "d.json")]) == 0
+            diff = AuditDiff.load(tmp_path / "d.json")
+            found.setdefault(flags, set()).add((diff.level, diff.gap["std"].interval))
+    assert all(len(results) == 1 for results in found.values())
+    (plain,), (half,), (other,) = found.values()
+    assert (plain[0], half[0], other[0]) == (0.95, 0.5, 0.95)
+    assert plain[1].low < half[1].low < half[1].high < plain[1].high
+    assert other[1] != plain[1]
+    capfd.readouterr()
+    for flags in (("--level", "1.5"), ("--seed", "-1")):
+        assert main(["compare", before, after, *flags]) == 2
+        assert capfd.readouterr().err.count("\n") == 1
 
 
 def test_runs_of_the_same_name_are_told_apart_by_their_path(tmp_path: Path):

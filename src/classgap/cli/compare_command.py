@@ -39,12 +39,21 @@ class CompareCommand:
     json: Annotated[Path | None, arg(metavar="FILE", help_behavior_hint="")] = None
     """Save the comparison as JSON; several comparisons as a list under "comparisons"."""
 
+    csv: Annotated[Path | None, arg(metavar="FILE", help_behavior_hint="")] = None
+    """Write one line a class, for a spreadsheet; several comparisons below each other."""
+
+    level: Annotated[float | None, arg(metavar="FLOAT", help_behavior_hint="")] = None
+    """Level of all intervals and tests; if not given, that of the first saved audit, or 0.95."""
+
+    seed: int = 0
+    """Seed of the bootstrap."""
+
     def run(self) -> None:
         """Compare, write, print."""
-        from classgap.report import print_diff, write_html
+        from classgap.report import print_diff, write_diff_csv, write_html
 
         self._check_number()
-        outputs = {"--html": self.html, "--json": self.json}
+        outputs = {"--html": self.html, "--json": self.json, "--csv": self.csv}
         check_outputs(outputs, self.sources)
         with busy("Comparing"):
             diffs = self._diffs()
@@ -52,6 +61,8 @@ class CompareCommand:
                 diffs[0].save(self.json)
             elif self.json is not None:
                 write_json(self.json, {"schema": AuditDiff.SCHEMA, "comparisons": [diff.to_dict() for diff in diffs]})
+            if self.csv is not None:
+                write_diff_csv(diffs, self.csv)
             if self.html is not None:
                 write_html(diffs, self.html)
         for i, diff in enumerate(diffs):
@@ -68,9 +79,12 @@ class CompareCommand:
             raise ValueError(f"sources must be {runs}; got {len(self.sources)}.")
 
     def _diffs(self) -> list[AuditDiff]:
-        audits = [read_audit(source, settings=ACCURACIES) for source in self.sources]
+        settings = replace(ACCURACIES, seed=self.seed, level=ACCURACIES.level if self.level is None else self.level)
+        audits = [read_audit(source, settings=settings) for source in self.sources]
+        if self.level is not None:  # a saved audit has a level of its own
+            audits = [replace(audit, level=self.level) for audit in audits]
         names = [audit.name for audit in audits]
         if len(set(names)) < len(names):  # runs in different directories may have one name
             audits = [replace(audit, name=str(path)) for audit, path in zip(audits, self.sources, strict=True)]
         blocks: list[list[Audit]] = [audits[i : i + self.seeds] for i in range(0, len(audits), self.seeds)]
-        return [AuditDiff.of(blocks[0], block) for block in blocks[1:]]
+        return [AuditDiff.of(blocks[0], block, seed=self.seed) for block in blocks[1:]]

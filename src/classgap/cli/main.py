@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
 import difflib
 import inspect
+import io
+import itertools
 import os
 import sys
 from collections.abc import Sequence
@@ -32,7 +35,7 @@ COMMANDS: dict[str, type[Command]] = {"audit": AuditCommand, "compare": CompareC
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run a command line and return its exit code; wrong flags end in ``SystemExit`` with code 2.
+    """Run a command line and return its exit code; the help page of a command ends in ``SystemExit`` with code 0.
 
     Args:
         arguments: without the program's name; those of the process if not given.
@@ -54,9 +57,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
         near = difflib.get_close_matches(name, COMMANDS, n=1)
         hint = f"did you mean {near[0]}?" if near else f"the commands are {', '.join(COMMANDS)}."
         return _complain(f"there is no command {name!r}; {hint}", BAD_INPUT)
-    command = _parse(name, words)
     try:
-        command.run()
+        _parse(name, words).run()
         sys.stdout.flush()
     except ValueError as error:
         return _complain(error, BAD_INPUT)
@@ -89,8 +91,25 @@ def help_page() -> str:
 def _parse(name: str, words: list[str]) -> Command:
     import tyro
 
-    command = COMMANDS[name]
-    return tyro.cli(command, prog=f"classgap {name}", description=_description(command), args=words)
+    command, told = COMMANDS[name], io.StringIO()
+    try:
+        with contextlib.redirect_stderr(told):
+            return tyro.cli(command, prog=f"classgap {name}", description=_description(command), args=words)
+    except SystemExit as end:
+        if not end.code:
+            raise  # help was asked for
+        raise ValueError(f"{_first_part(told.getvalue())}; classgap {name} --help lists what is allowed.") from None
+
+
+def _first_part(box: str) -> str:
+    """What is wrong, out of a box of several lines that goes on with explanations.
+
+    >>> _first_part("╭─ Title ─╮\\n│ Unknown: │\\n│   --x    │\\n│ ──────── │\\n│ See help │\\n╰──────────╯")
+    'Unknown: --x'
+    """
+    lines = [line.strip("│╭╮╰╯| ") for line in box.splitlines() if line.startswith(("│", "|"))]
+    part = itertools.takewhile(lambda line: not line or set(line) - set("─-"), lines)
+    return " ".join(" ".join(part).replace("(required)", "").split()).rstrip(".") or " ".join(box.split())
 
 
 def _description(command: type[Command]) -> str:

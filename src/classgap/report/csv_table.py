@@ -1,12 +1,16 @@
-"""The classes of an audit as CSV, one line a class, for spreadsheets and scripts."""
+"""The classes of an audit or of comparisons as CSV, one line a class, for spreadsheets and scripts."""
 
 from __future__ import annotations
 
 import csv
 import io
 import os
+from collections.abc import Sequence
+from typing import Any
 
 from classgap.audit.audit import Audit
+from classgap.audit.diff import AuditDiff
+from classgap.audit.records import Interval
 from classgap.whole_file import write_whole
 
 # Fields of a class that are single values, under their own names.
@@ -20,6 +24,12 @@ DERIVED = (
     *("interval_low", "interval_high", "logit_margin_mean", "logit_margin_median"),
     *("top_confusion", "top_confusion_rate", "cause"),
 )
+CHANGES = (
+    *("index", "name", "status", "group", "support", "before", "after", "change"),
+    *("fixed", "broken", "p_value", "p_adjusted", "verdict"),
+)
+SIDES = ("before_name", "after_name")
+ENDS = ("interval_low", "interval_high")
 
 
 def write_csv(audit: Audit, path: str | os.PathLike[str]) -> None:
@@ -29,17 +39,13 @@ def write_csv(audit: Audit, path: str | os.PathLike[str]) -> None:
         audit: what to write.
         path: the file, which is replaced whole or not at all.
     """
-    text = io.StringIO()
-    writer = csv.DictWriter(text, [*PLAIN, *DERIVED], lineterminator="\n")
-    writer.writeheader()
+    lines = []
     for entry in audit.classes:
-        low, high = entry.interval if entry.interval is not None else (None, None)
         top, margin = entry.top_confusion, entry.logit_margin
-        writer.writerow(
+        lines.append(
             {name: getattr(entry, name) for name in PLAIN}
+            | _ends(entry.interval)
             | {
-                "interval_low": low,
-                "interval_high": high,
                 "logit_margin_mean": None if margin is None else margin.mean,
                 "logit_margin_median": None if margin is None else margin.median,
                 "top_confusion": None if top is None else top.name,
@@ -47,4 +53,33 @@ def write_csv(audit: Audit, path: str | os.PathLike[str]) -> None:
                 "cause": entry.diagnosis[0].name if entry.diagnosis else None,
             }
         )
+    _write((*PLAIN, *DERIVED), lines, path)
+
+
+def write_diff_csv(diffs: Sequence[AuditDiff], path: str | os.PathLike[str]) -> None:
+    """Write one line a class of each comparison; shares are fractions, what is not known is empty.
+
+    Args:
+        diffs: what to write, below each other.
+        path: the file, which is replaced whole or not at all.
+    """
+    lines = [
+        {name: getattr(diff, name) for name in SIDES}
+        | {name: getattr(entry, name) for name in CHANGES}
+        | _ends(entry.interval)
+        for diff in diffs
+        for entry in diff.classes
+    ]
+    _write((*CHANGES[:8], *ENDS, *CHANGES[8:], *SIDES), lines, path)
+
+
+def _ends(interval: Interval | None) -> dict[str, Any]:
+    return dict(zip(ENDS, interval or (None, None), strict=True))
+
+
+def _write(columns: Sequence[str], lines: Sequence[dict[str, Any]], path: str | os.PathLike[str]) -> None:
+    text = io.StringIO()
+    writer = csv.DictWriter(text, columns, lineterminator="\n")
+    writer.writeheader()
+    writer.writerows(lines)
     write_whole(path, text.getvalue())
