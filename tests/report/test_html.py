@@ -10,7 +10,7 @@ from made_audits import SCRIPT, make_audit
 
 from classgap.audit import Audit
 from classgap.report import render_html, write_html
-from classgap.report.wording import percent
+from classgap.report.wording import percent, points
 
 
 @pytest.fixture(scope="module", params=["audit", "labels_audit", "many_audit", "diff", "seeds_diff", "several"])
@@ -116,6 +116,23 @@ def test_a_comparison_shows_who_gained_and_who_paid(diff):
     facts = {label: values for _, rows in data["facts"] for label, values in rows}
     assert facts["Samples fixed"] == [str(entry.fixed) for entry in diff.classes]
     assert facts["After, %"] == ["" if e.after is None else percent(e.after) for e in diff.classes]
+
+
+def test_each_side_s_own_thirds_hold_other_classes_so_none_is_counted_up_or_down(diff):
+    cells = [text for tag, text in Page(render_html(diff)).texts if tag in ("td", "th")]
+    start = cells.index("hard, each side's own")
+    assert cells[start + 6 : start + 8] == ["–", "–"]
+    hard = cells.index("hard", cells.index("Classes up"))
+    assert cells[hard + 6 : hard + 8] == [str(diff.groups["hard"].gained), str(diff.groups["hard"].paid)]
+    assert cells[hard + 5] == points(diff.groups["hard"].change.by_chance)
+
+
+def test_over_seeds_every_label_has_one_number_and_the_title_says_how_many_runs(seeds_diff):
+    page = Page(render_html(seeds_diff))
+    assert next(text for tag, text in page.texts if tag == "title").startswith("before <b> → after (2 runs each)")
+    labels = [text for tag, text in page.texts if tag == "th" and "hard third" in text]
+    assert "easy third − hard third, each run's own thirds" in labels
+    assert len(labels) == len(set(labels)) == 3
 
 
 def test_elements_grow_with_classes_not_with_pairs_of_classes(many_audit: Audit):

@@ -7,7 +7,7 @@ import pytest
 
 from classgap.audit import Audit, AuditDiff
 from classgap.audit.settings import AuditSettings
-from classgap.report import print_audit, render_html
+from classgap.report import print_audit, print_diff, render_html
 from classgap.report.summary import diff_headline, headline, sentences
 
 CLASSES, SAMPLES = 60, 30
@@ -31,6 +31,10 @@ def test_two_equally_good_models_make_no_headline(seed: int):
     gap = diff.gap["easy_hard"]
     assert gap.interval.high < 0  # the trap: hard classes of the first look better on any second look
     assert diff_headline(diff).startswith("No clear change of the gap")
+    page = io.StringIO()
+    print_diff(diff, page)
+    for text in (page.getvalue(), render_html(diff)):  # why it is not clear
+        assert f"{100 * gap.by_chance:.1f}".replace("-", "−") in text
 
 
 def test_a_real_change_makes_one():

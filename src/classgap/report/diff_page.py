@@ -11,7 +11,19 @@ from classgap.report import diff_charts
 from classgap.report.class_table import diff_table
 from classgap.report.details import diff_details
 from classgap.report.summary import diff_headline
-from classgap.report.wording import chance, count, gap_name, level_name, measure, number, percent, points, points_range
+from classgap.report.wording import (
+    GAPS,
+    MISSING,
+    chance,
+    count,
+    gap_name,
+    level_name,
+    measure,
+    number,
+    percent,
+    points,
+    points_range,
+)
 
 
 def diff_page(diffs: Sequence[AuditDiff]) -> dict[str, Any]:
@@ -41,21 +53,30 @@ def seed_rows(diff: AuditDiff) -> list[tuple[str, str, str, str, str]]:
     return [_seed_row(name, entry) for name, entry in diff.over_seeds.items()]
 
 
-def change_row(name: str, change: Change) -> tuple[str, str, str, str, str]:
-    """A gap measure on both sides."""
+def change_row(name: str, change: Change) -> tuple[str, str, str, str, str, str]:
+    """A gap measure on both sides, with its change, the interval of that, and what chance alone would do."""
+    label = gap_name(name)
     if name == "gini":
         interval = f"{number(change.interval.low)} to {number(change.interval.high)}"
-        return (gap_name(name), number(change.before), number(change.after), number(change.change), interval)
-    sides = (percent(change.before), percent(change.after))
-    return (gap_name(name), *sides, points(change.change), points_range(change.interval))
+        sides = (number(change.before), number(change.after), number(change.change))
+        return (label, *sides, interval, number(change.by_chance))
+    sides = (percent(change.before), percent(change.after), points(change.change))
+    return (label, *sides, points_range(change.interval), points(change.by_chance))
+
+
+def comparison_name(diff: AuditDiff) -> str:
+    """Both sides, with the number of runs if there are several."""
+    runs = "" if diff.seeds == 1 else f" ({diff.seeds} runs each)"
+    return f"{diff.before_name} → {diff.after_name}{runs}"
 
 
 def _view(diff: AuditDiff, key: str) -> dict[str, Any]:
     groups = [_group_row(group.name, group) for group in diff_charts.ordered_groups(diff)]
-    own = [_group_row(f"{group.name}, each side's own", group) for group in diff.own_groups.values()]
+    own = [_group_row(f"{group.name}, each side's own", group, counted=False) for group in diff.own_groups.values()]
     return {
         "diff": diff,
         "key": key,
+        "name": comparison_name(diff),
         "headline": diff_headline(diff),
         "key_figures": key_changes(diff),
         "slopes": diff_charts.slopes(diff, key),
@@ -69,10 +90,12 @@ def _view(diff: AuditDiff, key: str) -> dict[str, Any]:
     }
 
 
-def _group_row(label: str, group: GroupChange) -> tuple[str, ...]:
+def _group_row(label: str, group: GroupChange, *, counted: bool = True) -> tuple[str, ...]:
+    """A group on both sides; ``counted`` unless it holds other classes after, so that none of them went up or down."""
     change = group.change
     shares = (percent(change.before), percent(change.after), points(change.change), points_range(change.interval))
-    return (label, *shares, count(group.gained), count(group.paid))
+    counts = (count(group.gained), count(group.paid)) if counted else (MISSING, MISSING)
+    return (label, *shares, points(change.by_chance), *counts)
 
 
 def _seed_row(name: str, entry: SeedChange) -> tuple[str, str, str, str, str]:
@@ -80,7 +103,9 @@ def _seed_row(name: str, entry: SeedChange) -> tuple[str, str, str, str, str]:
     after = f"{measure(name, entry.after_mean)} ± {measure(name, entry.after_std)}"
     signed = number(entry.change_mean) if name == "gini" else points(entry.change_mean)
     change = f"{signed} ± {measure(name, entry.change_std)}"
-    return (gap_name(name), before, after, change, chance(entry.p_value))
+    # Other tables have the measures of the mean accuracies over runs, which are other numbers.
+    own = ", each run's own thirds" if name == "easy_hard" else ", each run's own" if name in GAPS else ""
+    return (gap_name(name) + own, before, after, change, chance(entry.p_value))
 
 
 def _overview(diffs: Sequence[AuditDiff]) -> dict[str, Any]:

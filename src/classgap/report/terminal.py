@@ -115,8 +115,14 @@ def new_table(caption: str, *columns: str, wide: tuple[str, ...] = ()) -> Table:
     return table
 
 
-def interval_bar(value: float, interval: Interval | None, kind: str = "", domain: tuple[float, float] = (0, 1)) -> Text:
-    """A line of 22 columns with the interval and a dot at the value.
+def interval_bar(
+    value: float,
+    interval: Interval | None,
+    kind: str = "",
+    domain: tuple[float, float] = (0, 1),
+    width: int = BAR,
+) -> Text:
+    """A line of some columns with the interval and a dot at the value.
 
     >>> interval_bar(0.5, Interval(0.25, 0.75)).plain
     '·····━━━━━●━━━━━━·····'
@@ -125,10 +131,10 @@ def interval_bar(value: float, interval: Interval | None, kind: str = "", domain
 
     dot, line, empty = ("●", "━", "·") if _can_draw() else ("o", "=", ".")
     low, high = interval if interval is not None else (value, value)
-    scale = (BAR - 1) / ((domain[1] - domain[0]) or 1.0)
-    first, at, last = (round(min(max(v - domain[0], 0) * scale, BAR - 1)) for v in (low, value, high))
+    scale = (width - 1) / ((domain[1] - domain[0]) or 1.0)
+    first, at, last = (round(min(max(v - domain[0], 0) * scale, width - 1)) for v in (low, value, high))
     bar = Text()
-    for i in range(BAR):
+    for i in range(width):
         inside = first <= i <= last
         letter = dot if i == at else line if inside else empty
         bar.append(letter, STYLES.get(kind, "") if inside else "bright_black")

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, TextIO
 from classgap.audit.diff import AuditDiff
 from classgap.audit.diff_records import ClassChange
 from classgap.report.diff_charts import largest, ordered_groups
-from classgap.report.diff_page import change_row, seed_rows
+from classgap.report.diff_page import change_row, comparison_name, seed_rows
 from classgap.report.summary import diff_headline
 from classgap.report.terminal import STYLES, interval_bar, name_cell, new_table, open_console, title, words
 from classgap.report.wording import chance, count, level_name, percent, points, points_range
@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from rich.table import Table
 
 CLASSES = 8
+NARROW = 15  # columns of an interval bar beside so many figures
 
 
 def print_diff(diff: AuditDiff, file: TextIO | None = None) -> None:
@@ -26,7 +27,7 @@ def print_diff(diff: AuditDiff, file: TextIO | None = None) -> None:
         file: where to write; the terminal if not given.
     """
     console = open_console(file)
-    title(console, f"classgap compare: {diff.before_name} → {diff.after_name}", diff_headline(diff))
+    title(console, f"classgap compare: {comparison_name(diff)}", diff_headline(diff))
     console.print(words(diff.summary))
     tables = [_group_table(diff), _gap_table(diff)] + ([_seed_table(diff)] if diff.over_seeds else [])
     for table in tables:
@@ -43,24 +44,26 @@ def print_diff(diff: AuditDiff, file: TextIO | None = None) -> None:
 def _group_table(diff: AuditDiff) -> Table:
     groups = ordered_groups(diff)
     reach = max((abs(end) for group in groups for end in group.change.interval), default=0.01) or 0.01
-    columns = ("group", "before, %", "after, %", "change", f"{level_name(diff.level)} interval", "loss | gain")
+    level = level_name(diff.level)
+    columns = ("group, %", "before", "after", "change", f"{level} interval", "by chance", "loss | gain")
     table = new_table("Groups, as they were before", *columns)
     for group in groups:
         change = group.change
-        kind = "gained" if change.interval.low > 0 else "paid" if change.interval.high < 0 else "medium"
+        kind = "medium" if not change.certain else "gained" if change.change > 0 else "paid"
         table.add_row(
             name_cell(group.name, STYLES.get(group.name, "")),
             percent(change.before),
             percent(change.after),
             points(change.change),
             points_range(change.interval),
-            interval_bar(change.change, change.interval, kind, (-reach, reach)),
+            points(change.by_chance),
+            interval_bar(change.change, change.interval, kind, (-reach, reach), NARROW),
         )
     return table
 
 
 def _gap_table(diff: AuditDiff) -> Table:
-    table = new_table("Gap", "measure", "before", "after", "change", f"{level_name(diff.level)} interval")
+    table = new_table("Gap", "measure", "before", "after", "change", f"{level_name(diff.level)} interval", "by chance")
     for name in ("easy_hard", "worst_class", "worst_tenth", "std"):
         if name in diff.gap:
             table.add_row(*change_row(name, diff.gap[name]))
