@@ -24,7 +24,7 @@ from classgap.audit.intervals import Floats, resampled_accuracies, wilson
 from classgap.audit.label_issues import label_issues
 from classgap.audit.labels import encode
 from classgap.audit.notes import notes
-from classgap.audit.predictions import Predictions
+from classgap.audit.predictions import NO_FEATURES, Predictions
 from classgap.audit.records import ClassResult, Confusion, FeatureMap, GroupResult, Overall
 from classgap.audit.samples import Integers, Samples
 from classgap.audit.score_pass import ScoreFigures, score_figures
@@ -208,7 +208,7 @@ def _remarks(data: Predictions, counts: ClassCounts, figures: FeatureFigures, la
         remarks.append(f"{unseen} of {data.num_classes} classes have no test samples; they enter no figure.")
     if data.logits_NK is None:
         remarks.append("Only predicted labels were given: no top-k, calibration or margins.")
-    if data.features_ND is None and not data.remarks:
+    if data.features_ND is None and not any(remark.startswith(NO_FEATURES) for remark in data.remarks):
         remarks.append("No features were given: no spread, distances or map.")
     if label_remark:
         remarks.append(label_remark)

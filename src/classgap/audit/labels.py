@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from classgap.audit.samples import Integers
 
 
-def checked_names(names: Sequence[Any], num_classes: int | None = None) -> tuple[str, ...]:
+def checked_names(names: Sequence[Any] | NDArray[Any], num_classes: int | None = None) -> tuple[str, ...]:
     """Class names as text, refused if two are equal or their number is not ``num_classes``.
 
     >>> checked_names(["cat", "dog"])

@@ -10,7 +10,7 @@ import torch
 from torch import Tensor, nn
 from torch.utils.data import DistributedSampler
 
-from classgap.audit.predictions import Predictions
+from classgap.audit.predictions import NO_FEATURES, Predictions
 from classgap.distributed import Shards, all_agree, world_size
 from classgap.features import FeatureTap
 
@@ -62,7 +62,7 @@ def collect_predictions(
         name=name,
     )
     remark = remark or kept.without_features
-    return replace(predictions, remarks=(f"No feature figures: {remark}",)) if remark else predictions
+    return replace(predictions, remarks=(*predictions.remarks, NO_FEATURES + remark)) if remark else predictions
 
 
 @dataclass(frozen=True)

@@ -15,6 +15,7 @@ from classgap.audit.labels import checked_names, encode, is_text, names_in
 from classgap.audit.samples import Integers
 
 SUM_TOLERANCE = 1e-2  # how far probabilities may be from summing to 1: half precision over a thousand classes needs it
+NO_FEATURES = "No feature figures: "  # begins the remark of a pass over a model that has no features to offer
 
 
 @dataclass(frozen=True)

@@ -8,8 +8,9 @@ CSV has a header line and a line a sample, in one of two forms:
 
 - ``target`` and ``prediction``, both class names or both class numbers; the classes are those that occur, and further
   columns are passed over;
-- ``target`` and one column a class, headed by the class's name, that holds its probability (if every row has no
-  negative entry and sums to 1) or its logit. ``target`` is a class name or, if no name fits, a class number from 0.
+- ``target`` and one column a class, headed by the class's name, that holds its probability or its logit. ``target`` is
+  a class name or, if no name fits, a class number from 0. Scores from 0 to 1 of which every row sums to 1 are
+  probabilities; two decimals may be 0.005 a class off. A column that numbers the samples is refused.
 
 A column ``index`` may hold each sample's number in the test set.
 """
@@ -21,11 +22,13 @@ import json
 import os
 import zipfile
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from classgap.audit.csv_scores import ScoreColumns
 from classgap.audit.predictions import Predictions
 
 IN_A_RUN = ("predictions.safetensors", "predictions.npz", "predictions.csv")
@@ -56,11 +59,17 @@ def read_predictions(path: str | os.PathLike[str]) -> Predictions:
     if file.stat().st_size == 0:
         raise ValueError(f"{file} is empty.")
     try:
-        return Predictions.of(**_arguments(reader(file)), name=name)
+        arguments = _arguments(reader(file))
+        predictions = Predictions.of(**arguments, name=name)
     except ValueError as error:
         raise ValueError(f"{file}: {error}") from None
     except OSError as error:
         raise ValueError(f"{file} cannot be read: {error.strerror or 'it is damaged'}.") from None
+    if reader is not _read_csv or predictions.logits_NK is None:
+        return predictions
+    kind = "probabilities" if "probabilities" in arguments else "logits"
+    remark = f"{predictions.num_classes} columns were taken as classes, and their scores as {kind}."
+    return replace(predictions, remarks=(*predictions.remarks, remark))
 
 
 def _file_in_run(directory: Path) -> Path:
@@ -155,7 +164,7 @@ def _scores(header: list[str], rows: Any) -> dict[str, Any]:
     classes = [i for i in range(len(header)) if i not in (target, index)]
     if not classes:
         raise ValueError("the column prediction is missing, and there is no column for any class either.")
-    targets, numbers, scores = [], [], []
+    targets, numbers, scores = [], [], ScoreColumns([header[i] for i in classes])
     for row in rows:
         if not row:
             continue
@@ -164,18 +173,14 @@ def _scores(header: list[str], rows: Any) -> dict[str, Any]:
         if index is not None:
             numbers.append(row[index].strip())
         try:
-            scores.append(np.array([row[i] for i in classes], dtype=np.float64).astype(np.float32))
+            scores.add(np.array([row[i] for i in classes], dtype=np.float64))
         except ValueError:
             raise ValueError(f"line {rows.line_num} must hold a number for each class.") from None
-    if not scores:
+    if not targets:
         raise ValueError("there are no samples below the header.")
-    scores_NK = np.stack(scores)
-    probable = bool((scores_NK >= 0).all()) and bool((np.abs(scores_NK.sum(axis=1) - 1) < 1e-3).all())
-    return {
-        "targets": np.array(targets),
-        "probabilities" if probable else "logits": scores_NK,
-        "class_names": [header[i] for i in classes],
-    } | ({"index": _whole(np.array(numbers))} if index is not None else {})
+    kind, scores_NK = scores.finish(set(targets))
+    content = {"targets": np.array(targets), kind: scores_NK, "class_names": scores.names}
+    return content | ({"index": _whole(np.array(numbers))} if index is not None else {})
 
 
 def _check_width(row: list[str], header: list[str], line: int) -> None:
