@@ -183,3 +183,26 @@ def test_calibration_of_a_class_is_that_of_its_predictions():
     assert audit.classes[0].calibration_error == pytest.approx(2 / 3)
     assert audit.classes[1].calibration_error is None
     assert audit.overall.calibration_error == pytest.approx(2 / 3)
+
+
+@pytest.mark.parametrize(
+    ("probabilities", "hard"),
+    [
+        (
+            [[0.7, 0.2, 0.1], [0.2, 0.8, 0.0], [0.1, 0.3, 0.6]],
+            0,
+        ),  # a 0 that is neither the true class nor the best other
+        ([[0.7, 0.2, 0.1], [1.0, 0.0, 0.0], [0.1, 0.3, 0.6]], 1),  # the true class has 0
+        ([[1.0, 0.0, 0.0], [0.0, 1.0, 0.0], [0.5, 0.5, 0.0]], 3),
+    ],
+)
+def test_logit_margins_are_left_out_if_a_probability_of_0_is_in_one(probabilities, hard):
+    audit = Audit.from_predictions(probabilities=probabilities, targets=[0, 1, 2])
+    remarks = [remark for remark in audit.remarks if remark.startswith("No logit margins")]
+    if hard:
+        assert f"in {hard} of 3 samples" in remarks[0]
+        assert all(entry.logit_margin is None for entry in audit.classes)
+    else:
+        assert not remarks
+        assert audit.classes[1].logit_margin.mean == pytest.approx(np.log(0.8 / 0.2), rel=1e-5)
+    assert audit.classes[1].margin == pytest.approx(probabilities[1][1] - probabilities[1][0], abs=1e-6)

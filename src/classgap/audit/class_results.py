@@ -34,7 +34,7 @@ def class_results(
     }
     low_K, high_K = wilson_bounds(counts.correct_K, counts.support_K, evidence.level)
     logit_margins: list[Distribution | None] = [None] * data.num_classes
-    if scores is not None and data.num_classes > 1:
+    if scores is not None and data.num_classes > 1 and data.logit_margins:
         logit_margins = class_distributions(scores.logit_margin_N, order)
     nearest_K = np.full(data.num_classes, -1) if figures.nearest_Km is None else figures.nearest_Km[:, 0]
     groups_of: list[list[Grouping]] = [[] for _ in data.class_names]

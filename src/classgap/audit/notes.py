@@ -63,7 +63,10 @@ def notes(settings: AuditSettings, *, baseline: bool) -> dict[str, str]:
             "few samples do not lead the list."
         ),
         "margin": "m_o = P(true class) - highest other probability (MR² Table 4); groups: mean of the class means.",
-        "logit_margin": "z_true - highest other z, over the class's samples (ELM Fig. 3 and 6).",
+        "logit_margin": (
+            "z_true - highest other z, over the class's samples (ELM Fig. 3 and 6). Logarithms of probabilities stand "
+            "for logits that are not given; with a probability of exactly 0 in any sample's margin there are none."
+        ),
         "angle": "m_c: smallest angle between two rows of the head, in degrees (MR² Table 4).",
         "mean_norm": "‖μ̂_k‖, length of the mean of the class's test features (MR² Table 6).",
         "spread": "‖ŝ_k‖, root of Σ‖f - μ̂_k‖² / (n - 1) over the class's test features (MR² Table 6).",

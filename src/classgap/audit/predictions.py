@@ -16,6 +16,10 @@ from classgap.audit.samples import Integers
 
 SUM_TOLERANCE = 1e-2  # how far probabilities may be from summing to 1: half precision over a thousand classes needs it
 NO_FEATURES = "No feature figures: "  # begins the remark of a pass over a model that has no features to offer
+_HARD = (
+    "No logit margins: in {hard} of {samples} samples the probability of the true class, or of every other class, is "
+    "exactly 0, which has no logarithm; save logits to have them."
+)
 
 
 @dataclass(frozen=True)
@@ -34,6 +38,7 @@ class Predictions:
         train_targets_M: true classes of the training samples.
         train_predictions_M: predicted classes of the training samples.
         index_N: each sample's number in the test set; samples are in this order if it is given.
+        logit_margins: whether differences of logits mean something; logs of probabilities that are exactly 0 do not.
         name: what this is, for titles.
         remarks: what was left out on the way here, and why.
     """
@@ -49,6 +54,7 @@ class Predictions:
     train_targets_M: Integers | None = None
     train_predictions_M: Integers | None = None
     index_N: Integers | None = None
+    logit_margins: bool = True
     name: str = "audit"
     remarks: tuple[str, ...] = ()
 
@@ -111,11 +117,7 @@ class Predictions:
             num_classes = next((len(value) for value in (weight, train_counts) if value is not None), None)
         names = _names(class_names, num_classes, targets, predictions)
         targets_N = encode("targets", targets, names)
-        if scores is None:
-            labels = encode("predictions", predictions, names)
-        else:
-            scores = _log(scores) if kinds == ["probabilities"] else scores
-            labels = scores.argmax(dim=1).numpy()
+        labels = encode("predictions", predictions, names) if scores is None else scores.argmax(dim=1).numpy()
         features_ND = None if features is None else _matrix("features", features)
         index_N = None if index is None else _indices(index)
         for what, column in {kinds[0]: labels, "features": features_ND, "index": index_N}.items():
@@ -125,6 +127,10 @@ class Predictions:
                 )
         if not len(targets_N):
             raise ValueError("there are no samples: an audit needs at least one.")
+        hard = 0
+        if scores is not None and probabilities is not None:
+            hard = _without_logit_margin(scores, targets_N)
+            scores = _log(scores)
         _check_head(weight, bias, len(names), features_ND)
         train_labels, train_truth = _training(train_predictions, train_targets, names)
         checked = cls(
@@ -138,7 +144,9 @@ class Predictions:
             train_counts_K=_counts(train_counts, train_truth, len(names)),
             train_targets_M=train_truth,
             train_predictions_M=train_labels,
+            logit_margins=not hard,
             name=name,
+            remarks=(_HARD.format(hard=hard, samples=len(targets_N)),) if hard else (),
         )
         return checked if index_N is None else checked._each_once(index_N)
 
@@ -215,6 +223,16 @@ def _log(probabilities_NK: Tensor) -> Tensor:
         # softmax(ln p) = p, so logits and probabilities can be treated alike from here on.
         return values.clamp(min=torch.finfo(values.dtype).tiny).log_()
     return probabilities_NK
+
+
+def _without_logit_margin(probabilities_NK: Tensor, targets_N: Integers) -> int:
+    """Samples whose logit margin ln P(true) - ln P(best other) has a logarithm of 0 in it."""
+    if probabilities_NK.shape[1] < 2:
+        return 0
+    own_N1 = torch.from_numpy(targets_N)[:, None]
+    own_N = probabilities_NK.gather(1, own_N1)[:, 0]
+    others_N = (probabilities_NK != 0).sum(dim=1) - (own_N != 0).long()
+    return int(((own_N == 0) | (others_N == 0)).sum())
 
 
 def _head(head: Any) -> tuple[Tensor | None, Tensor | None]:
