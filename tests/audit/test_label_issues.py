@@ -1,6 +1,7 @@
 """When labels are checked, and what is said when they are not."""
 
 import importlib.util
+import warnings
 
 import numpy as np
 import pytest
@@ -43,3 +44,13 @@ def test_cleanlab_counts_what_was_relabelled():
     assert remark == ""
     assert found[2] == pytest.approx(15, abs=2)
     assert found[:2].sum() <= 4
+
+
+def test_what_cleanlab_warns_of_small_classes_is_not_passed_on():
+    cleanlab = pytest.importorskip("cleanlab.filter")
+    logits, labels = torch.eye(3).repeat(2, 1), np.array([0, 1, 2, 0, 1, 1])
+    with pytest.warns(UserWarning, match="too few examples"):  # or nothing is tested
+        cleanlab.find_label_issues(labels, logits.softmax(dim=1).numpy(), filter_by="both", n_jobs=1)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        label_issues(logits, labels, wanted=True)

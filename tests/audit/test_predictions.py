@@ -99,7 +99,19 @@ BAD = {
     "empty": ({"targets": [], "logits": np.zeros((0, 3))}, "no samples"),
     "empty labels": ({"targets": [], "predictions": []}, "class numbers|no samples"),
     "counts": ({"targets": TARGETS, "logits": LOGITS, "train_counts": [1, 2]}, "train_counts must be 3 numbers"),
-    "negative counts": ({"targets": TARGETS, "logits": LOGITS, "train_counts": [1, 2, -3]}, "none negative"),
+    "negative counts": ({"targets": TARGETS, "logits": LOGITS, "train_counts": [1, 2, -3]}, "got -3 for class '2'"),
+    "unknown counts": (
+        {"targets": TARGETS, "logits": LOGITS, "train_counts": [1, np.nan, 3], "class_names": "abc"},
+        "got nan for class 'b'",
+    ),
+    "white space": (
+        {"targets": TARGETS, "logits": LOGITS, "class_names": ["a", "b", " a"]},
+        "' a' and 'a' differ in white space only",
+    ),
+    "empty name": ({"targets": TARGETS, "logits": LOGITS, "class_names": ["a", " ", "b"]}, "class 1 is ' '"),
+    "labels with white space": ({"targets": ["a", "b"], "predictions": ["a ", "b"]}, "differ in white space only"),
+    "empty label": ({"targets": ["a", ""], "predictions": ["a", "a"]}, "must not be empty"),
+    "names and numbers": ({"targets": ["cat", "dog"], "predictions": [0, 1]}, "got '0' in one and 'cat' in the other"),
     "head": (
         {"targets": TARGETS, "logits": LOGITS, "features": np.zeros((4, 2)), "head": nn.Linear(3, 3)},
         "head must map 2",

@@ -115,6 +115,11 @@ def bad_metadata(tmp_path):
     return tmp_path / "p.safetensors"
 
 
+def bias_alone(tmp_path):
+    np.savez(tmp_path / "p.npz", logits=LOGITS, targets=TARGETS, head_bias=np.zeros(3))
+    return tmp_path / "p.npz"
+
+
 def text(content, name="p.csv"):
     def make(tmp_path):
         (tmp_path / name).write_bytes(content if isinstance(content, bytes) else content.encode())
@@ -138,6 +143,7 @@ BROKEN = {
     "Python objects": (pickled, "not loaded for safety"),
     "single array": (single_array, "cut off or damaged"),
     "no targets": (without_targets, "targets are missing; found logits"),
+    "bias without weight": (bias_alone, "head_bias is there without head_weight"),
     "bad metadata": (bad_metadata, "JSON list of names"),
     "no predictions in directory": (empty_directory, "holds no predictions"),
     "csv without target": (
@@ -154,6 +160,9 @@ BROKEN = {
     "csv with NaN": (text("target,a,b\na,1,nan\n"), "row 0 holds NaN"),
     "csv with an unknown label": (text("target,a,b\nc,1,2\n"), "unknown label 'c'"),
     "csv with a bad index": (text("target,prediction,index\na,b,x\n"), "index must hold whole numbers"),
+    "csv of names and numbers": (text("target,prediction\ncat,0\ndog,1\n"), "got '0' in one and 'cat' in the other"),
+    "csv with a column without a name": (text("target,a,\na,1,2\n"), "column 3 has no name"),
+    "csv with classes alike": (text("target,a, a\na,1,2\n"), "'a' appears more than once"),
     "csv with an open quote": (text('target,prediction\n"a,b\n'), "not well-formed CSV"),
     "not text": (text(b"target,\xff\xfe\n"), "not a text file in UTF-8"),
 }

@@ -13,7 +13,7 @@ from classgap.audit.samples import Integers
 
 
 def checked_names(names: Sequence[Any] | NDArray[Any], num_classes: int | None = None) -> tuple[str, ...]:
-    """Class names as text, refused if two are equal or their number is not ``num_classes``.
+    """Class names as text, refused if one is empty, two look the same, or their number is not ``num_classes``.
 
     >>> checked_names(["cat", "dog"])
     ('cat', 'dog')
@@ -25,9 +25,15 @@ def checked_names(names: Sequence[Any] | NDArray[Any], num_classes: int | None =
         raise ValueError(
             f"class_names must name {num_classes} classes, one for each column of the scores; got {len(texts)} names."
         )
-    if len(set(texts)) != len(texts):
-        twice = next(name for i, name in enumerate(texts) if name in texts[:i])
-        raise ValueError(f"class_names must be different from each other; {twice!r} appears more than once.")
+    first: dict[str, str] = {}
+    for position, text in enumerate(texts):
+        bare = text.strip()
+        if not bare:
+            raise ValueError(f"class_names must not be empty; that of class {position} is {text!r}.")
+        if bare in first:
+            how = "appears more than once" if first[bare] == text else f"and {first[bare]!r} differ in white space only"
+            raise ValueError(f"class_names must be different from each other; {text!r} {how}.")
+        first[bare] = text
     return texts
 
 
@@ -39,10 +45,21 @@ def is_text(values: Any) -> bool:
 def names_in(*columns: Any) -> tuple[str, ...]:
     """The different labels of several columns in order: by number if all of them are whole numbers, else by letter.
 
+    Raises:
+        ValueError: if one column has numbers only and another has names only, which cannot be matched.
+
     >>> names_in(["10", "9"], ["9", "1"])
     ('1', '9', '10')
     """
-    found = {str(value) for column in columns for value in np.unique(np.asarray(column, dtype=str)).tolist()}
+    labels = [{str(value) for value in np.unique(np.asarray(column, dtype=str)).tolist()} for column in columns]
+    found = set[str]().union(*labels)
+    numbers = next((label for column in labels if all(map(_is_whole, column)) for label in sorted(column)), None)
+    text = next((label for column in labels if not any(map(_is_whole, column)) for label in sorted(column)), None)
+    if numbers is not None and text is not None:
+        raise ValueError(
+            f"targets and predictions must be both names or both numbers; got {numbers!r} in one and {text!r} in the "
+            "other."
+        )
     if all(_is_whole(name) for name in found):
         return tuple(sorted(found, key=int))
     return tuple(sorted(found))

@@ -141,7 +141,7 @@ class Predictions:
             features_ND=features_ND,
             weight_KD=weight,
             bias_K=bias,
-            train_counts_K=_counts(train_counts, train_truth, len(names)),
+            train_counts_K=_counts(train_counts, train_truth, names),
             train_targets_M=train_truth,
             train_predictions_M=train_labels,
             logit_margins=not hard,
@@ -271,21 +271,23 @@ def _names(given: Sequence[Any] | None, num_classes: int | None, targets: Any, p
     if num_classes is not None:
         return tuple(str(k) for k in range(num_classes))
     if is_text(targets) or is_text(predictions):
-        return names_in(targets, predictions)
+        return checked_names(names_in(targets, predictions))
     numbers = [np.asarray(to_tensor("targets", targets)), np.asarray(to_tensor("predictions", predictions))]
     if any(column.dtype.kind == "f" and not np.isfinite(column).all() for column in numbers):
         raise ValueError("targets and predictions must be class numbers or class names; they hold NaN or infinity.")
     return tuple(str(k) for k in range(int(max((column.max(initial=-1) for column in numbers), default=-1)) + 1))
 
 
-def _counts(given: Tensor | None, train_truth: Integers | None, num_classes: int) -> NDArray[np.float64] | None:
+def _counts(given: Tensor | None, train_truth: Integers | None, names: tuple[str, ...]) -> NDArray[np.float64] | None:
     if given is None:
-        return None if train_truth is None else np.bincount(train_truth, minlength=num_classes).astype(np.float64)
+        return None if train_truth is None else np.bincount(train_truth, minlength=len(names)).astype(np.float64)
     counts = given.double().numpy()
-    if counts.shape != (num_classes,) or not np.isfinite(counts).all() or (counts < 0).any():
-        raise ValueError(
-            f"train_counts must be {num_classes} numbers, none negative, one for each class; got shape {counts.shape}."
-        )
+    wanted = f"train_counts must be {len(names)} numbers, none negative, one for each class"
+    if counts.shape != (len(names),):
+        raise ValueError(f"{wanted}; got shape {counts.shape}.")
+    bad = np.flatnonzero(~(np.isfinite(counts) & (counts >= 0)))
+    if len(bad):
+        raise ValueError(f"{wanted}; got {counts[bad[0]]:g} for class {names[bad[0]]!r}.")
     return counts
 
 

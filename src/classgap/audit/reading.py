@@ -83,6 +83,8 @@ def _arguments(content: dict[str, Any]) -> dict[str, Any]:
     arguments = {name: value for name, value in content.items() if name in FIELDS}
     if "targets" not in content:
         raise ValueError(f"targets are missing; found {', '.join(sorted(content)) or 'nothing'}.")
+    if "head_bias" in content and "head_weight" not in content:
+        raise ValueError("head_bias is there without head_weight: save both, or neither.")
     if "head_weight" in content:
         arguments["head"] = (content["head_weight"], content.get("head_bias"))
     if "class_names" in content:
@@ -164,6 +166,8 @@ def _scores(header: list[str], rows: Any) -> dict[str, Any]:
     classes = [i for i in range(len(header)) if i not in (target, index)]
     if not classes:
         raise ValueError("the column prediction is missing, and there is no column for any class either.")
+    if "" in header:
+        raise ValueError(f"column {header.index('') + 1} has no name: head it with a class, or leave it out.")
     targets, numbers, scores = [], [], ScoreColumns([header[i] for i in classes])
     for row in rows:
         if not row:
