@@ -32,6 +32,7 @@ def test_json_has_the_documented_names(full, tmp_path):
     full.save(tmp_path / "audit.json")
     data = json.loads((tmp_path / "audit.json").read_text())
     assert data["schema"] == 1
+    assert len({name.lower() for name in data}) == len(data)
     assert data["overall"]["accuracy"] == full.overall.accuracy
     assert data["overall"]["balanced_accuracy"] == full.overall.balanced_accuracy
     for name in ("easy", "medium", "hard", "head", "torso", "tail", "odd ones"):
@@ -47,6 +48,10 @@ def test_round_trip_and_nothing_left_behind(full, tmp_path):
     full.save(tmp_path / "audit.json")
     assert Audit.load(tmp_path / "audit.json") == full
     assert [file.name for file in tmp_path.iterdir()] == ["audit.json"]
+
+
+def test_files_that_hold_the_schema_twice_are_read(full):
+    assert Audit.from_dict(full.to_dict() | {"SCHEMA": 1}) == full
 
 
 def test_failed_save_keeps_the_old_file(full, tmp_path, monkeypatch):

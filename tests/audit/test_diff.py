@@ -131,7 +131,7 @@ def test_summary_reads_like_a_sentence(sides):
     text = sides[0].diff(sides[1]).summary
     assert text.startswith("Overall accuracy")
     assert "gained" in text
-    assert "1 paid (0 -" in text
+    assert "1 paid (0 −" in text
     assert "\n" not in text
 
 
@@ -224,6 +224,7 @@ def test_files_that_number_their_classes_differently_can_be_compared():
 def test_round_trip(sides, tmp_path):
     diff = sides[0].diff(sides[1])
     diff.save(tmp_path / "diff.json")
+    assert "SCHEMA" not in diff.to_dict()
     assert AuditDiff.load(tmp_path / "diff.json") == diff
     sides[0].save(tmp_path / "audit.json")
     with pytest.raises(ValueError, match="not a comparison"):

@@ -185,7 +185,7 @@ class Audit:
 
     def to_dict(self) -> dict[str, Any]:
         """The audit as ``audit.json`` holds it."""
-        return {"schema": self.SCHEMA} | {name: to_plain(getattr(self, name)) for name in self.__dataclass_fields__}
+        return {"schema": self.SCHEMA, **to_plain(self)}
 
     @classmethod
     def from_dict(cls, data: Any) -> Audit:

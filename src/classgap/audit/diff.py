@@ -143,7 +143,7 @@ class AuditDiff:
 
     def to_dict(self) -> dict[str, Any]:
         """The comparison as JSON holds it."""
-        return {"schema": self.SCHEMA} | {name: to_plain(getattr(self, name)) for name in self.__dataclass_fields__}
+        return {"schema": self.SCHEMA, **to_plain(self)}
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the comparison as JSON; the file is replaced whole or not at all."""
