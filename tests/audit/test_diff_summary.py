@@ -31,8 +31,8 @@ def test_word_for_word():
     )
     assert text == (
         "Overall accuracy rose from 80.0 % to 85.0 %. The classes that were hard gained 10.0 points and the easy ones "
-        "did not clearly change (-1.0 points); the gap between them fell from 55.0 points to 44.0 points. Of 4 classes "
-        "2 gained (cat +20.0, dog +10.0) and 1 paid (cow -15.0) for certain."
+        "did not clearly change (−1.0 points); the gap between them fell from 55.0 points to 44.0 points. Of 4 classes "
+        "2 gained (cat +20.0, dog +10.0) and 1 paid (cow −15.0) for certain."
     )
 
 

@@ -101,8 +101,28 @@ def test_what_was_not_given_is_left_out_with_a_word(labels_audit: Audit):
 
 def test_how_every_number_was_computed_is_there(audit: Audit, diff):
     page, other = Page(render_html(audit)), Page(render_html(diff))
-    assert {text for tag, text in page.texts if tag == "dd"} >= set(audit.notes.values())
-    assert {text for tag, text in other.texts if tag == "dd"} >= set(diff.notes.values())
+    for shown, notes in ((page, audit.notes), (other, diff.notes)):
+        assert {text.replace("−", "-") for tag, text in shown.texts if tag == "dd"} >= set(notes.values())
+        headings = [text for tag, text in shown.texts if tag == "dt"][-len(notes) :]
+        assert len(set(headings)) == len(notes)
+        assert not any("." in heading or re.search(r"[a-z]_[a-z]{2}", heading) for heading in headings)
+
+
+def test_no_hyphen_stands_for_a_minus_sign(source: str):
+    for tag, text in Page(source).texts:
+        if tag not in ("script", "style"):
+            assert not re.search(r"(?<![\w-])-[\d.]| - ", text), text
+
+
+def test_advice_names_classes_that_can_be_imported(audit: Audit):
+    from classgap import losses
+
+    advised = {method for entry in audit.classes for cause in entry.diagnosis for method in cause.methods}
+    assert advised & {"mr2", "elm", "lmdl"}
+    (data,) = Page(render_html(audit)).data
+    shown = {name for causes in data["causes"].values() for cause in causes for name in cause[2].split(", ")}
+    assert {name for name in shown if name.endswith("Loss")} <= set(losses.__all__)
+    assert not shown & {"mr2", "elm", "lmdl"}
 
 
 def test_a_comparison_shows_who_gained_and_who_paid(diff):

@@ -68,4 +68,4 @@ def test_thirds_by_a_baseline_are_called_the_baseline_s():
         assert "thirds by the baseline's ranking" in page.getvalue()
         html = render_html(audit)
         assert "Hard for the baseline" in html
-        assert "hard third<" not in html
+        assert "hard third</li>" not in html

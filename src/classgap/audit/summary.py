@@ -33,14 +33,18 @@ def summary(
 def _course(change: Change, *, points: bool = False) -> str:
     unit = " points" if points else " %"
     if not change.certain:
-        return f"did not clearly change ({100 * change.before:.1f}{unit} before, {100 * change.after:.1f}{unit} after)"
+        return f"did not clearly change ({_figure(change.before)}{unit} before, {_figure(change.after)}{unit} after)"
     verb = "rose" if change.change > 0 else "fell"
-    return f"{verb} from {100 * change.before:.1f}{unit} to {100 * change.after:.1f}{unit}"
+    return f"{verb} from {_figure(change.before)}{unit} to {_figure(change.after)}{unit}"
+
+
+def _figure(share: float, sign: str = "-") -> str:
+    return f"{100 * share:{sign}.1f}".replace("-", "\N{MINUS SIGN}")
 
 
 def _moved(change: Change) -> str:
     if not change.certain:
-        return f"did not clearly change ({100 * change.change:+.1f} points)"
+        return f"did not clearly change ({_figure(change.change, '+')} points)"
     return f"{'gained' if change.change > 0 else 'lost'} {abs(100 * change.change):.1f} points"
 
 
@@ -61,6 +65,6 @@ def _ranked(classes: Sequence[ClassChange], verdict: str) -> list[ClassChange]:
 def _list(classes: Sequence[ClassChange], verb: str) -> str:
     if not classes:
         return f"none {verb}"
-    named = ", ".join(f"{entry.name} {100 * (entry.change or 0.0):+.1f}" for entry in classes[:NAMED])
+    named = ", ".join(f"{entry.name} {_figure(entry.change or 0.0, '+')}" for entry in classes[:NAMED])
     more = " …" if len(classes) > NAMED else ""
     return f"{len(classes)} {verb} ({named}{more})"

@@ -21,7 +21,9 @@ COLOURS = 8  # of the map; class names over the points tell more classes apart
 
 def class_chart(audit: Audit) -> Markup:
     """Every class's accuracy with its interval, hardest first, coloured by third."""
-    order = hardest_first(audit.classes)
+    # Thirds break ties by the class's number; taken in the same order, their colours do not mix.
+    thirds = {name: place for place, name in enumerate(reversed(GROUP_ORDER[:3]))}
+    order = sorted(hardest_first(audit.classes), key=lambda e: (e.accuracy or 0.0, thirds.get(e.group or "", 0)))
     title = "Accuracy of each class, hardest first"
     description = (
         f"From {order[0].name} with {percent(order[0].accuracy)} % to {order[-1].name} with "

@@ -18,6 +18,7 @@ from classgap.report.wording import (
     chance,
     count,
     level_name,
+    method_names,
     number,
     percent,
     percent_range,
@@ -44,7 +45,7 @@ def audit_details(audit: Audit) -> dict[str, Any]:
         ],
         "margins": [_quantiles(entry) for entry in audit.classes],
         "causes": {
-            str(entry.index): [[cause_name(c.name), c.evidence, ", ".join(c.methods)] for c in entry.diagnosis]
+            str(entry.index): [[cause_name(c.name), c.evidence, method_names(c.methods)] for c in entry.diagnosis]
             for entry in audit.classes
             if entry.diagnosis
         },

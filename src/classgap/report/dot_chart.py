@@ -7,10 +7,12 @@ from dataclasses import dataclass
 
 from markupsafe import Markup
 
-from classgap.report.svg import WIDTH, Point, Scale, chart, dots, fitted, linear, round_ticks, segments, tag
+from classgap.report.svg import WIDTH, Point, Scale, chart, columns, dots, fitted, linear, round_ticks, segments, tag
 
 LEFT, RIGHT, TOP, BOTTOM = 56.0, 12.0, 12.0, 44.0
 LETTER = 7.5  # about how wide a letter is
+WIDE_LETTER = 8.2  # in bold
+SHIFTS = (0, -18, 18, -36, 36, -54, 54)  # of a name that has no room where it belongs
 
 
 @dataclass(frozen=True)
@@ -86,13 +88,30 @@ def map_chart(
         strokes = [((a - 3, b - 3), (a + 3, b + 3)) for a, b in crosses]
         strokes += [((a - 3, b + 3), (a + 3, b - 3)) for a, b in crosses]
         parts.append(segments(strokes, f"cross {kind}"))
+    places = []
     for kind, name in names.items():
         some = [p for p in [*points, *wrong] if p.kind == kind]
         if some:  # the name sits where the class's middle sample is
             middle = len(some) // 2
             at = sorted(x(p.x) for p in some)[middle], sorted(y(p.y) for p in some)[middle]
-            parts.append(tag("text", fitted(name, 24), class_="place", x=at[0], y=at[1], text_anchor="middle"))
-    return chart(key, title, description, height, *parts)
+            places.append((*at, fitted(name, 24)))
+    return chart(key, title, description, height, *parts, *_names_over(places, height))
+
+
+def _names_over(places: Sequence[tuple[float, float, str]], height: float) -> list[Markup]:
+    """Names over their places, moved up or down if another is there; too far from its place a name is left out."""
+    taken: list[tuple[float, float, float, float]] = []
+    found = []
+    for x, y, name in places:
+        half = WIDE_LETTER * sum(map(columns, name)) / 2
+        middle = min(max(x, half + 4), WIDTH - half - 4)  # within the frame
+        for shift in SHIFTS:
+            box = (middle - half, y + shift - 12, middle + half, y + shift + 5)
+            if box[1] > 0 and box[3] < height and not any(_cover(box, other) for other in taken):
+                taken.append(box)
+                found.append(tag("text", name, class_="place", x=middle, y=y + shift, text_anchor="middle"))
+                break
+    return found
 
 
 def _names_beside(places: Sequence[tuple[float, float, str]]) -> list[Markup]:
@@ -100,7 +119,7 @@ def _names_beside(places: Sequence[tuple[float, float, str]]) -> list[Markup]:
     taken = [(x - 5, y - 5, x + 5, y + 5) for x, y, _ in places]
     found = []
     for x, y, name in places:
-        width = LETTER * len(name)
+        width = LETTER * sum(map(columns, name))
         for left, middle in ((x + 9, y), (x - 9 - width, y), (x - width / 2, y - 15), (x - width / 2, y + 15)):
             box = (left, middle - 7, left + width, middle + 7)
             if left > LEFT and box[2] < WIDTH and not any(_cover(box, other) for other in taken):

@@ -63,8 +63,8 @@ def _environment() -> jinja2.Environment:
         lstrip_blocks=True,
     )
     words = (
-        wording.cause_name, wording.count, wording.number, wording.percent, wording.percent_range, wording.points,
-        wording.points_range,
+        wording.cause_name, wording.count, wording.method_names, wording.minus_signs, wording.note_name, wording.number,
+        wording.percent, wording.percent_range, wording.points, wording.points_range,
     )  # fmt: skip
     pages.filters["unbroken"] = lambda text: text.replace(" %", "\N{NO-BREAK SPACE}%")  # no line starts with a % sign
     pages.globals |= {word.__name__: word for word in words} | {"version": __version__}

@@ -16,6 +16,7 @@ from classgap.report.wording import (
     hardest_first,
     level_name,
     measure,
+    method_names,
     number,
     percent,
     percent_range,
@@ -223,7 +224,7 @@ def _print_causes(console: Console, failing: list[ClassResult]) -> None:
         return
     console.print(words("Why they fail", "bold"))
     for entry in failing[:PAIRS]:
-        methods = ", ".join(entry.diagnosis[0].methods)
+        methods = method_names(entry.diagnosis[0].methods)
         line = words(f"{entry.name}: ", "bold") + words(cause_line(entry) or "")
         console.print(Padding(line + words(f" Try {methods}." if methods else "", "bright_black"), (0, 0, 0, 2)))
     if len(failing) > PAIRS:

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import re
+from collections.abc import Iterable
+
 from classgap.audit.records import ClassResult, Interval
 
 MISSING = "–"
@@ -18,6 +21,53 @@ CAUSES = {
     "over-fitted": "over-fitted",
     "too-few-test-samples": "too few test samples to tell",
     "not-enough-evidence": "not enough evidence",
+}
+
+# Losses of this package by the name to import; other methods by the name they are known under.
+METHODS = {
+    "mr2": "MR2Loss",
+    "elm": "ELMLoss",
+    "lmdl": "LargeMarginDiscriminativeLoss",
+    "ldam": "LDAM",
+    "sam": "SAM",
+    "supcon": "supervised contrastive learning",
+}
+
+# Headings of the notes on how figures were computed, where the figure's own name is not one.
+NOTES = {
+    "balanced_accuracy": "mean over classes",
+    "top_k": "top-k accuracy",
+    "interval": "intervals",
+    "unseen": "classes without test samples",
+    "thirds": "easy, medium and hard",
+    "frequency": "head, torso and tail",
+    "gap.easy_hard": "gap: easy third − hard third",
+    "gap.best_worst": "gap: best class − worst class",
+    "gap.worst_class": "gap: worst class",
+    "gap.worst_tenth": "gap: worst 10 % of the classes",
+    "gap.std": "gap: standard deviation over classes",
+    "gap.gini": "gap: Gini coefficient",
+    "gap.by_chance": "gap by chance",
+    "pairs": "confused pairs",
+    "margin": "output margin m_o",
+    "angle": "angle m_c",
+    "mean_norm": "length of the mean ‖μ̂‖",
+    "spread": "spread ‖ŝ‖",
+    "ratio": "spread / length of the mean",
+    "gamma": "margin γ",
+    "weight_norm": "weight norm ‖w‖",
+    "dispersion": "largest distance of two samples",
+    "farthest": "distance to the farthest sample",
+    "class_margin": "smallest distance to a boundary",
+    "centroid_margin": "class mean to nearest boundary",
+    "within_between": "variance within / between classes",
+    "centroid_agreement": "nearest class mean agrees",
+    "correlation": "rank correlation",
+    "diagnosis": "why classes fail",
+    "p_value": "p-value",
+    "p_adjusted": "p, corrected",
+    "own_groups": "each side's own thirds",
+    "over_seeds": "over seeds",
 }
 
 GAPS = {
@@ -139,6 +189,34 @@ def cause_name(name: str) -> str:
     ('over-fitted', 'new cause')
     """
     return CAUSES.get(name, name.replace("-", " "))
+
+
+def method_names(methods: Iterable[str]) -> str:
+    """Methods that address a cause.
+
+    >>> method_names(["mr2", "logit-adjustment"]), method_names([])
+    ('MR2Loss, logit adjustment', '')
+    """
+    return ", ".join(METHODS.get(method, method.replace("-", " ")) for method in methods)
+
+
+def note_name(figure: str) -> str:
+    """The heading of a note.
+
+    >>> note_name("gap.easy_hard"), note_name("new_figure")
+    ('Gap: easy third − hard third', 'New figure')
+    """
+    name = NOTES.get(figure, figure.replace("_", " ").replace(".", ": "))
+    return name[:1].upper() + name[1:]
+
+
+def minus_signs(text: str) -> str:
+    """A text of ours with true minus signs; hyphens between letters stay.
+
+    >>> minus_signs("t-SNE of a - b, n - 1, -1/(K-1)")
+    't-SNE of a − b, n − 1, −1/(K−1)'
+    """
+    return re.sub(r"(?<= )-(?= )|(?<![\w-])-(?=\d)|(?<=\(\w)-(?=\d)", "−", text)
 
 
 def gap_name(measure: str, ranking: str = "own") -> str:

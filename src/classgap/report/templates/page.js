@@ -81,7 +81,8 @@
     const low = Math.min(0, q[0]), width = Math.max(0, q[8]) - low || 1;
     const x = (v) => (100 * (v - low)) / width;
     const svg = document.createElementNS("http://www.w3.org/2000/svg", "svg");
-    const words = `Lowest ${q[0]}, 5 % below ${q[1]}, median ${q[4]}, 5 % above ${q[7]}, highest ${q[8]}.`;
+    const shown = (v) => String(v).replace("-", "−");
+    const words = `Lowest ${shown(q[0])}, 5 % below ${shown(q[1])}, median ${shown(q[4])}, 5 % above ${shown(q[7])}, highest ${shown(q[8])}.`;
     svg.setAttribute("class", `chart strip ${data.kinds[index]}`);
     svg.setAttribute("role", "img");
     svg.setAttribute("aria-label", words);
