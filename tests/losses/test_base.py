@@ -57,3 +57,11 @@ def test_three_lines_train_a_model() -> None:
     logits = model(x)
     loss(logits, y, features=tap.features).backward()
     assert model[0].weight.grad.any()
+
+
+def test_a_loss_of_one_part_keeps_its_gradient_when_compiled() -> None:
+    """Code generation once took the detached term for the loss, which it equals."""
+    loss = torch.compile(MR2Loss(2, logit="none", strength=0), fullgraph=True)
+    logits = LOGITS.clone().requires_grad_()
+    loss(logits, TARGETS).backward()
+    assert logits.grad[:2].any()

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -142,8 +141,9 @@ class ClassLoss(nn.Module):
         self.terms = {name: each.detach() for name, each in zip(parts, sums, strict=True)}
         self.terms |= {f"{name}_weight": part.weight for name, part in parts.items() if isinstance(part.weight, Tensor)}
         pieces = [part.terms_B for part in parts.values()] if self.reduction == "none" else sums
-        weighted = (piece * part.weight for piece, part in zip(pieces, parts.values(), strict=True))
-        return functools.reduce(torch.add, weighted)
+        weighted = [piece * part.weight for piece, part in zip(pieces, parts.values(), strict=True)]
+        # Stacked even if there is one: else compiled code returns the detached term itself as the loss.
+        return torch.stack(weighted).sum(dim=0)
 
     def extra_repr(self) -> str:
         """The settings that differ between losses of one class."""
