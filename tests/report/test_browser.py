@@ -1,5 +1,6 @@
 """The report in a real browser: sort, search, open a class, and nothing leaves the page."""
 
+import itertools
 import json
 from pathlib import Path
 
@@ -154,6 +155,26 @@ def luminance(colour: list[int]) -> float:
     """WCAG's relative luminance."""
     linear = [c / 255 / 12.92 if c / 255 <= 0.04045 else ((c / 255 + 0.055) / 1.055) ** 2.4 for c in colour]
     return 0.2126 * linear[0] + 0.7152 * linear[1] + 0.0722 * linear[2]
+
+
+@pytest.mark.parametrize("name", ["audit", "many_audit", "diff", "seeds_diff"])
+def test_nothing_is_cut_in_a_window_of_1200_pixels(name: str, page: Browser, files: Path):
+    page.resize(1200, 900)
+    page.open(files / f"{name}.html")
+    assert page.run("[...document.querySelectorAll('.scroll')].filter(e => e.scrollWidth > e.clientWidth).length") == 0
+    cut = "[...document.querySelectorAll('td.t')].filter(e => e.scrollWidth > e.clientWidth).map(e => e.textContent)"
+    assert page.run(cut) == []
+
+
+@pytest.mark.parametrize("name", ["audit", "many_audit"])
+def test_names_in_the_map_do_not_print_over_each_other(name: str, page: Browser, files: Path):
+    page.open(files / f"{name}.html")
+    boxes = page.run(
+        "[...document.querySelectorAll('text.place')].map(e => e.getBBox()).map(b => [b.x, b.y, b.width, b.height])"
+    )
+    assert len(boxes) >= 3
+    for (x, y, width, height), (x2, y2, width2, height2) in itertools.combinations(boxes, 2):
+        assert x + width <= x2 or x2 + width2 <= x or y + height <= y2 + 1 or y2 + height2 <= y + 1
 
 
 def test_a_narrow_window_does_not_scroll_sideways(page: Browser, files: Path):

@@ -155,6 +155,19 @@ def test_over_seeds_every_label_has_one_number_and_the_title_says_how_many_runs(
     assert len(labels) == len(set(labels)) == 3
 
 
+def test_classes_with_equal_accuracy_come_third_by_third_in_the_chart():
+    targets = np.repeat(np.arange(60), 10)
+    labels = np.where((targets % 4 == 0) & (np.arange(600) % 10 < 3), (targets + 1) % 60, targets)  # a quarter has 70 %
+    tied = Audit.from_predictions(predictions=labels, targets=targets)
+    source = render_html(tied)
+    ends = {}
+    for kind in ("hard", "medium", "easy"):
+        (path,) = re.findall(rf'<path d="([^"]*)" class="dots large {kind}"', source)
+        places = [float(x) for x in re.findall(r"M([\d.]+) ", path)]
+        ends[kind] = min(places), max(places)
+    assert ends["hard"][1] < ends["medium"][0] <= ends["medium"][1] < ends["easy"][0]
+
+
 def test_elements_grow_with_classes_not_with_pairs_of_classes(many_audit: Audit):
     larger = make_audit(200, 4000, skill=1.0, name="more")
     sizes = [len(Page(render_html(entry)).elements) for entry in (many_audit, larger)]

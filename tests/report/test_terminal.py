@@ -1,5 +1,6 @@
 import io
 
+import numpy as np
 import pytest
 from made_audits import make_audit
 from rich.cells import cell_len
@@ -57,6 +58,42 @@ def test_the_diff_page_names_who_gained_and_who_paid(diff: AuditDiff):
     change = diff.groups["hard"].change
     line = next(line for line in text.splitlines() if line.startswith("hard "))
     assert f"{100 * change.change:+.1f}".replace("-", "−") in line
+
+
+def swapped(before: list[int], after: list[int]) -> AuditDiff:
+    """Twenty classes with long names and 40 samples each, of which so many are wrong in the first classes."""
+    targets = np.repeat(np.arange(20), 40)
+    place = np.tile(np.arange(40), 20)
+    names = [f"class with a name {k:02}" for k in range(20)]
+    sides = []
+    for wrong in (before, after):
+        wrong_K = np.pad(wrong, (0, 20 - len(wrong)))
+        labels = np.where(place < wrong_K[targets], (targets + 1) % 20, targets)
+        sides.append(Audit.from_predictions(predictions=labels, targets=targets, class_names=names))
+    return AuditDiff.of(*sides, replicates=50)
+
+
+def test_names_of_who_gained_and_paid_have_room():
+    text = shown(swapped([30, 0], [0, 30]))
+    assert "class with a name 00" in text[text.index("Who gained") : text.index("Who paid")]
+    assert "class with a name 01" in text[text.index("Who paid") :]
+    assert "Largest losses" not in text
+
+
+def test_if_none_paid_for_certain_the_largest_losses_are_shown_as_unclear():
+    text = shown(swapped([30, 0, 0, 0, 0], [0, 1, 4, 3, 2]))
+    assert "Who paid: no class for certain." in text
+    lines = text[text.index("Largest losses, perhaps by chance") :].splitlines()[3:6]
+    assert [line.split()[4] for line in lines] == ["02", "03", "04"]
+    assert "+0 −4" in lines[0]
+    assert "Largest losses" not in shown(swapped([30], [0]))
+
+
+def test_the_audit_page_has_every_gap_measure(audit: Audit):
+    table = shown(audit).split("Gap", 1)[1].split("Worst classes")[0]
+    for name in ("easy_hard", "best_worst", "worst_class", "worst_tenth", "std"):
+        assert f" {100 * getattr(audit.gap, name):.1f}" in table
+    assert f"{audit.gap.gini:.3g}" in table
 
 
 def test_seeds_are_shown(seeds_diff: AuditDiff):

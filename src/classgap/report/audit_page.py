@@ -50,7 +50,7 @@ def audit_page(audit: Audit) -> dict[str, Any]:
         "thirds": [(name, third_name(name, audit.ranking)) for name in GROUP_ORDER[:3]],
         "table": audit_table(audit),
         **_groups(audit),
-        "gap_rows": _gap_rows(audit),
+        "gap_rows": gap_rows(audit),
         "failing": failing[:FAILING],
         "more_failing": max(0, len(failing) - FAILING),
         "index_of": {name: i for i, name in enumerate(audit.class_names)},
@@ -59,6 +59,26 @@ def audit_page(audit: Audit) -> dict[str, Any]:
         "correlation": _correlation(audit.features.spread_accuracy) if audit.features is not None else None,
         "feature_rows": _feature_rows(audit.features) if audit.features is not None else [],
     }
+
+
+def gap_rows(audit: Audit) -> list[tuple[str, str, str, str]]:
+    """Every gap measure: name, value, interval, by chance."""
+    rows = []
+    for name in GAPS:
+        value = getattr(audit.gap, name, None)
+        if value is not None:
+            unit = "" if name == "gini" else " %" if name.startswith("worst") else " points"
+            interval = audit.gap.intervals.get(name)
+            by_chance = audit.gap.by_chance.get(name)
+            rows.append(
+                (
+                    gap_name(name, audit.ranking),
+                    measure(name, value) + unit,
+                    _range(name, interval),
+                    measure(name, by_chance),
+                )
+            )
+    return rows
 
 
 def _groups(audit: Audit) -> dict[str, Any]:
@@ -77,25 +97,6 @@ def _groups(audit: Audit) -> dict[str, Any]:
     }
     known = {header: cells for header, cells in columns.items() if any(cell != MISSING for cell in cells)}
     return {"group_headers": list(known), "group_rows": list(zip(*known.values(), strict=True))}
-
-
-def _gap_rows(audit: Audit) -> list[tuple[str, str, str, str]]:
-    rows = []
-    for name in GAPS:
-        value = getattr(audit.gap, name, None)
-        if value is not None:
-            unit = "" if name == "gini" else " %" if name.startswith("worst") else " points"
-            interval = audit.gap.intervals.get(name)
-            by_chance = audit.gap.by_chance.get(name)
-            rows.append(
-                (
-                    gap_name(name, audit.ranking),
-                    measure(name, value) + unit,
-                    _range(name, interval),
-                    measure(name, by_chance),
-                )
-            )
-    return rows
 
 
 def _range(name: str, interval: Interval | None) -> str:

@@ -9,6 +9,7 @@ from typing import Any
 from classgap.audit.audit import Audit
 from classgap.audit.diff import AuditDiff
 from classgap.audit.records import ClassResult
+from classgap.report.svg import fitted
 from classgap.report.wording import (
     GROUP_ORDER,
     MISSING,
@@ -22,6 +23,7 @@ from classgap.report.wording import (
     points_range,
 )
 
+LETTERS = 48  # of a confused class; opening the class shows it whole
 VERDICTS = ("gained", "unclear", "unchanged", "paid", "unseen")
 
 
@@ -104,7 +106,7 @@ def diff_table(diff: AuditDiff) -> ClassTable:
 
 def _confusion(entry: ClassResult) -> str:
     top = entry.top_confusion
-    return MISSING if top is None else f"{top.name} ({percent(top.rate)} %)"
+    return MISSING if top is None else f"{fitted(top.name, LETTERS)} ({percent(top.rate)}\N{NO-BREAK SPACE}%)"
 
 
 def _column(

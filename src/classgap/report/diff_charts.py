@@ -79,6 +79,12 @@ def largest(diff: AuditDiff, verdict: str, limit: int) -> list[ClassChange]:
     return [by_name[name] for name in (diff.gained if verdict == "gained" else diff.paid)[:limit]]
 
 
+def unclear_losses(diff: AuditDiff, limit: int) -> list[ClassChange]:
+    """The classes that lost most of those that may have lost by chance."""
+    lost = [entry for entry in diff.classes if entry.verdict == "unclear" and (entry.change or 0.0) < 0]
+    return sorted(lost, key=lambda entry: (entry.change or 0.0, entry.index))[:limit]
+
+
 def ordered_groups(diff: AuditDiff) -> list[GroupChange]:
     """Thirds, head to tail, then given groups."""
     known = [diff.groups[name] for name in GROUP_ORDER if name in diff.groups]

@@ -8,14 +8,13 @@ from typing import TYPE_CHECKING, TextIO
 from classgap.audit.audit import Audit
 from classgap.audit.records import ClassResult, Interval
 from classgap.report.audit_charts import ordered_groups
+from classgap.report.audit_page import gap_rows
 from classgap.report.summary import cause_line, headline
 from classgap.report.wording import (
     MISSING,
     count,
-    gap_name,
     hardest_first,
     level_name,
-    measure,
     method_names,
     number,
     percent,
@@ -174,15 +173,8 @@ def _group_table(audit: Audit) -> Table:
 
 def _gap_table(audit: Audit) -> Table:
     table = new_table("Gap", "measure", "value", f"{level_name(audit.level)} interval", "by chance")
-    for name in ("easy_hard", "worst_tenth", "std"):
-        value, interval = getattr(audit.gap, name), audit.gap.intervals.get(name)
-        if value is not None:
-            table.add_row(
-                gap_name(name, audit.ranking),
-                percent(value),
-                percent_range(interval),
-                measure(name, audit.gap.by_chance.get(name)),
-            )
+    for row in gap_rows(audit):
+        table.add_row(*row)
     return table
 
 

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, TextIO
 
 from classgap.audit.diff import AuditDiff
 from classgap.audit.diff_records import ClassChange
-from classgap.report.diff_charts import largest, ordered_groups
+from classgap.report.diff_charts import largest, ordered_groups, unclear_losses
 from classgap.report.diff_page import change_row, comparison_name, seed_rows
 from classgap.report.summary import diff_headline
 from classgap.report.terminal import STYLES, interval_bar, name_cell, new_table, open_console, title, words
@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from rich.table import Table
 
 CLASSES = 8
+UNCLEAR = 3
 NARROW = 15  # columns of an interval bar beside so many figures
 
 
@@ -34,11 +35,13 @@ def print_diff(diff: AuditDiff, file: TextIO | None = None) -> None:
         console.print("\n", table, sep="")
     for verdict, caption, names in (("gained", "Who gained", diff.gained), ("paid", "Who paid", diff.paid)):
         if names:
-            console.print(
-                "\n", _class_table(f"{caption}: {count(len(names))}", largest(diff, verdict, CLASSES)), sep=""
-            )
+            table = _class_table(f"{caption}: {count(len(names))}", largest(diff, verdict, CLASSES))
+            console.print("\n", table, sep="")
         else:
             console.print("\n", words(f"{caption}: no class for certain.", "bold"), sep="")
+    losses = [] if diff.paid else unclear_losses(diff, UNCLEAR)
+    if losses:
+        console.print("\n", _class_table("Largest losses, perhaps by chance", losses), sep="")
 
 
 def _group_table(diff: AuditDiff) -> Table:
@@ -78,8 +81,8 @@ def _seed_table(diff: AuditDiff) -> Table:
 
 
 def _class_table(caption: str, entries: list[ClassChange]) -> Table:
-    columns = ("class", "before, %", "after, %", "change", "interval", "fixed", "broken", "p")
-    table = new_table(caption, *columns)
+    columns = ("class", "before", "after", "change", "interval", "samples", "p")
+    table = new_table(f"{caption}; in %, samples fixed and broken", *columns)
     for entry in entries:
         table.add_row(
             name_cell(entry.name),
@@ -87,8 +90,7 @@ def _class_table(caption: str, entries: list[ClassChange]) -> Table:
             percent(entry.after),
             points(entry.change),
             points_range(entry.interval),
-            count(entry.fixed),
-            count(entry.broken),
+            f"+{entry.fixed:,} −{entry.broken:,}",
             chance(entry.p_adjusted),
         )
     return table
