@@ -137,3 +137,5 @@ def test_doubtful_labels_must_be_more_than_usual(evidence):
     assert found.strength == pytest.approx(0.5 + 0.5 * 30 / 60 * 0.8)  # of 60 mistakes; mean accuracy 0.8
     assert doubted([30, 16, 16, 16, 16]) is None  # a model that doubts everywhere
     assert doubted([9, 0, 0, 0, 0]) is None
+    few = {"label_issues_K": np.array([30, 2, 2, 2, 2]), "train_counts_K": np.array([19.0, 500, 500, 500, 500])}
+    assert wrong_labels(0, dataclasses.replace(evidence, **few)) is None  # its model is not to be asked

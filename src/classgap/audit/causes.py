@@ -210,9 +210,11 @@ def wrong_labels(k: int, evidence: Evidence) -> Cause | None:
     """Confident learning doubts the labels of many of its test samples, and of clearly more than usual.
 
     A doubt is worth as much as the model that doubts: the strength counts the mistakes that wrong labels would explain
-    by the mean accuracy of the classes.
+    by the mean accuracy of the classes, and a model that saw only a tail class's few samples is not asked at all.
     """
     if evidence.label_issues_K is None:
+        return None
+    if evidence.train_counts_K is not None and evidence.train_counts_K[k] < evidence.tail_below:
         return None
     doubtful, support = int(evidence.label_issues_K[k]), int(evidence.support_K[k])
     errors = support - int(evidence.correct_K[k])
