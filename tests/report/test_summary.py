@@ -46,6 +46,19 @@ def test_a_real_change_makes_one():
     assert diff_headline(steeper).startswith("The gap between easy and hard classes widened by")
 
 
+def test_a_gap_that_turns_round_or_moves_to_other_classes_is_not_called_narrower():
+    rng = np.random.default_rng(0)
+    up, down = np.linspace(0.4, 0.95, CLASSES), np.linspace(0.95, 0.4, CLASSES)
+    diff = AuditDiff.of(model(up, rng), model(down, rng), replicates=300)
+    gap = diff.gap["easy_hard"]
+    assert gap.after < 0 < gap.before
+    assert f"turned round, from {100 * gap.before:.1f} to −{-100 * gap.after:.1f} points" in diff_headline(diff)
+    steeper = AuditDiff.of(model(up, rng), model(np.linspace(1.0, 0.1, CLASSES), rng), replicates=300)
+    own = steeper.gap["own_easy_hard"]
+    assert own.interval.low > 0
+    assert f"between each side's own thirds it widened by {100 * own.change:.1f}" in diff_headline(steeper)
+
+
 def test_thirds_by_a_baseline_are_called_the_baseline_s():
     rng = np.random.default_rng(0)
     up, down = np.linspace(0.3, 0.95, CLASSES), np.linspace(0.95, 0.3, CLASSES)

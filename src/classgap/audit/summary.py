@@ -39,7 +39,8 @@ def _course(change: Change, *, points: bool = False) -> str:
 
 
 def _figure(share: float, sign: str = "-") -> str:
-    return f"{100 * share:{sign}.1f}".replace("-", "\N{MINUS SIGN}")
+    text = f"{100 * share:{sign}.1f}"
+    return text[1:] if text in ("+0.0", "-0.0") else text.replace("-", "\N{MINUS SIGN}")
 
 
 def _moved(change: Change) -> str:

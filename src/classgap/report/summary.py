@@ -133,5 +133,12 @@ def diff_headline(diff: AuditDiff) -> str:
     gap = diff.gap.get("easy_hard")
     if gap is None or not gap.certain:
         return f"No clear change of the gap: {who}."
-    verb = "narrowed" if gap.change < 0 else "widened"
-    return f"The gap between easy and hard classes {verb} by {percent(abs(gap.change))} points: {who}."
+    if gap.before > 0 > gap.before + gap.interval.high:  # what was hard is clearly the better part now: not narrower
+        course = f"turned round, from {percent(gap.before)} to {percent(gap.after)} points"
+    else:
+        course = f"{'narrowed' if gap.change < 0 else 'widened'} by {percent(abs(gap.change))} points"
+    own = diff.gap.get("own_easy_hard")
+    if own is not None and own.certain and own.change * gap.change < 0:  # other classes are hard now
+        course += f", but between each side's own thirds it {'narrowed' if own.change < 0 else 'widened'} by "
+        course += f"{percent(abs(own.change))}"
+    return f"The gap between easy and hard classes {course}: {who}."
