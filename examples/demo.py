@@ -1,4 +1,4 @@
-"""Plain cross-entropy against MR² on MNIST-1D, with a training loop of your own: about three minutes on two cores.
+"""Plain cross-entropy against MR² on MNIST-1D, with a training loop of your own: about two minutes on two cores.
 
     python examples/demo.py
 
