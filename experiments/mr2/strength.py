@@ -4,8 +4,8 @@
     python experiments/mr2/strength.py run --problems mnist1d-40 --seeds 1
     python experiments/mr2/strength.py table                     # the table of docs/mr2.md
 
-Results are appended to strength.jsonl beside this file, a line a training; what is there is not run again. Nothing was
-chosen on these numbers: the settings are the constructor's defaults and the paper's values. The CLINC150 problems need
+Results are appended to strength.jsonl beside this file, a line a training; what is there is not run again. The settings
+are the constructor's defaults and the paper's values; docs/mr2.md says how they came about. The CLINC150 problems need
 --clinc FILE.npz with train_x, train_y, test_x and test_y: the sentences of CLINC150 (Larson et al. 2019) as features of
 the sentence encoder all-MiniLM-L6-v2, mean-pooled and not normalised.
 """
