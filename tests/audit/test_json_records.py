@@ -1,0 +1,65 @@
+import json
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+from classgap.audit.json_records import from_plain, read_json, to_plain, write_json
+
+
+@dataclass(frozen=True)
+class Leaf:
+    name: str
+    value: float | None
+
+
+@dataclass(frozen=True)
+class Tree:
+    leaves: tuple[Leaf, ...]
+    pair: tuple[float, float]
+    named: dict[str, int]
+
+
+TREE = Tree((Leaf("a", 1.5), Leaf("ß", None)), (0.0, 2.0), {"x": 3})
+
+
+def test_a_record_survives_a_file(tmp_path: Path) -> None:
+    write_json(tmp_path / "tree.json", to_plain(TREE))
+    assert from_plain(Tree, read_json(tmp_path / "tree.json")) == TREE
+    assert json.loads((tmp_path / "tree.json").read_text())["leaves"][1] == {"name": "ß", "value": None}
+
+
+@pytest.mark.parametrize(
+    ("path", "value", "message"),
+    [
+        (("leaves",), "a", r"Tree\.leaves must be a list; got a"),
+        (("leaves", 1, "value"), "high", r"Tree\.leaves\[1\]\.value must be a number; got high"),
+        (("leaves", 0, "value"), True, r"Tree\.leaves\[0\]\.value must be a number; got True"),
+        (("leaves", 0), {"value": 1.0}, r"Tree\.leaves\[0\] must be an object with name"),
+        (("pair",), [1.0], r"Tree\.pair must be a list of 2"),
+        (("named", "x"), 0.5, r"Tree\.named\.x must be of type int"),
+    ],
+)
+def test_what_does_not_fit_is_named_with_its_place(path: tuple, value: object, message: str) -> None:
+    data = to_plain(TREE)
+    place = data
+    for step in path[:-1]:
+        place = place[step]
+    place[path[-1]] = value
+    with pytest.raises(ValueError, match=message):
+        from_plain(Tree, data)
+
+
+def test_numbers_that_json_lacks_are_not_written(tmp_path: Path) -> None:
+    with pytest.raises(ValueError, match="JSON"):
+        write_json(tmp_path / "tree.json", {"value": float("nan")})
+    assert not list(tmp_path.iterdir())
+
+
+def test_files_that_are_no_json_are_refused(tmp_path: Path) -> None:
+    broken = tmp_path / "broken.json"
+    broken.write_text('{"a": ')
+    with pytest.raises(ValueError, match=r"broken\.json is not a JSON file"):
+        read_json(broken)
+    with pytest.raises(ValueError, match=r"nowhere\.json cannot be read"):
+        read_json(tmp_path / "nowhere.json")
