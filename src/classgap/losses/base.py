@@ -40,6 +40,18 @@ class ClassLoss(nn.Module):
         needs: keywords that ``forward`` must be given.
         terms: the last call's parts before their factors, reduced over all processes and detached ("none" shows their
             means), and factors that change from call to call as ``…_weight``.
+
+    >>> class Smoothed(ClassLoss):
+    ...     def parts(self, batch):
+    ...         log_p = batch.logits_BK.log_softmax(dim=1)
+    ...         valid = (batch.labels_B >= 0).to(log_p.dtype)
+    ...         true = log_p.gather(1, batch.labels_B.clamp(min=0)[:, None]).squeeze(1)
+    ...         return {"true": Part(-true * valid, 0.9), "uniform": Part(-log_p.mean(dim=1) * valid, 0.1)}
+    >>> logits, targets = torch.randn(4, 3), torch.tensor([0, 1, 2, -100])
+    >>> value = Smoothed(num_classes=3)(logits, targets)
+    >>> expected = nn.functional.cross_entropy(logits, targets, label_smoothing=0.1)
+    >>> torch.allclose(value, expected)
+    True
     """
 
     stochastic = False
