@@ -17,13 +17,18 @@ ALLOWED = {
     "distributed": set(),
     "whole_file": set(),
     "features": set(),
+    "registry": set(),
     "state": {"functional", "distributed"},
     "losses": {"functional", "state", "distributed"},
     "theory": {"functional"},
     "audit": {"functional", "theory", "features", "distributed", "whole_file"},
     "report": {"audit", "whole_file"},
+    "models": {"features", "registry"},
+    "data": {"distributed", "registry", "whole_file"},
+    "methods": {"functional", "state", "losses", "features", "distributed", "models", "data", "registry"},
+    "engine": {"distributed", "features", "registry", "whole_file", "losses", "models", "data", "methods", "audit"},
     "testing": {"losses", "distributed"},
-    "cli": {"audit", "report"},
+    "cli": {"audit", "report", "registry", "models", "data", "methods", "engine"},
 }
 
 

@@ -1,0 +1,1 @@
+"""Data sets by name, splits, orders of samples, and batches of tensors."""

@@ -1,0 +1,1 @@
+"""Training runs that can be interrupted, resumed, audited and compared."""
