@@ -7,13 +7,15 @@ share, and gradients that reach another process's features travel back to their 
 
 from __future__ import annotations
 
+import json
+import os
 from dataclasses import dataclass
 from datetime import timedelta
 from typing import Any
 
 import torch
 import torch.distributed as dist
-from torch import Tensor
+from torch import Tensor, nn
 from torch.autograd.function import once_differentiable
 
 
@@ -38,6 +40,59 @@ def rank() -> int:
 def join(rendezvous: str, rank: int, processes: int, timeout: timedelta) -> None:
     """Make this process one of a gloo group that meets at an address such as ``file:///tmp/meeting``."""
     dist.init_process_group("gloo", init_method=rendezvous, rank=rank, world_size=processes, timeout=timeout)
+
+
+def join_launched(device: torch.device) -> bool:
+    """Become one of the processes that ``torchrun`` started; ``False`` if it did not start this one."""
+    if "TORCHELASTIC_RUN_ID" not in os.environ:
+        return False
+    if not dist.is_initialized():
+        dist.init_process_group("nccl" if device.type == "cuda" else "gloo")
+    return True
+
+
+def leave() -> None:
+    """Leave the group, if this process is in one."""
+    if dist.is_available() and dist.is_initialized():
+        dist.destroy_process_group()
+
+
+def wait_for_all() -> None:
+    """Go on when every process is here."""
+    if world_size() > 1:
+        dist.barrier()
+
+
+def from_first(value: Any) -> Any:
+    """What process 0 has, on every process: numbers, texts, and lists and dictionaries of them."""
+    if world_size() == 1:
+        return value
+    device = torch.device("cuda", torch.cuda.current_device()) if dist.get_backend() == "nccl" else torch.device("cpu")
+    text = torch.tensor(list(json.dumps(value).encode()), dtype=torch.uint8, device=device)
+    size = torch.tensor(len(text), device=device)
+    dist.broadcast(size, src=0)
+    text = text if rank() == 0 else text.new_empty(int(size))
+    dist.broadcast(text, src=0)
+    return json.loads(bytes(text.tolist()))
+
+
+def average_gradients(module: nn.Module) -> None:
+    """Average a module's gradients over the processes from now on, as DistributedDataParallel does for a model.
+
+    It is for few and small parameters, such as those of a loss: each is averaged on its own as soon as its gradient
+    is there. It also gives every process the parameters of process 0.
+    """
+    if world_size() == 1:
+        return
+    for parameter in module.parameters():
+        dist.broadcast(parameter.data, src=0)
+        parameter.register_post_accumulate_grad_hook(_average_gradient)
+
+
+def _average_gradient(parameter: Tensor) -> None:
+    assert parameter.grad is not None
+    dist.all_reduce(parameter.grad)
+    parameter.grad /= world_size()
 
 
 def all_agree(ok: bool, device: torch.device) -> bool:

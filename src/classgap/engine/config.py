@@ -1,0 +1,157 @@
+"""Everything that can be set about a training run."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, fields
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+from tyro.conf import arg
+
+from classgap.losses.arguments import number, share, whole_number
+
+Optimizers = Literal["sgd", "adamw"]
+Schedules = Literal["cosine", "step", "constant"]
+Precisions = Literal["fp32", "bf16", "fp16"]
+Rules = Literal["last", "accuracy", "balanced", "hard", "worst"]
+
+_suited = "what suits the data"
+
+
+@dataclass(frozen=True, kw_only=True)
+class TrainConfig:
+    """Settings of a run; ``None`` stands for what suits the data."""
+
+    data: Annotated[str, arg(metavar="DATA")]
+    """Data set, with options: mnist1d, folder:PATH:size=32, cifar100:lt=100 … (classgap datasets)."""
+
+    model: Annotated[str | None, arg(metavar="MODEL", help_behavior_hint=f"(default: {_suited})")] = None
+    """Network, with options: resnet32, timm:resnet18 … (classgap models)."""
+
+    method: Annotated[str, arg(metavar="METHOD")] = "erm"
+    """Training method, with options: erm, mr2, mr2:strength=0.1 …"""
+
+    out: Annotated[Path | None, arg(metavar="DIR", help_behavior_hint="(default: runs/DATA-MODEL-METHOD-seedN)")] = None
+    """Run directory. The same command with the same directory goes on where it stopped."""
+
+    epochs: Annotated[int | None, arg(metavar="INT", help_behavior_hint=f"(default: {_suited})")] = None
+    """Times to go through the training set, in each stage of the method."""
+
+    steps: Annotated[int | None, arg(metavar="INT", help_behavior_hint="")] = None
+    """Updates in each stage, in place of --epochs."""
+
+    batch: Annotated[int | None, arg(metavar="INT", help_behavior_hint=f"(default: {_suited})")] = None
+    """Samples an update, over all processes."""
+
+    optimizer: Optimizers = "sgd"
+    """Optimiser."""
+
+    lr: Annotated[float | None, arg(metavar="FLOAT", help_behavior_hint=f"(default: {_suited})")] = None
+    """Highest learning rate."""
+
+    loss_lr: Annotated[float | None, arg(metavar="FLOAT", help_behavior_hint="(default: --lr)")] = None
+    """Highest learning rate of parameters that the loss owns."""
+
+    momentum: float = 0.9
+    """Momentum of SGD."""
+
+    nesterov: bool = False
+    """Nesterov's form of momentum."""
+
+    weight_decay: Annotated[float | None, arg(metavar="FLOAT", help_behavior_hint=f"(default: {_suited})")] = None
+    """Weight decay."""
+
+    schedule: Schedules = "cosine"
+    """Course of the learning rate after the warm-up."""
+
+    warmup: float = 0.0
+    """Epochs in which the learning rate rises from 0."""
+
+    warmup_steps: int = 0
+    """Updates in which the learning rate rises from 0, in place of --warmup."""
+
+    milestones: tuple[float, ...] = (0.8, 0.9)
+    """Where --schedule step lowers the rate: epochs, or shares of the stage if below 1."""
+
+    gamma: float = 0.1
+    """Factor of --schedule step at each milestone."""
+
+    clip: Annotated[float | None, arg(metavar="FLOAT", help_behavior_hint="")] = None
+    """Largest norm of the gradient; longer ones are shortened to it."""
+
+    accumulate: int = 1
+    """Parts in which a batch goes through the network, to save memory."""
+
+    precision: Precisions = "fp32"
+    """Arithmetic of the network; losses always use fp32."""
+
+    channels_last: bool = False
+    """Keep images with their channels last in memory, which convolutions on GPUs like."""
+
+    compile: bool = False
+    """Compile the network with torch.compile."""
+
+    augment: Annotated[str | None, arg(metavar="NAME", help_behavior_hint=f"(default: {_suited})")] = None
+    """Augmentation: none, crop-flip, rrc, auto-augment, rand-augment."""
+
+    mix: str = "none"
+    """Mixing of samples: none, mixup:alpha=0.2, cutmix:alpha=1."""
+
+    sampling: str = "shuffled"
+    """Order of the samples: shuffled, class-balanced, class-aware:per-class=4."""
+
+    validation: float = 0.0
+    """Share of the training set, of each class, that is held out to choose the epoch."""
+
+    select: Rules = "last"
+    """Which epoch is kept: the last, or the best on the held-out part by accuracy, by its mean over classes, over the
+    hard third of the classes, or by that of the worst class."""
+
+    seed: int = 0
+    """Seed of weights, order and augmentation. The data set's own seed is an option of --data."""
+
+    save_every: float = 30.0
+    """Seconds between checkpoints."""
+
+    save_features: bool = True
+    """Store the test samples' features with the predictions."""
+
+    tensorboard: bool = False
+    """Write metrics for TensorBoard too (pip install 'classgap[tensorboard]')."""
+
+    device: str = "auto"
+    """Where to compute: auto, cpu, cuda, cuda:1 …"""
+
+    def __post_init__(self) -> None:
+        for name in ("epochs", "steps", "batch"):
+            if getattr(self, name) is not None:
+                whole_number(name, getattr(self, name), at_least=1)
+        for name in ("lr", "loss_lr", "clip"):
+            if getattr(self, name) is not None:
+                number(name, getattr(self, name), above=0)
+        for name in ("weight_decay", "momentum", "warmup", "gamma", "save_every"):
+            if getattr(self, name) is not None:
+                number(name, getattr(self, name), at_least=0)
+        whole_number("accumulate", self.accumulate, at_least=1)
+        whole_number("warmup_steps", self.warmup_steps, at_least=0)
+        whole_number("seed", self.seed, at_least=0)
+        share("validation", self.validation)
+        self._check_pairs()
+
+    def _check_pairs(self) -> None:
+        if self.epochs is not None and self.steps is not None:
+            raise ValueError(f"epochs and steps cannot both be given; got {self.epochs} and {self.steps}.")
+        if self.warmup and self.warmup_steps:
+            raise ValueError(f"warmup and warmup_steps cannot both be given; got {self.warmup} and {self.warmup_steps}.")
+        if self.select != "last" and not self.validation:
+            raise ValueError(
+                f"select={self.select!r} chooses an epoch, for which samples must be held out: set validation, such as "
+                "0.1. The test set is never used to choose."
+            )
+        if list(self.milestones) != sorted(self.milestones) or any(each <= 0 for each in self.milestones):
+            raise ValueError(f"milestones must be above 0 and in rising order; got {self.milestones}.")
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain values, for YAML and checkpoints."""
+        plain = {field.name: getattr(self, field.name) for field in fields(self)}
+        return plain | {"out": None if self.out is None else str(self.out), "milestones": list(self.milestones)}

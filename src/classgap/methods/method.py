@@ -1,0 +1,105 @@
+"""What a training procedure adds to the plain loop: the moments at which the engine asks it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import torch
+from torch import Tensor, nn
+
+if TYPE_CHECKING:
+    from classgap.data.batches import Batch
+    from classgap.engine.run import Run
+    from classgap.losses.base import ClassLoss
+
+
+@dataclass(frozen=True)
+class Stage:
+    """A part of the training with an optimiser and a schedule of its own.
+
+    Attributes:
+        name: for metrics and progress.
+        epochs: how many; those of the run if not given.
+        share: of the run's epochs, in place of ``epochs``.
+    """
+
+    name: str
+    epochs: int | None = None
+    share: float | None = None
+
+    def length(self, epochs: int) -> int:
+        """Epochs of this stage in a run of ``epochs``.
+
+        >>> Stage("warm-up", share=0.25).length(40)
+        10
+        """
+        if self.epochs is not None:
+            return self.epochs
+        return epochs if self.share is None else max(1, round(self.share * epochs))
+
+
+class Method(nn.Module):
+    """A training procedure; this one is a loss and nothing else.
+
+    The engine calls, in this order: ``prepare`` once; for each of ``stages()``: ``stage_start``, for each epoch
+    ``epoch_start`` and ``step`` for each batch, then ``stage_end``; at last ``finish``.
+
+    A method is a module: what it remembers is a buffer, a second network is a child, and both are saved and restored
+    with every checkpoint. On resume the engine calls ``prepare``, restores the method's state, calls ``stage_start`` of
+    the current stage again, and restores everything else. So ``stage_start`` depends on the method's state alone, and
+    what a pass over the data finds out belongs in ``stage_end`` or ``epoch_start``, which do not run twice.
+
+    Args:
+        loss: what is minimised.
+    """
+
+    views = 1  # augmented views of each sample that a batch must hold
+
+    def __init__(self, loss: ClassLoss) -> None:
+        super().__init__()
+        self.loss = loss
+
+    def prepare(self, run: Run) -> None:
+        """Change ``run.model``, make a second one, check that the run has what is needed."""
+
+    def stages(self) -> Sequence[Stage]:
+        """The parts of the training, one after the other."""
+        return (Stage("train"),)
+
+    def stage_start(self, run: Run) -> None:
+        """Set up a stage: ``run.order``, frozen parameters, fresh weights. The optimiser is made after this."""
+
+    def parameter_groups(self, run: Run) -> list[dict[str, Any]]:
+        """What the stage trains: the model, and what the loss owns at a rate of its own."""
+        own = [parameter for parameter in self.parameters() if parameter.requires_grad]
+        groups: list[dict[str, Any]] = [{"params": [each for each in run.model.parameters() if each.requires_grad]}]
+        if own:
+            rate = run.config.loss_lr
+            groups.append({"params": own, "weight_decay": 0.0} | ({} if rate is None else {"lr": rate}))
+        return groups
+
+    def epoch_start(self, run: Run) -> None:
+        """Before an epoch's first batch."""
+
+    def objective(self, run: Run, batch: Batch) -> Tensor:
+        """The loss of a batch, after one forward pass."""
+        logits = run.forward(batch.inputs)
+        return self.loss(logits, batch.targets, features=run.tap.features, head=run.tap.head, index=batch.rows)
+
+    def step(self, run: Run, batch: Batch) -> None:
+        """One update from one batch."""
+        run.backward(self.objective, batch)
+        run.update()
+
+    def stage_end(self, run: Run) -> None:
+        """After a stage's last epoch."""
+
+    def finish(self, run: Run) -> None:
+        """After the last stage, with the chosen weights in ``run.model``: post-hoc changes of the model."""
+
+    @torch.no_grad()
+    def predict(self, run: Run, inputs: Tensor) -> tuple[Tensor, Tensor]:
+        """Logits and features in evaluation."""
+        return run.forward(inputs), run.tap.features
