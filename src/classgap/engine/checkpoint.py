@@ -1,0 +1,87 @@
+"""Checkpoints: written whole, read without executing anything."""
+
+from __future__ import annotations
+
+import errno
+import os
+import pickle
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from classgap.whole_file import whole_file
+
+FORMAT = 1
+
+
+def save_checkpoint(state: dict[str, Any], path: Path) -> None:
+    """Write a checkpoint, or fail and leave the one before.
+
+    Raises:
+        OSError: in one line, if the disk is full or the directory cannot be written to.
+    """
+    try:
+        with whole_file(path) as file:
+            torch.save({"format": FORMAT, **state}, file)
+    except (OSError, RuntimeError) as error:  # torch's writer turns a failed write into a RuntimeError
+        reason = _reason(error)
+        if reason is None:
+            raise
+        kept = f"; the checkpoint before it, {path}, is kept" if path.exists() else ""
+        raise OSError(f"the checkpoint {path} cannot be written: {reason}{kept}. Free space and run again.") from None
+
+
+def load_checkpoint(path: Path) -> dict[str, Any]:
+    """Read a checkpoint, tensors on the CPU.
+
+    Raises:
+        ValueError: if it is damaged or of another version.
+    """
+    try:
+        state = torch.load(path, map_location="cpu", weights_only=True)
+    except (RuntimeError, EOFError, pickle.UnpicklingError, ValueError) as error:
+        raise ValueError(f"the checkpoint {path} is damaged ({error}); start again with --force.") from None
+    if not isinstance(state, dict) or state.get("format") != FORMAT:
+        raise ValueError(f"the checkpoint {path} was written by another version of classgap; start again with --force.")
+    return state
+
+
+def save_weights(model: nn.Module, path: Path) -> None:
+    """Write a model's weights as safetensors."""
+    from safetensors.torch import save
+
+    # Clones, as safetensors refuses tensors that share memory, such as tied weights.
+    tensors = {name: tensor.detach().cpu().contiguous().clone() for name, tensor in model.state_dict().items()}
+    try:
+        with whole_file(path) as file:
+            file.write(save(tensors))
+    except OSError as error:
+        raise OSError(f"the weights {path} cannot be written: {_reason(error) or error}.") from None
+
+
+def load_weights(path: Path) -> dict[str, Tensor]:
+    """Read a model's weights."""
+    from safetensors.torch import load_file
+
+    return load_file(path)
+
+
+def first_non_finite(model: nn.Module) -> str | None:
+    """Name of a parameter or buffer that holds NaN or infinity, if there is one."""
+    for name, tensor in model.state_dict().items():
+        if tensor.is_floating_point() and not bool(tensor.isfinite().all()):
+            return name
+    return None
+
+
+def _reason(error: BaseException) -> str | None:
+    """Why writing failed, if it did."""
+    cause: BaseException | None = error
+    while cause is not None:
+        if isinstance(cause, OSError) and cause.errno is not None:
+            hint = " (the disk is full)" if cause.errno in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG) else ""
+            return f"{os.strerror(cause.errno)}{hint}"
+        cause = cause.__cause__ or cause.__context__
+    return "writing failed" if "PytorchStreamWriter" in str(error) or "file" in str(error).lower() else None

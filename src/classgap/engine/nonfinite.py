@@ -1,0 +1,39 @@
+"""A loss that is no longer a number: the run stops and says where."""
+
+from __future__ import annotations
+
+from torch import Tensor
+
+SHOWN = 8  # samples in the message; all of them are in the run's failure.json
+
+
+class NonFiniteLoss(ArithmeticError):
+    """The loss became NaN or infinite.
+
+    Attributes:
+        where: stage, epoch and step.
+        terms: names of what is not finite.
+        samples: the batch's numbers in the training data.
+    """
+
+    def __init__(self, where: str, terms: list[str], samples: list[int]) -> None:
+        self.where, self.terms, self.samples = where, terms, samples
+        shown = ", ".join(map(str, samples[:SHOWN])) + (", …" if len(samples) > SHOWN else "")
+        super().__init__(
+            f"the loss is not finite at {where}: {', '.join(terms)}. The batch held the training samples {shown}. "
+            "Try a smaller learning rate, warm-up, gradient clipping, or bf16 or fp32 in place of fp16."
+        )
+
+
+def non_finite(values: dict[str, Tensor]) -> list[str]:
+    """Names of the values that hold NaN or infinity.
+
+    >>> import torch
+    >>> non_finite({"loss": torch.tensor(1.0), "logits": torch.tensor([0.0, float("nan")])})
+    ['logits (nan)']
+    """
+    return [
+        f"{name} ({'nan' if bool(value.isnan().any()) else 'infinite'})"
+        for name, value in values.items()
+        if not bool(value.isfinite().all())
+    ]

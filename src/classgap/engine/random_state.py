@@ -1,0 +1,44 @@
+"""The random states of a process, stored and restored."""
+
+from __future__ import annotations
+
+import random
+from typing import Any
+
+import numpy as np
+import torch
+
+# Far apart, so that neither seeds nor processes share a stream.
+_PROCESS_STRIDE = 1_000_003
+
+
+def seed_everything(seed: int, process: int = 0) -> None:
+    """Seed Python's, NumPy's and torch's generators, each process with a stream of its own."""
+    value = (seed + process * _PROCESS_STRIDE) % 2**32
+    random.seed(value)
+    np.random.seed(value)  # noqa: NPY002 - the global state is what other people's code uses
+    torch.manual_seed(value)
+
+
+def random_state() -> dict[str, Any]:
+    """The generators' states in plain values and tensors."""
+    kind, keys, position, has_gauss, gauss = np.random.get_state(legacy=True)  # noqa: NPY002
+    state = {
+        "python": random.getstate(),
+        "numpy": (kind, np.asarray(keys).tolist(), position, has_gauss, gauss),
+        "torch": torch.get_rng_state(),
+    }
+    if torch.cuda.is_available():
+        state["cuda"] = torch.cuda.get_rng_state()
+    return state
+
+
+def restore_random_state(state: dict[str, Any]) -> None:
+    """Put the generators where they were."""
+    version, internal, gauss = state["python"]
+    random.setstate((version, tuple(internal), gauss))
+    kind, keys, position, has_gauss, cached = state["numpy"]
+    np.random.set_state((kind, np.array(keys, dtype=np.uint32), position, has_gauss, cached))  # noqa: NPY002
+    torch.set_rng_state(state["torch"].cpu())
+    if "cuda" in state and torch.cuda.is_available():
+        torch.cuda.set_rng_state(state["cuda"].cpu())

@@ -1,0 +1,125 @@
+"""The files of a run: what they are called, who may write them, and what state they tell."""
+
+from __future__ import annotations
+
+import fcntl
+import json
+import shutil
+from pathlib import Path
+from typing import Any, BinaryIO
+
+from classgap.engine.config import TrainConfig
+from classgap.engine.config_file import read_settings, write_config
+from classgap.whole_file import write_whole
+
+# Where a run is stored and where it computes do not change what it is.
+_ELSEWHERE = ("out", "device", "save_every", "tensorboard")
+
+
+class RunDirectory:
+    """A directory that holds one run, finished or not.
+
+    Files: ``config.yaml``, ``env.json``, ``metrics.jsonl`` (a line an epoch, the last line is the final one),
+    ``checkpoints/``, ``predictions.safetensors``, ``audit.json``, ``report.html``.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self.config = path / "config.yaml"
+        self.environment = path / "env.json"
+        self.metrics = path / "metrics.jsonl"
+        self.checkpoints = path / "checkpoints"
+        self.last = self.checkpoints / "last.pt"
+        self.best = self.checkpoints / "best.safetensors"
+        self.model = self.checkpoints / "model.safetensors"
+        self.predictions = path / "predictions.safetensors"
+        self.audit = path / "audit.json"
+        self.report = path / "report.html"
+        self.failure = path / "failure.json"
+        self._lock: BinaryIO | None = None
+
+    def open(self, *, force: bool = False) -> None:
+        """Make the directory and keep other processes out of it; ``force`` removes a run that is there.
+
+        Raises:
+            ValueError: if it cannot be used.
+        """
+        if self.path.exists() and not self.config.exists() and self._is_foreign():
+            raise ValueError(f"{self.path} holds other files and no run; name an empty or a new directory.")
+        try:
+            self.checkpoints.mkdir(parents=True, exist_ok=True)
+            self._lock = (self.checkpoints / ".lock").open("wb")
+        except OSError as error:
+            raise ValueError(f"the run directory {self.path} cannot be written to: {error.strerror}.") from None
+        try:
+            fcntl.flock(self._lock, fcntl.LOCK_EX | fcntl.LOCK_NB)  # let go by the system however the process ends
+        except OSError:
+            raise ValueError(f"another process is training in {self.path}; wait for it, or name another.") from None
+        if force:
+            self._remove_run()
+
+    def close(self) -> None:
+        """Let other processes in."""
+        if self._lock is not None:
+            self._lock.close()
+            self._lock = None
+
+    def begin(self, config: TrainConfig, environment: dict[str, Any]) -> None:
+        """Store what is being run, or see that it is what was begun here.
+
+        Raises:
+            ValueError: if the directory holds a run with other settings.
+        """
+        if self.config.exists():
+            self.check_same(config)
+        else:
+            write_config(config, self.config)
+        write_whole(self.environment, json.dumps(environment, indent=2) + "\n")
+
+    def check_same(self, config: TrainConfig) -> None:
+        """Refuse to go on with a run that was begun with other settings."""
+        stored, wanted = read_settings(self.config), config.to_dict()
+        wanted["milestones"] = tuple(wanted["milestones"])
+        other = [name for name in wanted if name not in _ELSEWHERE and stored.get(name) != wanted[name]]
+        if other:
+            differences = ", ".join(f"{name} {stored.get(name)!r} there and {wanted[name]!r} here" for name in other)
+            raise ValueError(
+                f"{self.path} holds a run with other settings: {differences}. Name another --out, or start over in "
+                "this one with --force."
+            )
+
+    def finished(self) -> bool:
+        """Whether the run that is here has ended."""
+        lines = self.read_metrics()
+        return bool(lines) and bool(lines[-1].get("final"))
+
+    def read_metrics(self) -> list[dict[str, Any]]:
+        """The lines of ``metrics.jsonl``; one that was cut off when a process was killed is left out."""
+        if not self.metrics.exists():
+            return []
+        lines = []
+        for text in self.metrics.read_text(encoding="utf-8").splitlines():
+            try:
+                lines.append(json.loads(text))
+            except json.JSONDecodeError:
+                break
+        return lines
+
+    def add_metrics(self, line: dict[str, Any]) -> None:
+        """Append a line."""
+        with self.metrics.open("a", encoding="utf-8") as file:
+            file.write(json.dumps(line, allow_nan=False) + "\n")
+
+    def keep_metrics(self, count: int) -> None:
+        """Drop lines after the first ``count``: what a killed process wrote after its last checkpoint."""
+        lines = self.read_metrics()[:count]
+        write_whole(self.metrics, "".join(json.dumps(line) + "\n" for line in lines))
+
+    def _is_foreign(self) -> bool:
+        return not self.path.is_dir() or any(each.name != "checkpoints" for each in self.path.iterdir())
+
+    def _remove_run(self) -> None:
+        files = (self.config, self.environment, self.metrics, self.predictions, self.audit, self.report, self.failure)
+        for file in (*files, self.last, self.best, self.model):
+            file.unlink(missing_ok=True)
+        shutil.rmtree(self.path / "tensorboard", ignore_errors=True)

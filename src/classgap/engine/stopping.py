@@ -1,0 +1,37 @@
+"""Signals that ask a run to stop: it saves and ends instead of dying in the middle of a step."""
+
+from __future__ import annotations
+
+import signal
+from types import FrameType, TracebackType
+from typing import Any
+
+
+class StopRequest:
+    """Notes SIGTERM and the first Ctrl-C while active; a second Ctrl-C interrupts at once.
+
+    >>> with StopRequest() as stop:
+    ...     signal.raise_signal(signal.SIGTERM)
+    ...     stop.name
+    'SIGTERM'
+    """
+
+    def __init__(self) -> None:
+        self.name = ""
+        self._before: dict[signal.Signals, Any] = {}
+
+    def __enter__(self) -> StopRequest:
+        for number in (signal.SIGTERM, signal.SIGINT):
+            self._before[number] = signal.signal(number, self._note)
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        for number, handler in self._before.items():
+            signal.signal(number, handler)
+
+    def _note(self, number: int, frame: FrameType | None) -> None:
+        if number == signal.SIGINT and self.name:
+            raise KeyboardInterrupt
+        self.name = signal.Signals(number).name
