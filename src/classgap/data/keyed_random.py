@@ -1,0 +1,158 @@
+"""Random numbers that are a function of what they are for, not of when they are drawn.
+
+A number is the hash of (seed, epoch, stream, sample, draw), so that resuming, processes, threads and the way an epoch
+is cut into batches change none. The hash is the finaliser of SplitMix64 (Steele, Lea and Flood, 2014), chained over the
+parts of the key, on int64 tensors whose products wrap around.
+"""
+
+from __future__ import annotations
+
+import zlib
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+_GOLDEN = 0x9E3779B97F4A7C15
+_WORD = 2**64 - 1
+
+
+def _signed(word: int) -> int:
+    """The same 64 bits as an int64."""
+    return word - 2**64 if word >= 2**63 else word
+
+
+_STEPS = ((30, _signed(0xBF58476D1CE4E5B9)), (27, _signed(0x94D049BB133111EB)))
+
+
+def _mixed_word(word: int) -> int:
+    word &= _WORD
+    word = ((word ^ (word >> 30)) * 0xBF58476D1CE4E5B9) & _WORD
+    word = ((word ^ (word >> 27)) * 0x94D049BB133111EB) & _WORD
+    return word ^ (word >> 31)
+
+
+def _mixed(words: Tensor) -> Tensor:
+    # The shift of int64 copies the sign; the mask makes it the shift of unsigned words.
+    for shift, factor in _STEPS:
+        words = (words ^ ((words >> shift) & (2 ** (64 - shift) - 1))) * factor
+    return words ^ ((words >> 31) & (2**33 - 1))
+
+
+def key_of(seed: int, epoch: int, stream: str | int) -> int:
+    """The 64-bit key of one stream of random numbers in one epoch, for a generator that wants a seed.
+
+    Args:
+        seed: of the run.
+        epoch: from 0.
+        stream: what the numbers are for; different streams are independent.
+
+    >>> key_of(0, 0, "shuffle") == key_of(0, 1, "shuffle")
+    False
+    """
+    word = 0
+    for part in (seed, epoch, zlib.crc32(stream.encode()) + 2**32 if isinstance(stream, str) else stream):
+        word = _mixed_word(word + (part + 1) * _GOLDEN)
+    return word
+
+
+def keyed_bits(seed: int, epoch: int, index_B: Tensor, draws: int, *, stream: str | int) -> Tensor:
+    """64 random bits a draw, (B, draws), int64 of either sign.
+
+    Args:
+        seed: of the run.
+        epoch: from 0.
+        index_B: which sample each row is for; int64.
+        draws: numbers a sample.
+        stream: what the numbers are for.
+
+    >>> keyed_bits(0, 0, torch.tensor([7]), 2, stream="crop").shape
+    torch.Size([1, 2])
+    """
+    base = _signed(key_of(seed, epoch, stream))
+    sample_B = _mixed(index_B * _signed(_GOLDEN) + base)
+    step_D = torch.arange(1, draws + 1, device=index_B.device) * _signed(_GOLDEN)
+    return _mixed(sample_B[:, None] + step_D)
+
+
+def keyed_uniform(
+    seed: int, epoch: int, index_B: Tensor, draws: int, *, stream: str | int, dtype: torch.dtype = torch.float32
+) -> Tensor:
+    """Uniform random numbers in [0, 1), (B, draws): 24 random bits as float32, 53 as float64.
+
+    ``(keyed_uniform(…) * n).long()`` is uniform on 0 … n − 1 and never n.
+
+    Args:
+        seed: of the run.
+        epoch: from 0.
+        index_B: which sample each row is for; int64.
+        draws: numbers a sample.
+        stream: what the numbers are for.
+        dtype: float32 or float64.
+
+    >>> first = keyed_uniform(0, 3, torch.tensor([4, 9]), 2, stream="crop")
+    >>> again = keyed_uniform(0, 3, torch.tensor([9]), 2, stream="crop")
+    >>> bool((first[1] == again[0]).all())
+    True
+    """
+    digits = 24 if dtype == torch.float32 else 53
+    bits = (keyed_bits(seed, epoch, index_B, draws, stream=stream) >> (64 - digits)) & (2**digits - 1)
+    return bits.to(dtype) * 2.0**-digits
+
+
+def keyed_permutation(seed: int, epoch: int, n: int, *, stream: str | int) -> Tensor:
+    """A random order of 0 … n − 1.
+
+    >>> keyed_permutation(0, 0, 5, stream="shuffle").sort().values
+    tensor([0, 1, 2, 3, 4])
+    """
+    return keyed_bits(seed, epoch, torch.arange(n), 1, stream=stream)[:, 0].argsort(stable=True)
+
+
+@dataclass(frozen=True)
+class Keys:
+    """What the random numbers of a batch depend on.
+
+    Attributes:
+        seed: of the run.
+        epoch: from 0.
+        samples: (B,), a number for each sample of the batch.
+        view: which of a sample's several augmented views.
+
+    >>> keys = Keys(0, 0, torch.arange(4))
+    >>> keys.uniform(3, "crop").shape
+    torch.Size([4, 3])
+    """
+
+    seed: int
+    epoch: int
+    samples: Tensor
+    view: int = 0
+
+    def uniform(self, draws: int, stream: str) -> Tensor:
+        """Numbers in [0, 1), (B, draws); independent between streams and views."""
+        return keyed_uniform(self.seed, self.epoch, self.samples, draws, stream=f"{stream}/{self.view}")
+
+
+def sample_keys(index_B: Tensor, occurrence_B: Tensor) -> Tensor:
+    """One number for a sample and how often the epoch has used it before, so that repeated samples are augmented anew.
+
+    >>> sample_keys(torch.tensor([3, 3]), torch.tensor([0, 1]))
+    tensor([            3, 1099511627779])
+    """
+    return index_B + (occurrence_B << 40)
+
+
+def occurrences(rows: Tensor) -> Tensor:
+    """How often each entry has occurred before.
+
+    >>> occurrences(torch.tensor([5, 2, 5, 5, 2]))
+    tensor([0, 0, 1, 2, 1])
+    """
+    order = rows.argsort(stable=True)
+    ordered = rows[order]
+    position = torch.arange(len(rows), device=rows.device)
+    starts = torch.ones_like(ordered, dtype=torch.bool)
+    starts[1:] = ordered[1:] != ordered[:-1]
+    first = torch.where(starts, position, 0).cummax(0).values
+    return torch.empty_like(rows).scatter_(0, order, position - first)
