@@ -1,1 +1,8 @@
-"""Networks by name."""
+"""Networks by name: the papers' own, those of timm, torchvision and open_clip, and weights from files."""
+
+from classgap.models.catalog import MODELS, build, default_for, names
+from classgap.models.cosine import CosineClassifier
+from classgap.models.heads import Frozen
+from classgap.models.interpolation import interpolate_weights
+
+__all__ = ["MODELS", "CosineClassifier", "Frozen", "build", "default_for", "interpolate_weights", "names"]

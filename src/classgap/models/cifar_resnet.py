@@ -1,0 +1,94 @@
+"""ResNets for 32×32 images: He et al., "Deep Residual Learning for Image Recognition" (2016), Section 4.2."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import torch.nn.functional as F
+from torch import Tensor, nn
+
+from classgap.models.shapes import at_least_one, image_channels
+
+
+class CifarResNet(nn.Module):
+    """A 3×3 convolution, three stages of n two-layer blocks, global average pooling, one linear layer: 6n + 2 layers.
+
+    Shortcuts have no parameters: where a stage halves the image and doubles the channels, they take every second pixel
+    and pad with zero channels (option A). Weights are drawn as He et al. (2015) do, biases are zero.
+
+    Args:
+        blocks: n, blocks of each stage.
+        num_classes: outputs.
+        channels: of the images.
+        width: channels of the first stage.
+
+    >>> import torch
+    >>> net = CifarResNet(3, num_classes=10)
+    >>> sum(parameter.numel() for parameter in net.parameters()), net(torch.zeros(2, 3, 32, 32)).shape
+    (269722, torch.Size([2, 10]))
+    """
+
+    def __init__(self, blocks: int, num_classes: int, *, channels: int = 3, width: int = 16) -> None:
+        super().__init__()
+        self.conv1 = conv3x3(channels, width)
+        self.bn1 = nn.BatchNorm2d(width)
+        self.layer1 = _stage(blocks, width, width, stride=1)
+        self.layer2 = _stage(blocks, width, 2 * width, stride=2)
+        self.layer3 = _stage(blocks, 2 * width, 4 * width, stride=2)
+        self.fc = nn.Linear(4 * width, num_classes)
+        self.apply(he_init)
+
+    def forward(self, images: Tensor) -> Tensor:
+        """Logits, (B, K)."""
+        x = self.bn1(self.conv1(images)).relu()
+        x = self.layer3(self.layer2(self.layer1(x)))
+        return self.fc(x.mean(dim=(2, 3)))
+
+
+class BasicBlock(nn.Module):
+    """relu(x + two convolutions of x), with the shortcut of option A."""
+
+    def __init__(self, inside: int, outside: int, stride: int) -> None:
+        super().__init__()
+        self.conv1 = conv3x3(inside, outside, stride)
+        self.bn1 = nn.BatchNorm2d(outside)
+        self.conv2 = conv3x3(outside, outside)
+        self.bn2 = nn.BatchNorm2d(outside)
+        self.stride, self.missing = stride, outside - inside
+
+    def forward(self, x: Tensor) -> Tensor:
+        """The block's output, (B, channels, H / stride, W / stride)."""
+        out = self.bn2(self.conv2(self.bn1(self.conv1(x)).relu()))
+        if self.missing:
+            before = self.missing // 2
+            x = F.pad(x[:, :, :: self.stride, :: self.stride], (0, 0, 0, 0, before, self.missing - before))
+        return (out + x).relu()
+
+
+def conv3x3(inside: int, outside: int, stride: int = 1) -> nn.Conv2d:
+    """A 3×3 convolution that keeps the image's size, but for its stride; batch norm brings the bias."""
+    return nn.Conv2d(inside, outside, 3, stride=stride, padding=1, bias=False)
+
+
+def he_init(module: nn.Module) -> None:
+    """Normal weights of variance 2 / fan-in, zero biases."""
+    if isinstance(module, (nn.Conv2d, nn.Linear)):
+        nn.init.kaiming_normal_(module.weight)
+        if module.bias is not None:
+            nn.init.zeros_(module.bias)
+
+
+def resnet(depth: int) -> Callable[..., nn.Module]:
+    """What makes the ResNet of that depth, 6n + 2."""
+
+    def make(*, num_classes: int, input_shape: tuple[int, ...], width: int = 16) -> nn.Module:
+        channels = image_channels(f"resnet{depth}", input_shape)
+        at_least_one(width=width)
+        return CifarResNet((depth - 2) // 6, num_classes, channels=channels, width=width)
+
+    return make
+
+
+def _stage(blocks: int, inside: int, outside: int, stride: int) -> nn.Sequential:
+    first = BasicBlock(inside, outside, stride)
+    return nn.Sequential(first, *(BasicBlock(outside, outside, 1) for _ in range(blocks - 1)))

@@ -1,0 +1,113 @@
+"""CLIP as a classifier: the image encoder of an open_clip model, and a head that starts from its text encoder."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+
+from classgap.models.cosine import CosineClassifier
+from classgap.models.heads import Frozen
+from classgap.models.optional import package
+from classgap.models.shapes import image_channels
+from classgap.registry import suggestion
+
+
+class ClipClassifier(nn.Module):
+    """An image encoder and a cosine classifier; features are the encoder's, before they are normalised.
+
+    Args:
+        visual: from images to features.
+        head: from features to logits.
+    """
+
+    def __init__(self, visual: nn.Module, head: CosineClassifier) -> None:
+        super().__init__()
+        self.visual = visual
+        self.head = head
+
+    def forward(self, images: Tensor) -> Tensor:
+        """Logits, (B, K)."""
+        return self.head(self.visual(images))
+
+
+def open_clip_model(
+    name: str,
+    *,
+    num_classes: int,
+    input_shape: tuple[int, ...],
+    class_names: Sequence[str] | None = None,
+    weights: str | None = None,
+    template: str = "a photo of a {}.",
+    frozen: bool = False,
+    learn_scale: bool = False,
+) -> nn.Module:
+    """A model of open_clip that classifies as zero-shot CLIP does, until it is trained.
+
+    The head's rows get the norm of CLIP's scale, so that one step of an optimiser turns them as little as it does in
+    the published MR² code, which keeps the scale in the weights.
+
+    Args:
+        name: as open_clip spells it, such as ``ViT-B-32`` or ``RN50-quickgelu``, or ``local-dir:PATH``.
+        num_classes: outputs.
+        input_shape: of an image; the encoder is made for this size.
+        class_names: what the text encoder reads.
+        weights: a tag such as ``openai``, which open_clip downloads the first time, or a file; random ones if none.
+        template: the sentence around a name, with ``{}`` for it; several are separated by ``|``. ``imagenet`` stands
+            for the 80 of CLIP's authors.
+        frozen: train the head only.
+        learn_scale: train the scale of the logits too.
+    """
+    open_clip = package("open_clip", f"open_clip:{name}")
+    channels = image_channels(f"open_clip:{name}", input_shape)
+    if channels != 3:
+        raise ValueError(f"open_clip:{name} takes images of 3 channels; got input shape {input_shape}.")
+    if class_names is None:
+        raise ValueError(f"open_clip:{name} makes its head from class names; class_names is missing.")
+    if ":" not in name and name.replace("/", "-") not in open_clip.list_models():
+        raise ValueError(f"open_clip has no model {name!r}; {suggestion(name, open_clip.list_models())}")
+    templates = _templates(open_clip, template)
+    # pretrained_hf=False: without weights of the whole model nothing is downloaded, not even a text encoder.
+    clip = open_clip.create_model(name, weights, force_image_size=tuple(input_shape[1:]), pretrained_hf=False)
+    text_KD = zero_shot_weights(clip.encode_text, open_clip.get_tokenizer(name), class_names, templates)
+    scale = float(clip.logit_scale.exp())
+    head = CosineClassifier(text_KD.shape[1], num_classes, scale, learn_scale=learn_scale)
+    with torch.no_grad():
+        head.weight.copy_(scale * text_KD)
+    model = ClipClassifier(clip.visual, head)
+    return Frozen(model) if frozen else model
+
+
+@torch.no_grad()
+def zero_shot_weights(
+    encode: Callable[[Tensor], Tensor],
+    tokenize: Callable[[list[str]], Tensor],
+    class_names: Sequence[str],
+    templates: Sequence[Callable[[str], str]],
+) -> Tensor:
+    """The direction of each class, (K, D): the mean of its sentences' directions, normalised again.
+
+    Args:
+        encode: from tokens to text features, (N, D).
+        tokenize: from sentences to tokens.
+        class_names: one a class; underscores are read as spaces.
+        templates: each makes a sentence from a name.
+    """
+    rows = []
+    for name in class_names:
+        sentences = [template(name.replace("_", " ")) for template in templates]
+        rows.append(F.normalize(encode(tokenize(sentences)), dim=-1).mean(dim=0))
+    return F.normalize(torch.stack(rows), dim=-1)
+
+
+def _templates(open_clip: Any, text: str) -> Sequence[Callable[[str], str]]:
+    if text == "imagenet":
+        return open_clip.OPENAI_IMAGENET_TEMPLATES
+    sentences = text.split("|")
+    for sentence in sentences:
+        if sentence.count("{}") != 1:
+            raise ValueError(f"template must hold one {{}} for the class name, or be imagenet; got {sentence!r}.")
+    return [sentence.format for sentence in sentences]

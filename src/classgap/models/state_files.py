@@ -1,0 +1,106 @@
+"""Weights in files of several layouts, as one plain state dict."""
+
+from __future__ import annotations
+
+import pickle
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import Tensor
+
+CONTAINERS = ("state_dict", "model_state_dict", "model")
+WRAPPERS = ("module.", "_orig_mod.", "model.")  # DistributedDataParallel and Frozen, torch.compile, training loops
+
+
+@dataclass(frozen=True)
+class SavedWeights:
+    """What a file holds.
+
+    Attributes:
+        state: name to tensor, without the prefixes of wrappers.
+        network: the network's name, if the file says it.
+    """
+
+    state: dict[str, Tensor]
+    network: str | None = None
+
+
+def read_weights(path: Path) -> SavedWeights:
+    """Read weights from a file, or from the directory of a classgap run.
+
+    Args:
+        path: a ``.safetensors`` file, a file of ``torch.save`` (any other name), or a run directory.
+
+    Raises:
+        ValueError: if there is no such file or no weights in it.
+    """
+    if path.is_dir():
+        return _from_run(path)
+    if not path.is_file():
+        raise ValueError(f"there is no file or run directory {str(path)!r}.")
+    content = _load(path)
+    arch = content.get("arch")  # torchvision's reference scripts and MoCo write it
+    return SavedWeights(_unwrapped(_tensors(content, path)), f"torchvision.{arch}" if isinstance(arch, str) else None)
+
+
+def part_of(state: Mapping[str, Tensor], prefix: str) -> dict[str, Tensor]:
+    """The entries under a prefix, without it.
+
+    >>> part_of({"encoder_q.conv1.weight": torch.zeros(1), "queue": torch.ones(1)}, "encoder_q.")
+    {'conv1.weight': tensor([0.])}
+    """
+    return {name.removeprefix(prefix): value for name, value in state.items() if name.startswith(prefix)}
+
+
+def _unwrapped(state: Mapping[str, Tensor]) -> dict[str, Tensor]:
+    plain = dict(state)
+    while prefix := next((each for each in WRAPPERS if plain and all(name.startswith(each) for name in plain)), None):
+        plain = part_of(plain, prefix)
+    return plain
+
+
+def _load(path: Path) -> Mapping[str, Any]:
+    if path.suffix == ".safetensors":
+        from safetensors.torch import load_file
+
+        return load_file(path)
+    try:
+        content = torch.load(path, map_location="cpu", weights_only=True)
+    except (pickle.UnpicklingError, RuntimeError, EOFError) as error:
+        raise ValueError(
+            f"{str(path)!r} cannot be read as weights: it must hold tensors and plain Python values only, since "
+            "anything else may run code when it is loaded. Save model.state_dict()."
+        ) from error
+    if not isinstance(content, Mapping):
+        raise ValueError(f"{str(path)!r} must hold a state dict; it holds {type(content).__name__}.")
+    return content
+
+
+def _tensors(content: Mapping[str, Any], path: Path) -> Mapping[str, Tensor]:
+    for name in CONTAINERS:
+        if isinstance(content.get(name), Mapping):
+            return _tensors(content[name], path)
+    if not content or not all(isinstance(value, Tensor) for value in content.values()):
+        raise ValueError(
+            f"{str(path)!r} holds no state dict, neither itself nor under {', '.join(CONTAINERS)}; "
+            f"it has {', '.join(map(str, list(content)[:9])) or 'nothing'}."
+        )
+    return content
+
+
+def _from_run(directory: Path) -> SavedWeights:
+    import yaml
+
+    settings = directory / "config.yaml"
+    if not settings.is_file():
+        raise ValueError(f"{str(directory)!r} is no run directory: it has no config.yaml.")
+    config = yaml.safe_load(settings.read_text(encoding="utf-8"))
+    files = [directory / "checkpoints" / f"{name}.safetensors" for name in ("best", "last")]
+    found = next((file for file in files if file.is_file()), None)
+    if found is None:
+        raise ValueError(f"the run {str(directory)!r} has no checkpoints/best.safetensors and no last.safetensors yet.")
+    network = config.get("model") if isinstance(config, dict) else None
+    return SavedWeights(_unwrapped(_load(found)), network)

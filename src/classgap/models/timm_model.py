@@ -1,0 +1,51 @@
+"""Any image model of timm."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from torch import nn
+
+from classgap.models.heads import Frozen
+from classgap.models.optional import package
+from classgap.models.shapes import image_channels
+from classgap.registry import suggestion
+
+
+def timm_model(
+    name: str,
+    *,
+    num_classes: int,
+    input_shape: tuple[int, ...],
+    pretrained: bool = False,
+    frozen: bool = False,
+    drop: float = 0.0,
+) -> nn.Module:
+    """A model of timm, for images with any number of channels.
+
+    Args:
+        name: as timm spells it, such as ``resnet18`` or ``vit_base_patch16_224.mae``, or ``local-dir:PATH`` or
+            ``hf-hub:OWNER/NAME``.
+        num_classes: outputs.
+        input_shape: of an image; models that are made for one size are made for this one.
+        pretrained: load published weights, which timm downloads the first time.
+        frozen: train the head only.
+        drop: dropout before the head.
+    """
+    timm = package("timm", f"timm:{name}")
+    channels = image_channels(f"timm:{name}", input_shape)
+    options: dict[str, Any] = {"drop_rate": drop} if drop else {}
+    if ":" not in name:
+        if not timm.is_model(name):
+            arch = name.partition(".")[0]
+            raise ValueError(f"timm has no model {name!r}; {_nearest(arch, timm.list_models())}")
+        settings = timm.get_pretrained_cfg(name, allow_unregistered=True)
+        if settings is not None and settings.fixed_input_size:
+            options["img_size"] = input_shape[1:]
+    model = timm.create_model(name, pretrained=pretrained, num_classes=num_classes, in_chans=channels, **options)
+    return Frozen(model) if frozen else model
+
+
+def _nearest(name: str, allowed: list[str]) -> str:
+    hint = suggestion(name, allowed)
+    return hint if hint.startswith("did") else "timm.list_models() lists them."

@@ -1,0 +1,56 @@
+"""Any classifier of torchvision."""
+
+from __future__ import annotations
+
+from torch import nn
+
+from classgap.models.heads import Frozen, replace_head
+from classgap.models.optional import package
+from classgap.models.shapes import image_channels
+from classgap.registry import suggestion
+
+AUXILIARY = ("aux1", "aux2", "AuxLogits")  # GoogLeNet and Inception classify in the middle too, in training
+
+
+def torchvision_model(
+    name: str,
+    *,
+    num_classes: int,
+    input_shape: tuple[int, ...],
+    pretrained: bool = False,
+    frozen: bool = False,
+) -> nn.Module:
+    """A classifier of torchvision, for images with three channels.
+
+    Args:
+        name: as torchvision spells it, such as ``resnet50``.
+        num_classes: outputs.
+        input_shape: of an image.
+        pretrained: load torchvision's default weights, which it downloads the first time, and give it a new head.
+        frozen: train the head only.
+    """
+    models = package("torchvision", f"torchvision:{name}").models
+    channels = image_channels(f"torchvision:{name}", input_shape)
+    known = models.list_models(module=models)
+    if name not in known:
+        raise ValueError(f"torchvision has no classifier {name!r}; {suggestion(name, known)}")
+    if channels != 3:
+        raise ValueError(
+            f"torchvision:{name} takes images of 3 channels; got input shape {input_shape}. "
+            f"timm:NAME makes models for any number of channels."
+        )
+    if pretrained:
+        model = models.get_model(name, weights="DEFAULT")
+        replace_head(model, num_classes)
+    else:
+        model = models.get_model(name, weights=None, num_classes=num_classes)
+    _drop_auxiliary_heads(model)
+    return Frozen(model) if frozen else model
+
+
+def _drop_auxiliary_heads(model: nn.Module) -> None:
+    if getattr(model, "aux_logits", False):
+        model.aux_logits = False  # type: ignore[assignment]
+        for name in AUXILIARY:
+            if hasattr(model, name):
+                setattr(model, name, None)
