@@ -84,6 +84,7 @@ class Dataset:
         shape: of one input.
         mean: of each channel, as a share of 255 for images; ``None`` if inputs are used as they are.
         std: of each channel.
+        remarks: what was changed, left out or drawn on the way here, in sentences for the reader.
     """
 
     name: str
@@ -94,6 +95,7 @@ class Dataset:
     shape: tuple[int, ...]
     mean: tuple[float, ...] | None = None
     std: tuple[float, ...] | None = None
+    remarks: tuple[str, ...] = ()
 
     @property
     def num_classes(self) -> int:

@@ -1,0 +1,109 @@
+"""A data set from two lists of image files."""
+
+from __future__ import annotations
+
+import warnings
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+from classgap.data.dataset import Dataset, Inputs, Split
+from classgap.data.decoded import Decoded, Reading, decode
+from classgap.data.image_files import ImageFiles
+from classgap.data.pixels import IMAGENET, pixel_statistics
+
+_SMALL = 64  # up to this size images are seldom photographs like ImageNet's: their own statistics are taken
+_NAMED = 5  # broken files that a message names
+
+
+@dataclass(frozen=True)
+class ImageList:
+    """Image files with their classes.
+
+    Attributes:
+        paths: the files.
+        targets: their classes.
+    """
+
+    paths: tuple[str, ...]
+    targets: tuple[int, ...]
+
+    def part(self, rows: Tensor) -> ImageList:
+        """Some of them."""
+        return ImageList(*(tuple(column[row] for row in rows.tolist()) for column in (self.paths, self.targets)))
+
+
+def image_dataset(
+    name: str,
+    train: ImageList,
+    test: ImageList,
+    class_names: tuple[str, ...],
+    *,
+    size: int | None,
+    broken: str,
+    memory: float,
+    remarks: tuple[str, ...] = (),
+) -> Dataset:
+    """Read the images of both lists.
+
+    Pixels are to be normalised by ImageNet's mean and deviation, or, where images are kept in memory and their short
+    side is at most 64, by those of the training images.
+
+    Args:
+        name: of the data set.
+        train: to learn from.
+        test: to look at once.
+        class_names: one name a class.
+        size: side of the squares that images become; ``None`` keeps a size that all share.
+        broken: "stop" if one file cannot be read, or "skip" such files.
+        memory: gigabytes that decoded images may take; above it they are decoded when they are used.
+        remarks: what there is to say already.
+
+    Raises:
+        ValueError: if files are missing or broken and are not to be skipped; they are counted and named.
+    """
+    if broken not in ("stop", "skip"):
+        raise ValueError(f"broken must be stop or skip; got {broken!r}.")
+    paths = train.paths + test.paths
+    decoded = decode(paths, Reading(size, memory, check=broken == "skip"))
+    if decoded.broken:
+        report = _report(name, decoded, paths)
+        if broken == "stop" or len(decoded.kept) == 0:
+            raise ValueError(f"{report}. Repair or remove them, or add :broken=skip to go on without them.")
+        warnings.warn(f"{report}; they are left out.", stacklevel=2)
+        remarks += (f"{report}; they are left out.",)
+    images = _inputs(decoded, paths)
+    targets, border = torch.tensor(train.targets + test.targets), len(train.paths)
+    cut = int((decoded.kept < border).sum())
+    splits = [
+        Split(part, targets[kept], kept - first)
+        for part, kept, first in (
+            (_slice(images, 0, cut), decoded.kept[:cut], 0),
+            (_slice(images, cut, len(decoded.kept)), decoded.kept[cut:], border),
+        )
+    ]
+    mean, std = IMAGENET
+    if isinstance(images, Tensor) and min(decoded.height, decoded.width) <= _SMALL and cut:
+        mean, std = pixel_statistics(images[:cut])
+    shape = (3, decoded.height, decoded.width)
+    return Dataset(name, splits[0], splits[1], class_names, "image", shape, mean, std, remarks)
+
+
+def _report(name: str, decoded: Decoded, paths: tuple[str, ...]) -> str:
+    named = [f"{paths[row]} ({reason})" for row, reason in sorted(decoded.broken.items())[:_NAMED]]
+    more = len(decoded.broken) - len(named)
+    ending = f" and {more} more" if more else ""
+    return f"{name}: {len(decoded.broken)} of {len(paths)} images cannot be read: {', '.join(named)}{ending}"
+
+
+def _inputs(decoded: Decoded, paths: tuple[str, ...]) -> Tensor | ImageFiles:
+    if decoded.images is not None:
+        return decoded.images
+    return ImageFiles(tuple(paths[row] for row in decoded.kept.tolist()), decoded.height, decoded.width)
+
+
+def _slice(images: Tensor | ImageFiles, start: int, end: int) -> Inputs:
+    if isinstance(images, Tensor):
+        return images[start:end]
+    return ImageFiles(images.paths[start:end], images.height, images.width)
