@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from pathlib import Path
 from typing import Any
 
 import torch
@@ -53,7 +54,8 @@ def open_clip_model(
     Args:
         name: as open_clip spells it, such as ``ViT-B-32`` or ``RN50-quickgelu``, or ``local-dir:PATH``.
         num_classes: outputs.
-        input_shape: of an image; the encoder is made for this size.
+        input_shape: of an image; the encoder is made for this size. Its weights can be fitted to another size than
+            their own in vision transformers, not in CLIP's ResNets.
         class_names: what the text encoder reads.
         weights: a tag such as ``openai``, which open_clip downloads the first time, or a file; random ones if none.
         template: the sentence around a name, with ``{}`` for it; several are separated by ``|``. ``imagenet`` stands
@@ -63,17 +65,14 @@ def open_clip_model(
     """
     open_clip = package("open_clip", f"open_clip:{name}")
     channels = image_channels(f"open_clip:{name}", input_shape)
-    if channels != 3:
-        raise ValueError(f"open_clip:{name} takes images of 3 channels; got input shape {input_shape}.")
+    if channels != 3 or input_shape[1] != input_shape[2]:
+        raise ValueError(f"open_clip:{name} takes square images of 3 channels; got input shape {input_shape}.")
     if class_names is None:
         raise ValueError(f"open_clip:{name} makes its head from class names; class_names is missing.")
-    if ":" not in name and name.replace("/", "-") not in open_clip.list_models():
-        raise ValueError(f"open_clip has no model {name!r}; {suggestion(name, open_clip.list_models())}")
     templates = _templates(open_clip, template)
-    # pretrained_hf=False: without weights of the whole model nothing is downloaded, not even a text encoder.
-    clip = open_clip.create_model(name, weights, force_image_size=tuple(input_shape[1:]), pretrained_hf=False)
+    clip = _create(open_clip, name, weights, input_shape)
     text_KD = zero_shot_weights(clip.encode_text, open_clip.get_tokenizer(name), class_names, templates)
-    scale = float(clip.logit_scale.exp())
+    scale = clip.logit_scale.detach().exp().item()
     head = CosineClassifier(text_KD.shape[1], num_classes, scale, learn_scale=learn_scale)
     with torch.no_grad():
         head.weight.copy_(scale * text_KD)
@@ -101,6 +100,24 @@ def zero_shot_weights(
         sentences = [template(name.replace("_", " ")) for template in templates]
         rows.append(F.normalize(encode(tokenize(sentences)), dim=-1).mean(dim=0))
     return F.normalize(torch.stack(rows), dim=-1)
+
+
+def _create(open_clip: Any, name: str, weights: str | None, input_shape: tuple[int, ...]) -> Any:
+    if ":" not in name:
+        known = open_clip.list_models()
+        if name.replace("/", "-") not in known:
+            raise ValueError(f"open_clip has no model {name!r}; {suggestion(name, known)}")
+        tags = open_clip.list_pretrained_tags_by_model(name.replace("/", "-"))
+        if weights is not None and weights not in tags and not Path(weights).is_file():
+            near = suggestion(weights, tags)
+            raise ValueError(f"there is no file {weights!r}, and no weights of that name for {name}; {near}")
+    elif weights is not None:
+        raise ValueError(f"open_clip:{name} brings its own weights; leave weights={weights} out.")
+    try:
+        # pretrained_hf=False: without weights of the whole model nothing is downloaded, not even a text encoder.
+        return open_clip.create_model(name, weights, force_image_size=input_shape[1], pretrained_hf=False)
+    except (RuntimeError, OSError) as error:
+        raise ValueError(f"open_clip:{name} cannot be made for input shape {input_shape}: {error}") from error
 
 
 def _templates(open_clip: Any, text: str) -> Sequence[Callable[[str], str]]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import pickle
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -63,13 +62,15 @@ def _unwrapped(state: Mapping[str, Tensor]) -> dict[str, Tensor]:
 
 
 def _load(path: Path) -> Mapping[str, Any]:
-    if path.suffix == ".safetensors":
-        from safetensors.torch import load_file
+    from safetensors.torch import load_file
 
-        return load_file(path)
     try:
+        if path.suffix == ".safetensors":
+            return load_file(path)
         content = torch.load(path, map_location="cpu", weights_only=True)
-    except (pickle.UnpicklingError, RuntimeError, EOFError) as error:
+    except OSError:
+        raise
+    except Exception as error:  # damaged files end in errors of every kind
         raise ValueError(
             f"{str(path)!r} cannot be read as weights: it must hold tensors and plain Python values only, since "
             "anything else may run code when it is loaded. Save model.state_dict()."
