@@ -1,0 +1,60 @@
+"""How wide classes are and how near their centres: the two parts of range loss (Zhang et al. 2017)."""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor
+
+from classgap.functional.class_groups import ClassGroups
+from classgap.functional.sample_pairs import distances
+
+SMALLEST_RANGE = 1e-6  # ranges below it count as this: a harmonic mean divides by them
+
+
+def widest_ranges(distance_NN: Tensor, groups: ClassGroups, count: int) -> Tensor:
+    """k / Σ_{j≤k} 1/D_j for each class, (U,): the harmonic mean of its k largest distances between two samples.
+
+    A class with fewer than k pairs takes those it has; one with a single sample gives 0.
+
+    Args:
+        distance_NN: D, between all samples.
+        groups: their classes.
+        count: k.
+
+    >>> from classgap.functional import group_by_class
+    >>> x = torch.tensor([[0.0], [1.0], [2.0], [7.0]])
+    >>> widest_ranges(distances(x, x), group_by_class(torch.tensor([0, 0, 0, 1]), num_classes=2), 2)
+    tensor([1.3333, 0.0000])
+    """
+    classes = len(groups.classes_U)
+    row_P, column_P = torch.triu_indices(*distance_NN.shape, offset=1, device=distance_NN.device)
+    group_P = groups.group_N[row_P]
+    pair_P = (group_P == groups.group_N[column_P]) & (group_P < classes)
+    if not torch.compiler.is_compiling():
+        row_P, column_P, group_P, pair_P = (each[pair_P] for each in (row_P, column_P, group_P, pair_P))
+    group_P = torch.where(pair_P, group_P, classes)
+    distance_P = distance_NN[row_P, column_P]
+    order_P = distance_P.detach().argsort(descending=True)
+    order_P = order_P[group_P[order_P].argsort(stable=True)]  # by class, the widest first
+    group_P, distance_P = group_P[order_P], distance_P[order_P]
+    rank_P = torch.arange(len(group_P), device=group_P.device) - torch.searchsorted(group_P, group_P)
+    inverse_P = torch.where(rank_P < count, distance_P.clamp(min=SMALLEST_RANGE).reciprocal(), 0)
+    sums = inverse_P.new_zeros(2, classes + 1)
+    sums = sums.index_add(1, group_P, torch.stack([(rank_P < count).to(inverse_P.dtype), inverse_P]))
+    used_U, inverse_U = sums[:, :classes]
+    return used_U / inverse_U.clamp(min=torch.finfo(inverse_U.dtype).tiny)
+
+
+def nearest_centres(centres_UD: Tensor, groups: ClassGroups, *, squared: bool = False) -> Tensor:
+    """The distance between the two nearest class centres, or its square; infinite if there are no two.
+
+    >>> from classgap.functional import group_by_class
+    >>> groups = group_by_class(torch.tensor([0, 1, 2]), num_classes=3)
+    >>> nearest_centres(torch.tensor([[0.0], [5.0], [7.0]]), groups)
+    tensor(2.)
+    """
+    apart_UU = distances(centres_UD, centres_UD, squared=squared)
+    present_U = groups.counts_U > 0
+    two_UU = (present_U[:, None] & present_U).triu(diagonal=1)
+    nothing = apart_UU.new_full((1,), torch.inf)
+    return torch.cat([apart_UU.masked_fill(~two_UU, torch.inf).flatten(), nothing]).amin()

@@ -1,0 +1,30 @@
+"""The hinge of the triplet loss with the hardest positive and negative of each anchor."""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor
+from torch.nn.functional import pad, softplus
+
+from classgap.functional.sample_pairs import SamplePairs
+
+
+def hardest_triplets(distance_BN: Tensor, pairs: SamplePairs, margin: float | None) -> Tensor:
+    """[γ + max_{x⁺} d(x, x⁺) - min_{x⁻} d(x, x⁻)]₊ for each anchor, or its softplus without γ ("soft margin").
+
+    An anchor without a positive or without a negative gives 0.
+
+    Args:
+        distance_BN: any d, of anchors and samples.
+        pairs: who is positive, who negative.
+        margin: γ; None for the soft margin.
+
+    >>> distance = torch.tensor([[0.0, 1.0, 0.5]])
+    >>> hardest_triplets(distance, SamplePairs.of(torch.tensor([0, 0, 1]), slice(0, 1)), margin=0.3)
+    tensor([0.8000])
+    """
+    # The column that is added serves anchors without such a sample: infinitely easy, in a batch of no samples too.
+    farthest_B = pad(distance_BN.masked_fill(~pairs.positive_BN, -torch.inf), (0, 1), value=-torch.inf).amax(dim=1)
+    nearest_B = pad(distance_BN.masked_fill(~pairs.negative_BN, torch.inf), (0, 1), value=torch.inf).amin(dim=1)
+    excess_B = farthest_B - nearest_B
+    return softplus(excess_B) if margin is None else (excess_B + margin).clamp(min=0)
