@@ -26,8 +26,8 @@ def widest_ranges(distance_NN: Tensor, groups: ClassGroups, count: int) -> Tenso
     >>> widest_ranges(distances(x, x), group_by_class(torch.tensor([0, 0, 0, 1]), num_classes=2), 2)
     tensor([1.3333, 0.0000])
     """
-    classes = len(groups.classes_U)
-    row_P, column_P = torch.triu_indices(*distance_NN.shape, offset=1, device=distance_NN.device)
+    classes, samples = len(groups.classes_U), len(distance_NN)
+    row_P, column_P = torch.triu_indices(samples, samples, offset=1, device=distance_NN.device)
     group_P = groups.group_N[row_P]
     pair_P = (group_P == groups.group_N[column_P]) & (group_P < classes)
     if not torch.compiler.is_compiling():

@@ -1,0 +1,58 @@
+"""What losses of the form "cross-entropy plus one term" share."""
+
+from __future__ import annotations
+
+from torch import Tensor
+
+from classgap.functional import margin_cross_entropy
+from classgap.losses.arguments import number
+from classgap.losses.base import ClassLoss, Part
+from classgap.losses.batch import Batch
+
+
+class AddedTermLoss(ClassLoss):
+    """CE(z, y) + λ · term, where a subclass computes the term of each sample, and says what it needs for that.
+
+    A strength λ of 0 leaves the term out, and what it needs with it: cross-entropy remains.
+
+    >>> class Small(AddedTermLoss):
+    ...     term_name = "size"
+    ...     def term(self, batch):
+    ...         return batch.features.square().sum(dim=1) * (batch.labels_B >= 0)
+    >>> import torch
+    >>> loss = Small(3, strength=0.1)
+    >>> _ = loss(torch.zeros(2, 3), torch.tensor([0, 1]), features=torch.ones(2, 4))
+    >>> loss.terms
+    {'cross_entropy': tensor(1.0986), 'size': tensor(4.)}
+    """
+
+    term_name = "term"
+
+    def __init__(
+        self,
+        num_classes: int,
+        *,
+        strength: float,
+        needs: frozenset[str] = frozenset({"features"}),
+        reduction: str = "mean",
+        ignore_index: int = -100,
+    ) -> None:
+        super().__init__(num_classes, reduction=reduction, ignore_index=ignore_index)
+        self.strength = number("strength", strength, at_least=0)
+        if self.strength:
+            self.needs = needs
+
+    def term(self, batch: Batch) -> Tensor:
+        """The term of each sample, (B,); 0 for samples that are ignored."""
+        raise TypeError(f"{type(self).__name__} must define term(batch)")
+
+    def parts(self, batch: Batch) -> dict[str, Part]:
+        """ "cross_entropy", and the term by its name."""
+        parts = {"cross_entropy": Part(margin_cross_entropy(batch.logits_BK, batch.labels_B))}
+        if self.strength:
+            parts[self.term_name] = Part(self.term(batch), self.strength)
+        return parts
+
+    def extra_repr(self) -> str:
+        """The settings that make the form."""
+        return f"{super().extra_repr()}, strength={self.strength}"

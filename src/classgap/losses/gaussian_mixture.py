@@ -1,0 +1,136 @@
+"""LGM, the large-margin Gaussian mixture loss, and the head whose logits it takes (Wan et al. 2018)."""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor, nn
+
+from classgap.functional import half_log_determinants, mahalanobis_distances, margin_cross_entropy
+from classgap.losses.arguments import number, one_of, whole_number, yes_or_no
+from classgap.losses.base import ClassLoss, Part
+from classgap.losses.batch import Batch
+
+
+class GaussianMixtureHead(nn.Module):
+    """A classifier layer of one Gaussian a class, in the place of the last linear layer of a model.
+
+        z_k  =  -½ Σ_j (f_j - μ_kj)² / σ_kj²  -  ½ ln |Λ_k|,     up to a constant the log-likelihood of class k
+
+    Its logits are what :class:`GaussianMixtureLoss` takes in training and what softmax and argmax take at test, so
+    everything that works on a model's logits works on these. It computes in at least float32.
+
+    Args:
+        features: D.
+        classes: K.
+        variances: "unit" as in the published examples, σ = 1, or "learned", one for each class and feature.
+        log_determinant: whether learned variances have the last part. The published code has not; then the variances
+            only stretch distances, and z_k is no likelihood. With it, a class of samples that coincide may have a
+            likelihood without bound.
+
+    Attributes:
+        weight: μ, the class means, (K, D).
+        log_variance: ln σ², (K, D), or None.
+
+    >>> head = GaussianMixtureHead(1, 2)
+    >>> _ = head.weight.data.copy_(torch.tensor([[0.0], [2.0]]))
+    >>> head(torch.tensor([[0.0], [1.0]])).tolist()
+    [[-0.0, -2.0], [-0.5, -0.5]]
+    """
+
+    log_variance: Tensor | None
+
+    def __init__(self, features: int, classes: int, *, variances: str = "unit", log_determinant: bool = True) -> None:
+        super().__init__()
+        self.in_features = whole_number("features", features, at_least=1)
+        self.out_features = whole_number("classes", classes, at_least=1)
+        self.log_determinant = yes_or_no("log_determinant", log_determinant)
+        self.weight = nn.Parameter(torch.empty(self.out_features, self.in_features))
+        nn.init.xavier_uniform_(self.weight)
+        learned = one_of("variances", variances, ("unit", "learned")) == "learned"
+        self.register_parameter("log_variance", nn.Parameter(torch.zeros_like(self.weight)) if learned else None)
+
+    @property
+    def bias(self) -> Tensor | None:
+        """-½ ln |Λ_k|, what the logits hold beside the distances, (K,); None if there is nothing."""
+        if self.log_variance is None or not self.log_determinant:
+            return None
+        return -half_log_determinants(self.log_variance)
+
+    def forward(self, features: Tensor) -> Tensor:
+        """Logits, (B, K)."""
+        with torch.autocast(features.device.type, enabled=False):
+            dtype = torch.promote_types(torch.promote_types(features.dtype, self.weight.dtype), torch.float32)
+            log_variance = None if self.log_variance is None else self.log_variance.to(dtype)
+            logits = -mahalanobis_distances(features.to(dtype), self.weight.to(dtype), log_variance)
+            return logits if self.bias is None else logits + self.bias.to(dtype)
+
+    def extra_repr(self) -> str:
+        """The shape and the form."""
+        variances = "unit" if self.log_variance is None else "learned"
+        return f"{self.in_features}, {self.out_features}, variances={variances!r}"
+
+
+class GaussianMixtureLoss(ClassLoss):
+    """Cross-entropy with a margin on the distance to the class's own mean, and the likelihood of the features.
+
+        mean over samples of   CE(z - α d_y e_y, y)  +  λ (d_y + ½ ln |Λ_y|),   d_y = ½ Σ_j (f_j - μ_yj)² / σ_yj²
+
+    z are the logits of a :class:`GaussianMixtureHead`, which has to be the model's head; they hold all that is needed
+    of the features. The margin multiplies the own distance by 1 + α, in training only.
+
+    Wan et al., "Rethinking feature distribution for loss functions in image classification", CVPR 2018,
+    arXiv 1803.02988. Where sources differ: the published code (WeitaoVan/L-GM-loss) has no ½ ln |Λ|, and its variances
+    are fixed at 1 (``GaussianMixtureHead(variances="unit")``, the default), where the part is 0. Its Caffe version,
+    whose λ is the default here, adds the likelihood's gradient but not its value, and leaves 1/σ² out; its TensorFlow
+    version has λ = 0.01. There the margin starts at 0.1, doubles every 5,000 steps and stops at 0.3: ``loss.margin``
+    may be set at any time.
+
+    Args:
+        num_classes: K.
+        margin: α.
+        strength: λ, of the likelihood.
+        reduction: "mean", "sum" or "none".
+        ignore_index: the target of samples to leave out.
+
+    >>> head = GaussianMixtureHead(1, 2)
+    >>> _ = head.weight.data.copy_(torch.tensor([[0.0], [2.0]]))
+    >>> loss = GaussianMixtureLoss(num_classes=2, margin=1.0)
+    >>> features = torch.tensor([[1.0]])
+    >>> _ = loss(head(features), torch.tensor([0]), features=features, head=head)
+    >>> loss.terms  # ln(1 + e^(-½ + 2 · ½)), and ½ · 1²
+    {'classification': tensor(0.9741), 'likelihood': tensor(0.5000)}
+    """
+
+    head_type = GaussianMixtureHead
+
+    def __init__(
+        self,
+        num_classes: int,
+        *,
+        margin: float = 0.1,
+        strength: float = 0.1,
+        reduction: str = "mean",
+        ignore_index: int = -100,
+    ) -> None:
+        super().__init__(num_classes, reduction=reduction, ignore_index=ignore_index)
+        self.margin = number("margin", margin, at_least=0)
+        self.strength = number("strength", strength, at_least=0)
+        self.needs = frozenset({"head"})  # even with unit variances: of another head's logits none is a distance
+
+    def parts(self, batch: Batch) -> dict[str, Part]:
+        """ "classification" and "likelihood"."""
+        assert batch.head is not None
+        label_B = batch.labels_B.clamp(min=0)
+        own_B = batch.logits_BK.gather(1, label_B[:, None]).squeeze(1)
+        distance_B = -own_B if batch.head.bias_K is None else batch.head.bias_K[label_B] - own_B
+        logits_BK = batch.logits_BK
+        if self.training:
+            logits_BK = logits_BK.scatter_add(1, label_B[:, None], -self.margin * distance_B[:, None])
+        parts = {"classification": Part(margin_cross_entropy(logits_BK, batch.labels_B))}
+        if self.strength:
+            parts["likelihood"] = Part(torch.where(batch.labels_B >= 0, -own_B, 0), self.strength)
+        return parts
+
+    def extra_repr(self) -> str:
+        """The settings that make the form."""
+        return f"{super().extra_repr()}, margin={self.margin}, strength={self.strength}"

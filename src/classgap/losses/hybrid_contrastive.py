@@ -1,0 +1,83 @@
+"""Hybrid discriminative-generative training by contrasts of logits (Liu and Abbeel 2020)."""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor
+
+from classgap.functional import on_sphere, score_contrast
+from classgap.losses.added_term import AddedTermLoss
+from classgap.losses.arguments import number, whole_number, yes_or_no
+from classgap.losses.batch import Batch
+from classgap.state import FeatureBank
+
+
+class HybridContrastiveLoss(AddedTermLoss):
+    """Cross-entropy over classes, and over samples: of all samples, x should score highest for its class.
+
+        mean over samples of   CE(z, y)  +  λ ln[1 + Σ_{x⁻} exp((z_y(x⁻) - z_y(x)) / τ)]             ELM Sec. 3.2
+
+    Liu and Abbeel, "Hybrid discriminative-generative training via contrastive learning", 2020, arXiv 2007.09070. The
+    samples x⁻ are all others of the batch, on all processes, of any class, and a queue of earlier ones, whose logits
+    carry no gradient.
+
+    Where sources differ:
+
+    - The official code (lhao499/HDGE) takes x⁻ from a queue of 65,536 only, which starts with random numbers; here the
+      queue starts empty. It picks z_y by a product with the one-hot label and a logsumexp over classes, so that each
+      of the K - 1 zeros counts as e⁰: with K = 10 a score of 1 becomes 2.46. Here z_y is z_y.
+    - The ELM paper writes plain logits and leaves x⁻ open: ``normalize=False, temperature=1.0, queue=0``.
+
+    Args:
+        num_classes: K.
+        strength: λ.
+        temperature: τ.
+        normalize: put each sample's logits on the unit sphere, for this term only.
+        queue: how many earlier samples to contrast with; (queue, K) numbers are kept.
+        reduction: "mean", "sum" or "none".
+        ignore_index: the target of samples to leave out.
+
+    >>> loss = HybridContrastiveLoss(num_classes=2)
+    >>> _ = loss(torch.tensor([[1.0, 0.0], [1.0, 0.0]]), torch.tensor([0, 0]))
+    >>> loss.terms["contrast"]  # one other sample with an equal score: ln 2
+    tensor(0.6931)
+    """
+
+    term_name = "contrast"
+
+    def __init__(
+        self,
+        num_classes: int,
+        *,
+        strength: float = 1.0,
+        temperature: float = 0.1,
+        normalize: bool = True,
+        queue: int = 4096,
+        reduction: str = "mean",
+        ignore_index: int = -100,
+    ) -> None:
+        super().__init__(
+            num_classes, strength=strength, needs=frozenset(), reduction=reduction, ignore_index=ignore_index
+        )
+        self.temperature = number("temperature", temperature, above=0)
+        self.normalize = yes_or_no("normalize", normalize)
+        size = whole_number("queue", queue, at_least=0)
+        self.queue = FeatureBank(size) if size and self.strength else None
+
+    def term(self, batch: Batch) -> Tensor:
+        """The contrast of z_y over samples."""
+        scores_BK = on_sphere(batch.logits_BK) if self.normalize else batch.logits_BK
+        scores_NK, labels_N = batch.shards.gather(scores_BK), batch.shards.gather(batch.labels_B)
+        scores_MK, labels_M = scores_NK, labels_N
+        if self.queue is not None:
+            scores_MK, labels_M = self.queue.joined_to(scores_NK, labels_N)
+        place_M = torch.arange(len(labels_M), device=labels_M.device)
+        other_BM = (place_M[batch.shards.mine, None] != place_M) & (labels_M >= 0)
+        terms_B = score_contrast(scores_BK, batch.labels_B, scores_MK, other_BM, temperature=self.temperature)
+        if self.queue is not None and self.updates:  # after use: a sample in the queue would be contrasted with itself
+            self.queue.update(scores_NK.detach(), labels_N, batch.finite)
+        return terms_B
+
+    def extra_repr(self) -> str:
+        """The settings that make the form."""
+        return f"{super().extra_repr()}, temperature={self.temperature}, normalize={self.normalize}"

@@ -1,0 +1,91 @@
+"""Supervised contrastive learning (Khosla et al. 2020)."""
+
+from __future__ import annotations
+
+from torch import Tensor
+
+from classgap.functional import SamplePairs, on_sphere, supervised_contrast
+from classgap.losses.added_term import AddedTermLoss
+from classgap.losses.arguments import number
+from classgap.losses.base import Part
+from classgap.losses.batch import Batch
+
+
+class SupervisedContrastiveLoss(AddedTermLoss):
+    """Cross-entropy, and a contrast of each sample's class mates with all other samples of the batch.
+
+        w CE(z, y)  -  λ (1/|P|) Σ_{p∈P} ln[ exp(f·f_p/τ) / Σ_{a≠i} exp(f·f_a/τ) ],   ‖f‖ = 1              Eq. (2)
+
+    Khosla et al., "Supervised contrastive learning", NeurIPS 2020, arXiv 2004.11362. Features are normalised here;
+    positives P and all others are taken from the whole batch, on all processes. A sample without a class mate in the
+    batch has a contrast of 0 and counts in the mean; the term ``without_positive`` is the share of such samples.
+
+    Two forms. *Joint*, the default: both parts train the network at once. *Two stages*, the paper's:
+    ``cross_entropy=0`` trains the encoder with a projection head, whose output is ``features``; then cross-entropy
+    trains a linear classifier on the frozen encoder. The first stage uses no logits, but they have to have their
+    shape: ``features.new_zeros(len(targets), num_classes)`` will do.
+
+    Two augmented views of each image are a batch of twice the size, with the targets repeated:
+    ``loss(logits, torch.cat([y, y]), features=torch.cat([view_1, view_2]))``. Then no sample is without a positive.
+
+    Where sources differ: the authors' PyTorch code (HobbitLong/SupContrast) multiplies the loss by τ/0.07; its default
+    is τ = 0.07, its recipe 0.1. It leaves normalisation to the network. The MR² paper says neither which form it
+    compares with nor the weight.
+
+    Args:
+        num_classes: K.
+        strength: λ, of the contrast.
+        cross_entropy: w; 0 leaves cross-entropy out.
+        temperature: τ.
+        reduction: "mean", "sum" or "none".
+        ignore_index: the target of samples to leave out.
+
+    >>> import torch
+    >>> loss = SupervisedContrastiveLoss(num_classes=3, cross_entropy=0.0, temperature=1.0)
+    >>> features = torch.tensor([[1.0, 0.0], [5.0, 0.0], [0.0, 1.0], [0.0, 2.0]])
+    >>> loss(torch.zeros(4, 3), torch.tensor([0, 0, 1, 1]), features=features)  # ln(e + 2) - 1
+    tensor(0.5514)
+    """
+
+    term_name = "contrast"
+
+    def __init__(
+        self,
+        num_classes: int,
+        *,
+        strength: float = 1.0,
+        cross_entropy: float = 1.0,
+        temperature: float = 0.1,
+        reduction: str = "mean",
+        ignore_index: int = -100,
+    ) -> None:
+        super().__init__(num_classes, strength=strength, reduction=reduction, ignore_index=ignore_index)
+        self.cross_entropy = number("cross_entropy", cross_entropy, at_least=0)
+        self.temperature = number("temperature", temperature, above=0)
+        if not self.strength and not self.cross_entropy:
+            raise ValueError("strength and cross_entropy are both 0, so nothing would be learned: set one above 0.")
+
+    def parts(self, batch: Batch) -> dict[str, Part]:
+        """ "cross_entropy", "contrast" and, for the record, "without_positive"."""
+        parts = super().parts(batch)
+        entropy = parts.pop("cross_entropy")
+        if self.cross_entropy:
+            parts = {"cross_entropy": Part(entropy.terms_B, self.cross_entropy), **parts}
+        if self.strength:
+            lonely_B = (batch.labels_B >= 0) & ~self._pairs(batch).positive_BN.any(dim=1)
+            parts["without_positive"] = Part(lonely_B.to(batch.logits_BK.dtype), 0.0)
+        return parts
+
+    def term(self, batch: Batch) -> Tensor:
+        """Eq. (2)."""
+        unit_BD = on_sphere(batch.features)
+        unit_ND = batch.shards.gather(unit_BD)
+        return supervised_contrast(unit_BD, unit_ND, self._pairs(batch), temperature=self.temperature)
+
+    @staticmethod
+    def _pairs(batch: Batch) -> SamplePairs:
+        return SamplePairs.of(batch.shards.gather(batch.labels_B), batch.shards.mine)
+
+    def extra_repr(self) -> str:
+        """The settings that make the form."""
+        return f"{super().extra_repr()}, cross_entropy={self.cross_entropy}, temperature={self.temperature}"
