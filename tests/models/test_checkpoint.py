@@ -23,8 +23,10 @@ def made(text: str, classes: int = 5) -> nn.Module:
 def saved_state(classes: int = 5) -> State:
     """Of a network whose every entry, buffers too, differs from a new one's."""
     model = made("resnet20", classes)
-    return {name: torch.randn_like(value) if value.is_floating_point() else value + 7
-            for name, value in model.state_dict().items()}  # fmt: skip
+    return {
+        name: torch.randn_like(value) if value.is_floating_point() else value + 7
+        for name, value in model.state_dict().items()
+    }
 
 
 def prefixed(state: State, prefix: str) -> State:

@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 import torch
 import torch.nn.functional as F
+from safetensors.torch import save_file
 from torch import nn
 
 from classgap import FeatureTap
@@ -88,6 +89,19 @@ def test_frozen_leaves_the_head(folder: Path) -> None:
     model = made(folder, ":frozen=yes").train()
     assert isinstance(model, Frozen)
     assert [name for name, value in model.named_parameters() if value.requires_grad] == ["module.head.weight"]
+
+
+def test_a_run_of_it_is_loaded_again(folder: Path, tmp_path: Path) -> None:
+    model = made(folder)
+    run = tmp_path / "run"
+    (run / "checkpoints").mkdir(parents=True)
+    (run / "config.yaml").write_text(f"model: open_clip:local-dir:{folder}\n")
+    with torch.no_grad():
+        model.head.weight.add_(1)
+    save_file(model.state_dict(), run / "checkpoints" / "last.safetensors")
+    loaded = build(f"checkpoint:{run}", num_classes=3, input_shape=SHAPE, class_names=CLASSES)
+    images = torch.randn(2, *SHAPE)
+    assert torch.equal(loaded.eval()(images), model.eval()(images))
 
 
 @pytest.mark.parametrize("folder", ["vit"], indirect=True)

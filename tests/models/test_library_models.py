@@ -66,6 +66,7 @@ def test_auxiliary_heads_are_left_out() -> None:
     ("text", "message"),
     [
         ("timm:resnett18", "timm has no model 'resnett18'; did you mean 'resnet18'"),
+        ("timm:resnet18.nope", r"timm has no model 'resnet18\.nope': Invalid pretrained tag"),
         ("timm:zzzz", "timm has no model 'zzzz'; timm.list_models"),
         ("torchvision:resnet81", "torchvision has no classifier 'resnet81'; did you mean 'resnet"),
         ("torchvision:fcn_resnet50", "torchvision has no classifier 'fcn_resnet50'"),
@@ -81,6 +82,13 @@ def test_wrong_names_are_refused(text: str, message: str) -> None:
 def test_wrong_shapes_are_refused(text: str) -> None:
     with pytest.raises(ValueError, match=rf"{text} takes images"):
         made(text, (40,))
+
+
+def test_a_size_that_the_model_cannot_take_is_refused() -> None:
+    with pytest.raises(
+        ValueError, match=r"torchvision:vit_b_32 takes images of 224×224; got input shape \(3, 32, 32\)"
+    ):
+        made("torchvision:vit_b_32")
 
 
 def test_torchvision_takes_three_channels_only() -> None:

@@ -70,13 +70,13 @@ def open_clip_model(
     if class_names is None:
         raise ValueError(f"open_clip:{name} makes its head from class names; class_names is missing.")
     templates = _templates(open_clip, template)
-    clip = _create(open_clip, name, weights, input_shape)
+    clip = _create(open_clip, name, weights, input_shape).eval()  # some text encoders have dropout
     text_KD = zero_shot_weights(clip.encode_text, open_clip.get_tokenizer(name), class_names, templates)
     scale = clip.logit_scale.detach().exp().item()
     head = CosineClassifier(text_KD.shape[1], num_classes, scale, learn_scale=learn_scale)
     with torch.no_grad():
         head.weight.copy_(scale * text_KD)
-    model = ClipClassifier(clip.visual, head)
+    model = ClipClassifier(clip.visual, head).train()
     return Frozen(model) if frozen else model
 
 

@@ -35,17 +35,20 @@ def timm_model(
     timm = package("timm", f"timm:{name}")
     channels = image_channels(f"timm:{name}", input_shape)
     options: dict[str, Any] = {"drop_rate": drop} if drop else {}
-    if ":" not in name:
-        if not timm.is_model(name):
-            arch = name.partition(".")[0]
-            raise ValueError(f"timm has no model {name!r}; {_nearest(arch, timm.list_models())}")
-        settings = timm.get_pretrained_cfg(name, allow_unregistered=True)
-        if settings is not None and settings.fixed_input_size:
-            options["img_size"] = input_shape[1:]
+    if ":" not in name and _made_for_one_size(timm, name):
+        options["img_size"] = input_shape[1:]
     model = timm.create_model(name, pretrained=pretrained, num_classes=num_classes, in_chans=channels, **options)
     return Frozen(model) if frozen else model
 
 
-def _nearest(name: str, allowed: list[str]) -> str:
-    hint = suggestion(name, allowed)
-    return hint if hint.startswith("did") else "timm.list_models() lists them."
+def _made_for_one_size(timm: Any, name: str) -> bool:
+    if not timm.is_model(name):
+        hint = suggestion(name.partition(".")[0], timm.list_models())
+        raise ValueError(
+            f"timm has no model {name!r}; {hint if hint.startswith('did') else 'timm.list_models() lists them.'}"
+        )
+    try:
+        settings = timm.get_pretrained_cfg(name, allow_unregistered=True)
+    except RuntimeError as error:  # an unknown tag after the dot
+        raise ValueError(f"timm has no model {name!r}: {error}") from error
+    return settings is not None and settings.fixed_input_size

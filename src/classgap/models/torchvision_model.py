@@ -37,13 +37,19 @@ def torchvision_model(
     if channels != 3:
         raise ValueError(
             f"torchvision:{name} takes images of 3 channels; got input shape {input_shape}. "
-            f"timm:NAME makes models for any number of channels."
+            "timm:NAME makes models for any number of channels."
         )
     if pretrained:
         model = models.get_model(name, weights="DEFAULT")
         replace_head(model, num_classes)
     else:
         model = models.get_model(name, weights=None, num_classes=num_classes)
+    size = getattr(model, "image_size", None)
+    if size is not None and input_shape[1:] != (size, size):
+        raise ValueError(
+            f"torchvision:{name} takes images of {size}×{size}; got input shape {input_shape}. "
+            "timm:NAME makes vision transformers for other sizes."
+        )
     _drop_auxiliary_heads(model)
     return Frozen(model) if frozen else model
 
