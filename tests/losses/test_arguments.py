@@ -4,7 +4,17 @@ import numpy as np
 import pytest
 import torch
 
-from classgap.losses.arguments import norm_order, number, one_of, positive_counts, share, whole_number, yes_or_no
+from classgap.losses.arguments import (
+    class_weights,
+    norm_order,
+    number,
+    one_of,
+    positive_counts,
+    probability,
+    share,
+    whole_number,
+    yes_or_no,
+)
 
 
 def test_good_values_pass() -> None:
@@ -14,9 +24,11 @@ def test_good_values_pass() -> None:
     assert number("a", np.float32(0.5)) == 0.5
     assert yes_or_no("a", False) is False
     assert share("a", 0) == 0.0
+    assert probability("a", 1) == 1.0
     assert norm_order("a", math.inf) == math.inf
     assert one_of("a", "x", ("x", "y")) == "x"
     assert positive_counts("a", torch.tensor([1, 2])).tolist() == [1.0, 2.0]
+    assert class_weights("a", [0, 2.5], 2).tolist() == [0.0, 2.5]
 
 
 @pytest.mark.parametrize("value", [math.nan, math.inf, True, "1", None])
@@ -41,3 +53,23 @@ def test_what_is_no_norm_is_refused(value) -> None:
 def test_counts_that_are_no_counts_are_refused(counts: list[float]) -> None:
     with pytest.raises(ValueError, match="for class 1"):
         positive_counts("a", counts)
+
+
+@pytest.mark.parametrize(
+    ("weights", "message"),
+    [
+        ([1.0], r"a must be 2 numbers, one a class; got shape \(1,\)"),
+        ([1.0, -0.5], "at least 0 for every class; got -0.5 for class 1"),
+        ([1.0, math.nan], "got nan for class 1"),
+        ([0.0, 0.0], "above 0 for some class"),
+    ],
+)
+def test_weights_that_are_no_weights_are_refused(weights: list[float], message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        class_weights("a", weights, 2)
+
+
+@pytest.mark.parametrize("value", [1.01, -0.1])
+def test_what_is_no_probability_is_refused(value: float) -> None:
+    with pytest.raises(ValueError, match="a must be a "):
+        probability("a", value)

@@ -4,7 +4,7 @@ import pytest
 import torch
 from torch import nn
 
-from classgap.losses import LargeMarginDiscriminativeLoss, MR2Loss
+from classgap.losses import CrossEntropyLoss, LargeMarginDiscriminativeLoss, MR2Loss
 
 LOGITS = torch.randn(4, 3)
 TARGETS = torch.tensor([0, 1, 2, 0])
@@ -38,6 +38,36 @@ def call(**changes) -> torch.Tensor:
 def test_wrong_inputs_are_named(changes: dict, message: str) -> None:
     with pytest.raises(ValueError, match=message):
         call(**changes)
+
+
+@pytest.mark.parametrize(
+    ("targets", "message"),
+    [
+        (torch.rand(4, 2), r"soft targets must have the shape of the logits, \(4, 3\); got shape \(4, 2\)"),
+        (torch.rand(4), r"soft targets must have the shape of the logits"),
+        (torch.tensor([[0.5, 0.5, 0.0]] * 3 + [[1.0, 1.0, 0.0]]), "add up to 1; row 3 is 1, 1, 0"),
+        (torch.tensor([[0.5, 0.5, 0.0]] * 3 + [[1.5, -0.5, 0.0]]), "at least 0.*row 3 is 1.5, -0.5, 0"),
+        (torch.full((4, 3), torch.nan), "row 0 is nan"),
+    ],
+)
+def test_wrong_soft_targets_are_named(targets: torch.Tensor, message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        CrossEntropyLoss(3)(LOGITS, targets)
+
+
+def test_soft_targets_are_never_ignored() -> None:
+    targets = torch.tensor([[0.0, 0.0, 1.0]] * 4)
+    terms = CrossEntropyLoss(3, ignore_index=2, reduction="none")(LOGITS, targets)
+    torch.testing.assert_close(terms, -LOGITS.log_softmax(dim=1)[:, 2])
+
+
+@pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16, torch.float64])
+def test_soft_targets_of_any_precision_serve(dtype: torch.dtype) -> None:
+    shares = torch.rand(4, 1000).softmax(dim=1)
+    logits = torch.randn(4, 1000)
+    value = CrossEntropyLoss(1000)(logits, shares.to(dtype))
+    assert value.dtype == torch.float32
+    torch.testing.assert_close(value, nn.functional.cross_entropy(logits, shares), rtol=0.01, atol=0)
 
 
 def test_any_integer_type_and_any_ignore_index_serve() -> None:

@@ -115,6 +115,13 @@ class UpdatesBeforeLooking(Sound):
         return super().forward(logits, targets, **kwargs)
 
 
+class DropsSoftTargets(Sound):
+    soft_targets = True
+
+    def gap(self, batch, valid):
+        return super().gap(batch, valid if batch.soft_BK is None else torch.zeros_like(valid))
+
+
 class LocalMean(Sound):
     def remember(self, mean: Tensor, batch) -> None:
         super().remember(batch.features.detach().mean() if batch.features.numel() else mean, batch)
@@ -133,6 +140,7 @@ BROKEN = {
     "terms": LiveTerms,
     "compile": BreaksTheGraph,
     "refusals": UpdatesBeforeLooking,
+    "soft_targets": DropsSoftTargets,
 }
 
 

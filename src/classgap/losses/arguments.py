@@ -49,6 +49,13 @@ def share(name: str, value: Any) -> float:
     return float(value)
 
 
+def probability(name: str, value: Any) -> float:
+    """A number from 0 to 1, both included."""
+    if number(name, value, at_least=0) > 1:
+        raise ValueError(f"{name} must be a number from 0 to 1, got {value!r}.")
+    return float(value)
+
+
 def norm_order(name: str, value: Any) -> float:
     """The p of an L_p norm, from 1 to infinity."""
     if _is_number(value) and value >= 1:
@@ -75,4 +82,20 @@ def positive_counts(name: str, counts: Sequence[float] | Tensor, num_classes: in
             f"{name} must be above 0 for every class, got {values[wrong[0]].item():g} for class {wrong[0]}: a class "
             "without training samples has no prior; leave it out or give it a count of 1."
         )
+    return values
+
+
+def class_weights(name: str, weights: Sequence[float] | Tensor, num_classes: int) -> Tensor:
+    """A factor for each class as a float64 tensor, none negative and not all 0."""
+    values = torch.as_tensor(weights, dtype=torch.float64).detach().cpu()
+    if values.shape != (num_classes,):
+        raise ValueError(f"{name} must be {num_classes} numbers, one a class; got shape {tuple(values.shape)}.")
+    wrong = (~(values >= 0) | values.isinf()).nonzero().flatten().tolist()
+    if wrong:
+        raise ValueError(
+            f"{name} must be finite and at least 0 for every class; got {values[wrong[0]].item():g} for class "
+            f"{wrong[0]}."
+        )
+    if not bool(values.any()):
+        raise ValueError(f"{name} must be above 0 for some class; all are 0, so nothing would be learned.")
     return values

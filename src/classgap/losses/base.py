@@ -38,6 +38,8 @@ class ClassLoss(nn.Module):
 
     Attributes:
         needs: keywords that ``forward`` must be given.
+        stochastic: whether two calls on the same batch may differ in training.
+        soft_targets: whether ``targets`` may be shares of classes, (B, K), as mixup and CutMix make them.
         terms: the last call's parts before their factors, reduced over all processes and detached ("none" shows their
             means), and factors that change from call to call as ``…_weight``.
 
@@ -55,6 +57,7 @@ class ClassLoss(nn.Module):
     """
 
     stochastic = False
+    soft_targets = False
 
     def __init__(self, num_classes: int, *, reduction: str = "mean", ignore_index: int = -100) -> None:
         super().__init__()
@@ -101,7 +104,8 @@ class ClassLoss(nn.Module):
 
         Args:
             logits: the model's raw scores, (B, K).
-            targets: class indices, (B,); ``ignore_index`` leaves a sample out.
+            targets: class indices, (B,); ``ignore_index`` leaves a sample out. Losses with ``soft_targets`` also take
+                shares of classes, (B, K), each row adding up to 1.
             features: what the head is applied to, (B, D).
             head: the layer that makes logits of features; used, never owned.
             index: the samples' positions in the training set, (B,).
@@ -129,6 +133,7 @@ class ClassLoss(nn.Module):
             num_classes=self.num_classes,
             width=self.feature_width(),
             ignore_index=self.ignore_index,
+            soft_targets=self.soft_targets,
             device=next((buffer.device for buffer in self.buffers()), None),
             joint=self.training,
         )

@@ -35,7 +35,8 @@ class Batch:
     """One call's inputs."""
 
     logits_BK: Tensor
-    labels_B: Tensor  # -1 where ignored
+    labels_B: Tensor  # -1 where ignored; of soft targets the largest class
+    soft_BK: Tensor | None  # soft targets, of a loss that allows them
     features_BD: Tensor | None
     head: Head | None
     index_B: Tensor | None
@@ -49,6 +50,11 @@ class Batch:
         assert self.features_BD is not None
         return self.features_BD
 
+    @property
+    def targets(self) -> Tensor:
+        """What ``torch.nn.functional.cross_entropy`` takes: soft targets if there are any, else labels."""
+        return self.labels_B if self.soft_BK is None else self.soft_BK
+
 
 def admit(
     logits: Tensor,
@@ -60,6 +66,7 @@ def admit(
     num_classes: int,
     width: int | None,
     ignore_index: int,
+    soft_targets: bool,
     device: torch.device | None,
     joint: bool,
 ) -> Batch:
@@ -70,7 +77,7 @@ def admit(
     """
     inputs = {name: value for name, value in given.items() if name in needs or name == "sample_weight"}
     compiling = torch.compiler.is_compiling()
-    problem = _first(_shape_problems(logits, targets, inputs, loss_name, needs, num_classes, width))
+    problem = _first(_shape_problems(logits, targets, inputs, loss_name, needs, num_classes, width, soft_targets))
     if problem is None:
         problem = _first(_device_problems(logits, targets, inputs, loss_name, device))
     if problem is None and not compiling:
@@ -80,9 +87,9 @@ def admit(
     if not everywhere:
         raise ValueError(problem or f"{loss_name}: another process was given invalid inputs; its message says which.")
 
-    labels = targets.long()
-    labels = torch.where(labels == ignore_index, -1, labels)
     logits, features = _promote(logits), _promote(inputs.get("features"))
+    labels = _labels(targets, ignore_index)
+    soft = targets.to(logits.dtype) if targets.is_floating_point() else None
     weight = _promote(inputs.get("sample_weight"))
     finite = None
     if compiling:
@@ -92,6 +99,7 @@ def admit(
     return Batch(
         logits_BK=logits,
         labels_B=labels,
+        soft_BK=soft,
         features_BD=features,
         head=_head(inputs.get("head")),
         index_B=inputs.get("index"),
@@ -109,6 +117,13 @@ def _promote(tensor: Any) -> Any:
     return None if tensor is None else tensor.to(torch.promote_types(tensor.dtype, torch.float32))
 
 
+def _labels(targets: Tensor, ignore_index: int) -> Tensor:
+    if targets.is_floating_point():
+        return targets.argmax(dim=1)
+    labels = targets.long()
+    return torch.where(labels == ignore_index, -1, labels)
+
+
 def _head(module: nn.Module | None) -> Head | None:
     if module is None:
         return None
@@ -123,6 +138,7 @@ def _shape_problems(
     needs: frozenset[str],
     num_classes: int,
     width: int | None,
+    soft_targets: bool,
 ) -> Iterator[str]:
     if not isinstance(logits, Tensor) or logits.dim() != 2 or logits.shape[1] != num_classes:
         yield f"logits must be a tensor of shape (batch, {num_classes}), as num_classes says; got {_seen(logits)}."
@@ -131,10 +147,13 @@ def _shape_problems(
         yield f"logits must be floating point, got {logits.dtype}: pass the model's raw output."
     size = logits.shape[0]
     if isinstance(targets, Tensor) and targets.is_floating_point():
-        yield (
-            f"{loss_name} takes class indices as targets, got {_seen(targets)}: it is defined by each sample's one "
-            "class, so soft targets (mixup, CutMix) cannot be used with it; switch them off or use another loss."
-        )
+        if not soft_targets:
+            yield (
+                f"{loss_name} takes class indices as targets, got {_seen(targets)}: it is defined by each sample's one "
+                "class, so soft targets (mixup, CutMix) cannot be used with it; switch them off or use another loss."
+            )
+        elif targets.shape != logits.shape:
+            yield f"soft targets must have the shape of the logits, {tuple(logits.shape)}; got {_seen(targets)}."
     elif not isinstance(targets, Tensor) or targets.shape != (size,) or targets.dtype == torch.bool:
         yield f"targets must be an integer tensor of shape ({size},), one class index a sample; got {_seen(targets)}."
     for name in sorted(needs):
@@ -182,12 +201,7 @@ def _keyword_problems(inputs: dict[str, Any], size: int, num_classes: int, width
 def _value_problems(
     logits: Tensor, targets: Tensor, inputs: dict[str, Any], num_classes: int, ignore_index: int
 ) -> Iterator[str]:
-    wrong = _outside(targets, num_classes, ignore_index)
-    if wrong is not None:
-        yield (
-            f"targets must be class indices from 0 to {num_classes - 1}, or {ignore_index} to be ignored; got "
-            f"{wrong}: check the labels, or build the loss with a larger num_classes."
-        )
+    yield from _target_problems(targets, num_classes, ignore_index)
     head = inputs.get("head")
     parameters = {} if head is None else {f"head.{name}": value for name, value in head.named_parameters()}
     for name, value in {"logits": logits, **inputs, **parameters}.items():
@@ -203,6 +217,21 @@ def _value_problems(
     weight = inputs.get("sample_weight")
     if weight is not None and bool((weight < 0).any()):
         yield f"sample_weight must not be negative; got {float(weight.min())}."
+
+
+def _target_problems(targets: Tensor, num_classes: int, ignore_index: int) -> Iterator[str]:
+    if targets.is_floating_point():
+        # Half precision shares of a thousand classes add up to 1 within about a percent.
+        wrong_B = ~((_promote(targets).sum(dim=1) - 1).abs() < 0.02) | (targets < 0).any(dim=1)
+        for row in wrong_B.nonzero()[:1].flatten().tolist():
+            yield f"soft targets must be shares of at least 0 that add up to 1; row {row} is {_numbers(targets[row])}."
+        return
+    wrong = _outside(targets, num_classes, ignore_index)
+    if wrong is not None:
+        yield (
+            f"targets must be class indices from 0 to {num_classes - 1}, or {ignore_index} to be ignored; got "
+            f"{wrong}: check the labels, or build the loss with a larger num_classes."
+        )
 
 
 def _outside(targets: Tensor, num_classes: int, ignore_index: int) -> int | None:
@@ -222,6 +251,11 @@ def _all_finite(values: Tensor, squared: bool = False) -> bool:
         return math.isfinite(torch.linalg.vector_norm(_promote(values.detach())).item())
     # A finite sum has finite terms, and takes one pass; only a sum that is not finite calls for a closer look.
     return math.isfinite(values.detach().sum().item()) or bool(values.isfinite().all())
+
+
+def _numbers(row: Tensor) -> str:
+    """The numbers, or the first of many."""
+    return ", ".join(f"{value:g}" for value in row[:5].tolist()) + (", …" if len(row) > 5 else "")
 
 
 def _seen(value: Any) -> str:

@@ -227,6 +227,19 @@ def check_refusals(case: LossCase) -> None:
             _expect_refusal(case, loss, inputs, name, value)
 
 
+def check_soft_targets(case: LossCase) -> None:
+    """Where soft targets are allowed, one-hot rows are worth their class indices; elsewhere they are refused."""
+    inputs = case.inputs(0)
+    one_hot = torch.nn.functional.one_hot(inputs.targets, case.num_classes).to(inputs.logits.dtype)
+    loss = case.build(warm=1)
+    if loss.soft_targets:
+        close(case.call(loss, inputs, targets=one_hot), case.call(case.build(warm=1), inputs))
+        _expect_refusal(case, loss, inputs, "targets", one_hot * 2)
+        _expect_refusal(case, loss, inputs, "targets", one_hot[:-1])
+    else:
+        _expect_refusal(case, loss, inputs, "targets", one_hot)
+
+
 def _expect_refusal(case: LossCase, loss: ClassLoss, inputs: Inputs, name: str, value: Any) -> None:
     # When the batch sizes differ, either of the two arguments may be the one that is named.
     names = {name, "targets"} if name == "logits" else {name}
@@ -268,6 +281,7 @@ CHECKS: dict[str, Callable[[LossCase], None]] = {
         check_terms,
         check_compile,
         check_refusals,
+        check_soft_targets,
     )
 }
 

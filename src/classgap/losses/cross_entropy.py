@@ -1,0 +1,69 @@
+"""Cross-entropy, the baseline of every comparison."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import torch.nn.functional as F
+from torch import Tensor
+
+from classgap.losses.arguments import share
+from classgap.losses.base import Part
+from classgap.losses.batch import Batch
+from classgap.losses.weighted import ClassWeightedLoss
+
+
+class CrossEntropyLoss(ClassWeightedLoss):
+    """Cross-entropy, with label smoothing, class weights and soft targets (mixup, CutMix) where they are wanted.
+
+        mean over samples of   -Σ_k t'_k w_k ln p_k  /  mean weight,      t' = (1 - ε) t + ε/K,   p = softmax(z)
+
+    For class indices this is ``torch.nn.CrossEntropyLoss(weight=w, label_smoothing=ε)``. The mean weight is the batch's
+    mean of Σ_k t_k w_k, so that one-hot soft targets are worth the same as indices; PyTorch leaves it out for soft
+    targets. Label smoothing: Szegedy et al., CVPR 2016, arXiv 1512.00567.
+
+    Args:
+        num_classes: K.
+        label_smoothing: ε, at least 0 and below 1.
+        class_weights: w, a factor for each class; ``reweight`` exchanges them later.
+        reduction: "mean", "sum" or "none".
+        ignore_index: the target of samples to leave out.
+
+    >>> import torch
+    >>> loss = CrossEntropyLoss(num_classes=3)
+    >>> logits = torch.tensor([[2.0, 0.0, -1.0]])
+    >>> loss(logits, torch.tensor([0]))
+    tensor(0.1698)
+    >>> loss(logits, torch.tensor([[0.5, 0.5, 0.0]]))
+    tensor(1.1698)
+    """
+
+    soft_targets = True
+
+    def __init__(
+        self,
+        num_classes: int,
+        *,
+        label_smoothing: float = 0.0,
+        class_weights: Sequence[float] | Tensor | None = None,
+        reduction: str = "mean",
+        ignore_index: int = -100,
+    ) -> None:
+        super().__init__(num_classes, class_weights=class_weights, reduction=reduction, ignore_index=ignore_index)
+        self.label_smoothing = share("label_smoothing", label_smoothing)
+
+    def parts(self, batch: Batch) -> dict[str, Part]:
+        """ "cross_entropy"."""
+        terms_B = F.cross_entropy(
+            batch.logits_BK,
+            batch.targets,
+            weight=self.class_weights.to(batch.logits_BK.dtype),
+            reduction="none",
+            ignore_index=-1,
+            label_smoothing=self.label_smoothing,
+        )
+        return {"cross_entropy": Part(self.over_mean_weight(terms_B, batch))}
+
+    def extra_repr(self) -> str:
+        """The settings that make the form."""
+        return f"{super().extra_repr()}, label_smoothing={self.label_smoothing}"

@@ -1,0 +1,62 @@
+"""What losses with a weight for each class share."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import torch
+from torch import Tensor
+
+from classgap.losses.arguments import class_weights as checked_weights
+from classgap.losses.base import ClassLoss
+from classgap.losses.batch import Batch
+from classgap.state.buffers import write
+
+
+class ClassWeightedLoss(ClassLoss):
+    """A loss whose classes carry weights, all 1 unless given, that may be exchanged in training.
+
+    The weights are a buffer, so checkpoints keep them.
+
+    >>> from classgap.losses import CrossEntropyLoss
+    >>> loss = CrossEntropyLoss(num_classes=2)
+    >>> loss.reweight([0.5, 1.5])  # a method may do this between epochs
+    >>> loss.class_weights
+    tensor([0.5000, 1.5000])
+    """
+
+    class_weights: Tensor
+
+    def __init__(
+        self,
+        num_classes: int,
+        *,
+        class_weights: Sequence[float] | Tensor | None = None,
+        reduction: str = "mean",
+        ignore_index: int = -100,
+    ) -> None:
+        super().__init__(num_classes, reduction=reduction, ignore_index=ignore_index)
+        self.register_buffer("class_weights", torch.ones(self.num_classes))
+        if class_weights is not None:
+            self.reweight(class_weights)
+
+    def reweight(self, class_weights: Sequence[float] | Tensor) -> None:
+        """Use these weights from now on. Several processes have to be given the same."""
+        weights = checked_weights("class_weights", class_weights, self.num_classes)
+        write(self, "class_weights", weights.to(self.class_weights.device))
+
+    def weights_of(self, batch: Batch) -> Tensor:
+        """Each sample's class weight, (B,); for soft targets the mean by their shares. 0 for ignored samples."""
+        weights_K = self.class_weights.to(batch.logits_BK.dtype)
+        if batch.soft_BK is not None:
+            return batch.soft_BK @ weights_K
+        return weights_K[batch.labels_B.clamp(min=0)] * (batch.labels_B >= 0)
+
+    def over_mean_weight(self, terms_B: Tensor, batch: Batch) -> Tensor:
+        """Terms that hold their class weights, over the whole batch's mean weight.
+
+        Their mean is then the weighted mean Σ w_i t_i / Σ w_i, as in ``torch.nn.CrossEntropyLoss(weight=…)``.
+        """
+        valid = (batch.labels_B >= 0).sum().to(terms_B.dtype)
+        total, count = batch.shards.sums(self.weights_of(batch).sum(), valid)
+        return terms_B * torch.where(total > 0, count / total, 0)
