@@ -56,3 +56,11 @@ def test_compiled_groups_list_every_class() -> None:
 def test_nothing_at_all() -> None:
     groups = group_by_class(torch.empty(0, dtype=torch.long), num_classes=4)
     assert groups.mean(torch.empty(0, 2)).shape == (0, 2)
+
+
+def test_carried_terms_have_the_weighted_sum_of_class_means_as_their_mean() -> None:
+    labels, values = torch.tensor([3, 1, 3, -1, 3, 1]), torch.tensor([1.0, 5.0, 3.0, 100.0, 2.0, 7.0])
+    groups = group_by_class(labels, num_classes=5)
+    carried = values * groups.carried(torch.tensor([0.5, 2.0]))
+    assert carried[3] == 0
+    torch.testing.assert_close(carried.sum() / 5, torch.tensor(0.5 * 6.0 + 2.0 * 2.0))

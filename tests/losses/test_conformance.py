@@ -4,6 +4,7 @@ from functools import partial
 
 import pytest
 import torch
+from logit_cases import LOGIT_CASES
 from slow_references import SlowDiscriminative, SlowELM, SlowMR2, SlowRelease
 
 from classgap.losses import ELMLoss, LargeMarginDiscriminativeLoss, MR2Loss, MR2ReleaseLoss
@@ -57,6 +58,7 @@ CASES = {
     "lmdl-none": discriminative(centroids="none"),
     "lmdl-compact-only": discriminative(separate=0.0, shrink=0.0),
     "lmdl-one-class": discriminative(num_classes=1),
+    **LOGIT_CASES,
 }
 
 

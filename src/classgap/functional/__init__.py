@@ -5,21 +5,40 @@ D features, U classes present. A label of -1 means "belongs to no class".
 """
 
 from classgap.functional.class_groups import ClassGroups, group_by_class
+from classgap.functional.confusion_spectrum import count_confusions, spectral_weights
 from classgap.functional.discriminative import boundary_shortfall, compactness, signed_boundary_distance
+from classgap.functional.effective_number import effective_number_weights
+from classgap.functional.equalization import equalization_cross_entropy
+from classgap.functional.focal import sigmoid_focal, softmax_focal
+from classgap.functional.label_margins import label_margin_cross_entropy, label_margins
 from classgap.functional.margin_cross_entropy import growing_force, margin_cross_entropy
 from classgap.functional.margins import class_margins, squared_norm
+from classgap.functional.output_information import concentration, separation
 from classgap.functional.pairwise_pull import pull, pull_with_force
+from classgap.functional.robust_weights import chi_square_weights, exponentiated_step
 
 __all__ = [
     "ClassGroups",
     "boundary_shortfall",
+    "chi_square_weights",
     "class_margins",
     "compactness",
+    "concentration",
+    "count_confusions",
+    "effective_number_weights",
+    "equalization_cross_entropy",
+    "exponentiated_step",
     "group_by_class",
     "growing_force",
+    "label_margin_cross_entropy",
+    "label_margins",
     "margin_cross_entropy",
     "pull",
     "pull_with_force",
+    "separation",
+    "sigmoid_focal",
     "signed_boundary_distance",
+    "softmax_focal",
+    "spectral_weights",
     "squared_norm",
 ]

@@ -44,6 +44,10 @@ class ClassGroups:
         counts_N1 = self.of_samples(self.counts_U).clamp(min=1)[:, None]
         return values - self.of_samples(self.sum(values.detach())).div_(counts_N1)
 
+    def carried(self, weights: Tensor, rows: slice = slice(None)) -> Tensor:
+        """Factors of some samples' terms that make their mean over all samples Σ_c w_c (mean over class c)."""
+        return self.of_samples(weights * self.counts_U.sum() / self.counts_U.clamp(min=1), rows)
+
     def with_partners(self) -> tuple[Tensor, ClassGroups]:
         """The samples that share their class with another, and the same groups without the other samples."""
         rows_M = self.of_samples(self.counts_U > 1).nonzero().squeeze(1)

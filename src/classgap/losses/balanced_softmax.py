@@ -1,0 +1,34 @@
+"""Balanced softmax (Ren et al. 2020)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from torch import Tensor
+
+from classgap.losses.logit_adjusted import LogitAdjustedLoss
+
+
+class BalancedSoftmaxLoss(LogitAdjustedLoss):
+    """Cross-entropy under a softmax that weighs each class by its count.
+
+        mean over samples of   -ln( N_y e^{z_y} / Σ_k N_k e^{z_k} )
+
+    Ren et al., "Balanced Meta-Softmax for Long-Tailed Visual Recognition", NeurIPS 2020, arXiv 2007.10740, without its
+    meta sampler. A constant added to all logits changes no softmax, so it is logit adjustment with τ = 1; the two
+    papers came to it by different ways. Predict with the raw logits.
+
+    Args:
+        class_counts: training samples of each class.
+        reduction: "mean", "sum" or "none".
+        ignore_index: the target of samples to leave out.
+
+    >>> import torch
+    >>> BalancedSoftmaxLoss([90, 10])(torch.zeros(1, 2), torch.tensor([1]))
+    tensor(2.3026)
+    """
+
+    def __init__(
+        self, class_counts: Sequence[float] | Tensor, *, reduction: str = "mean", ignore_index: int = -100
+    ) -> None:
+        super().__init__(class_counts, reduction=reduction, ignore_index=ignore_index)

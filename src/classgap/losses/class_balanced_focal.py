@@ -1,0 +1,61 @@
+"""The class-balanced focal loss (Cui et al. 2019)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from torch import Tensor
+
+from classgap.functional import effective_number_weights
+from classgap.losses.arguments import positive_counts, share
+from classgap.losses.focal import FocalLoss
+
+
+class ClassBalancedFocalLoss(FocalLoss):
+    """The focal loss, each class weighted by the inverse of its effective number of samples.
+
+        mean over samples of   w_y · focal(z, y),      w_c ∝ (1 - β) / (1 - β^{N_c}),   Σ_c w_c = K
+
+    Cui et al., "Class-Balanced Loss Based on Effective Number of Samples", CVPR 2019, arXiv 1901.05555. The defaults
+    are those of the published script, sigmoid form included; the paper tunes γ among 0.5, 1 and 2. Start the last
+    layer's bias at -ln(K - 1) and keep it out of weight decay, as published.
+
+    A widely used port has a "softmax" option that is the binary cross-entropy of softmax outputs; ``form="softmax"``
+    here is the softmax focal loss.
+
+    Args:
+        class_counts: training samples of each class.
+        beta: β, at least 0 and below 1; 0 weighs all classes alike.
+        gamma: γ of :class:`FocalLoss`.
+        form: "sigmoid" or "softmax".
+        reduction: "mean", "sum" or "none".
+        ignore_index: the target of samples to leave out.
+
+    >>> import torch
+    >>> loss = ClassBalancedFocalLoss([100, 10])
+    >>> loss.class_weights
+    tensor([0.1826, 1.8174])
+    >>> loss(torch.zeros(2, 2), torch.tensor([0, 1]))
+    tensor(0.6931)
+    """
+
+    def __init__(
+        self,
+        class_counts: Sequence[float] | Tensor,
+        *,
+        beta: float = 0.9999,
+        gamma: float = 1.0,
+        form: str = "sigmoid",
+        reduction: str = "mean",
+        ignore_index: int = -100,
+    ) -> None:
+        counts = positive_counts("class_counts", class_counts)
+        weights = effective_number_weights(counts, share("beta", beta))
+        super().__init__(
+            len(counts),
+            gamma=gamma,
+            form=form,
+            class_weights=weights,
+            reduction=reduction,
+            ignore_index=ignore_index,
+        )

@@ -1,0 +1,89 @@
+"""CMIC-DL: deep learning constrained by conditional mutual information (Yang et al. 2023)."""
+
+from __future__ import annotations
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor
+
+from classgap.functional import ClassGroups, concentration, group_by_class, separation
+from classgap.losses.arguments import number, share
+from classgap.losses.base import ClassLoss, Part
+from classgap.losses.batch import Batch
+from classgap.state import ClassCentroids
+
+
+class ConditionalMutualInformationLoss(ClassLoss):
+    """Cross-entropy, outputs close to those of their class, and outputs of different classes far apart.
+
+        CE  +  λ mean_i KL(P_i ‖ Q_{y_i})  -  β Γ,      Γ = (1/N²) Σ_{i,j: y_i ≠ y_j} H(P_i, P_j),      P = softmax(z)
+
+    Yang et al., "Conditional Mutual Information Constrained Deep Learning for Classification", TNNLS 2025, arXiv
+    2309.09123. Pairs are those of the whole batch, on all processes; H(P, R) = -Σ_k P_k ln R_k. Without λ and β it is
+    cross-entropy.
+
+    Q_c is the mean output of class c. The paper alternates steps on the network and on Q; here Q is a running mean
+    that each batch moves before it is used, and no gradient flows through it. A class's first batch sets it; before,
+    it is uniform. -Γ has no lower bound, so probabilities below 1e-6 count as 1e-6 where their logarithm is taken.
+    Code of the authors for this loss was not found, and neither were their λ and β: tune the defaults, which are
+    classgap's own.
+
+    Args:
+        num_classes: K.
+        concentrate: λ.
+        separate: β.
+        decay: of the running centroids Q.
+        reduction: "mean", "sum" or "none".
+        ignore_index: the target of samples to leave out.
+
+    >>> loss = ConditionalMutualInformationLoss(num_classes=2)
+    >>> p = torch.tensor([[0.8, 0.2], [0.3, 0.7]])
+    >>> _ = loss(p.log(), torch.tensor([0, 1]))
+    >>> loss.terms["separation"]
+    tensor(0.5570)
+    """
+
+    def __init__(
+        self,
+        num_classes: int,
+        *,
+        concentrate: float = 0.1,
+        separate: float = 0.1,
+        decay: float = 0.99,
+        reduction: str = "mean",
+        ignore_index: int = -100,
+    ) -> None:
+        super().__init__(num_classes, reduction=reduction, ignore_index=ignore_index)
+        self.concentrate = number("concentrate", concentrate, at_least=0)
+        self.separate = number("separate", separate, at_least=0)
+        momentum = share("decay", decay)
+        self.outputs = ClassCentroids(self.num_classes, self.num_classes, momentum=momentum)
+
+    def parts(self, batch: Batch) -> dict[str, Part]:
+        """ "cross_entropy", "concentration" and "separation", the last with a negative factor."""
+        cross_entropy_B = F.cross_entropy(batch.logits_BK, batch.labels_B, reduction="none", ignore_index=-1)
+        parts = {"cross_entropy": Part(cross_entropy_B)}
+        if not self.concentrate and not self.separate:
+            return parts
+        log_p_NK = batch.shards.gather(batch.logits_BK.log_softmax(dim=1))
+        groups = group_by_class(batch.shards.gather(batch.labels_B), self.num_classes)
+        mine = batch.shards.mine
+        if self.concentrate:
+            if self.updates:
+                self._update(log_p_NK.detach().exp(), groups, batch.finite)
+            kl_B = concentration(log_p_NK[mine], self.centroids().to(log_p_NK.dtype)[batch.labels_B.clamp(min=0)])
+            parts["concentration"] = Part(kl_B * (batch.labels_B >= 0), self.concentrate)
+        if self.separate:
+            parts["separation"] = Part(separation(log_p_NK, groups, mine), -self.separate)
+        return parts
+
+    def centroids(self) -> Tensor:
+        """Q as it stands now, a row a class, (K, K)."""
+        return torch.where(self.outputs.seen[:, None], self.outputs.means, 1 / self.num_classes)
+
+    def _update(self, p_NK: Tensor, groups: ClassGroups, finite: Tensor | None) -> None:
+        self.outputs.update(self.outputs.blend(groups.mean(p_NK), groups), groups, finite)
+
+    def extra_repr(self) -> str:
+        """The settings that make the form."""
+        return f"{super().extra_repr()}, concentrate={self.concentrate}, separate={self.separate}"

@@ -1,0 +1,104 @@
+"""Confusional spectral regularization (Jin et al. 2025) without its adversarial part."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor
+
+from classgap.functional import count_confusions, spectral_weights
+from classgap.losses.arguments import probability
+from classgap.losses.base import ClassLoss, Part
+from classgap.losses.batch import Batch
+from classgap.state.buffers import write
+
+
+class ConfusionalSpectralLoss(ClassLoss):
+    """Cross-entropy, mixed with cross-entropy that weighs a sample by how its confusion shapes the worst class's error.
+
+        mean over samples of   (1 - μ) CE(z, y)  +  μ (w CE(z, y) + w ln w),      w = G[predicted, y]
+
+    Jin et al., "Enhancing Robust Fairness via Confusional Spectral Regularization", ICLR 2025, arXiv 2501.13273. G
+    comes from the leading singular vectors of the training set's confusion matrix, the gradient of its spectral norm,
+    which bounds the worst class's error; it is renewed once an epoch by a pass over the training set:
+
+        counts = Σ over batches, in eval mode, of loss.count_confusions(logits, targets)      # and over processes
+        loss.update_confusion(counts)
+
+    Before the first pass all weights are 1, and so they are when nothing is confused; the loss is then cross-entropy,
+    as for μ = 0.
+
+    It follows the published code with clean inputs, so that its third term, a divergence between clean and attacked
+    outputs, is 0; so does the MR² paper, without saying which coefficients it used. What the code does and the paper
+    does not: the spectral norm is never differentiated, only this weighted surrogate is; confusions are raw counts,
+    not rates; they are counted after the true logit lost ``narrowing`` of itself, which raises a negative one; a
+    sample that is right has the weight G[y, y], not 0. The authors fine-tune a trained model for two epochs.
+
+    Args:
+        num_classes: K.
+        strength: μ, the share of the weighted part.
+        narrowing: the part of itself that the true logit loses before confusions are counted.
+        reduction: "mean", "sum" or "none".
+        ignore_index: the target of samples to leave out.
+
+    >>> loss = ConfusionalSpectralLoss(num_classes=2)
+    >>> loss.update_confusion([[0, 2], [1, 0]])  # rows: predicted
+    >>> loss.pair_weights
+    tensor([[0.0100, 2.0100],
+            [0.0100, 0.0100]])
+    >>> _ = loss(torch.tensor([[1.0, 0.0]]), torch.tensor([1]))
+    >>> loss.terms  # 1.3133, and 2.01 · (1.3133 + ln 2.01)
+    {'cross_entropy': tensor(1.3133), 'spectral': tensor(4.0429)}
+    """
+
+    pair_weights: Tensor
+
+    def __init__(
+        self,
+        num_classes: int,
+        *,
+        strength: float = 0.3,
+        narrowing: float = 0.1,
+        reduction: str = "mean",
+        ignore_index: int = -100,
+    ) -> None:
+        super().__init__(num_classes, reduction=reduction, ignore_index=ignore_index)
+        self.strength = probability("strength", strength)
+        self.narrowing = probability("narrowing", narrowing)
+        self.register_buffer("pair_weights", torch.ones(self.num_classes, self.num_classes))
+
+    def count_confusions(self, logits: Tensor, targets: Tensor) -> Tensor:
+        """Confusions of a batch by (predicted, true), (K, K) whole numbers; changes nothing."""
+        labels = targets.long()
+        labels_B = torch.where(labels == self.ignore_index, -1, labels)
+        return count_confusions(logits.detach(), labels_B, narrowing=self.narrowing)
+
+    def update_confusion(self, counts: Sequence[Sequence[float]] | Tensor) -> None:
+        """Weigh pairs of classes by these confusions; several processes have to be given the same."""
+        counts_KK = torch.as_tensor(counts, dtype=torch.float64).detach()
+        wanted = (self.num_classes, self.num_classes)
+        if counts_KK.shape != wanted or not bool((counts_KK >= 0).all() & counts_KK.isfinite().all()):
+            raise ValueError(
+                f"counts must be confusions by (predicted, true): a {wanted} matrix of finite numbers of at least 0; "
+                f"got shape {tuple(counts_KK.shape)} with values from {counts_KK.min() if counts_KK.numel() else None}."
+            )
+        confused_KK = counts_KK - counts_KK.diag().diag()
+        write(self, "pair_weights", spectral_weights(confused_KK).to(self.pair_weights.device))
+
+    def parts(self, batch: Batch) -> dict[str, Part]:
+        """ "cross_entropy" and "spectral"."""
+        cross_entropy_B = F.cross_entropy(batch.logits_BK, batch.labels_B, reduction="none", ignore_index=-1)
+        weights_KK = self.pair_weights.to(cross_entropy_B.dtype)
+        weight_B = weights_KK[batch.logits_BK.argmax(dim=1), batch.labels_B.clamp(min=0)]
+        weight_B = weight_B * (batch.labels_B >= 0)
+        spectral_B = weight_B * cross_entropy_B + torch.special.xlogy(weight_B, weight_B)
+        return {
+            "cross_entropy": Part(cross_entropy_B, 1 - self.strength),
+            "spectral": Part(spectral_B, self.strength),
+        }
+
+    def extra_repr(self) -> str:
+        """The settings that make the form."""
+        return f"{super().extra_repr()}, strength={self.strength}, narrowing={self.narrowing}"

@@ -1,0 +1,74 @@
+"""The equalization loss (Tan et al. 2020), in its softmax form."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import torch
+from torch import Tensor
+
+from classgap.functional import equalization_cross_entropy
+from classgap.losses.arguments import number, positive_counts, probability
+from classgap.losses.base import ClassLoss, Part
+from classgap.losses.batch import Batch
+
+
+class EqualizationLoss(ClassLoss):
+    """Cross-entropy that mostly spares rare classes the push down from other classes' samples.
+
+        mean over samples of   -z_y + ln Σ_k w_k e^{z_k},      w_k = 1 - β_k [π_k < λ] [k ≠ y],   β_k ~ Bernoulli(γ)
+
+    Tan et al., "Equalization Loss for Long-Tailed Object Recognition", CVPR 2020, arXiv 2003.05176. β is drawn for
+    every sample and class, in training only; evaluation gives cross-entropy, and so do γ = 0 and a λ that no class is
+    below. On balanced data λ > 1/K makes *every* class rare. The MR² and ELM papers paraphrase the loss as a margin
+    of P(y'), which it is not.
+
+    The authors' code has the sigmoid form only, for detection. A third party's softmax form, whose defaults these
+    are (CIFAR100-LT, imbalance 100; threshold 0.05 for CIFAR10-LT), exponentiates raw logits, which overflow.
+
+    Args:
+        class_counts: training samples of each class.
+        threshold: λ, the share of the training set below which a class is rare.
+        drop: γ, how probably a rare class is left out of a sample's denominator.
+        reduction: "mean", "sum" or "none".
+        ignore_index: the target of samples to leave out.
+
+    >>> loss = EqualizationLoss([500, 499, 1], drop=1.0)
+    >>> loss(torch.zeros(1, 3), torch.tensor([0]))  # ln 2: class 2 is left out
+    tensor(0.6931)
+    >>> loss.eval()(torch.zeros(1, 3), torch.tensor([0]))
+    tensor(1.0986)
+    """
+
+    stochastic = True
+    rare: Tensor
+
+    def __init__(
+        self,
+        class_counts: Sequence[float] | Tensor,
+        *,
+        threshold: float = 0.005,
+        drop: float = 0.9,
+        reduction: str = "mean",
+        ignore_index: int = -100,
+    ) -> None:
+        counts = positive_counts("class_counts", class_counts)
+        super().__init__(len(counts), reduction=reduction, ignore_index=ignore_index)
+        self.threshold = number("threshold", threshold, at_least=0)
+        self.drop = probability("drop", drop)
+        self.register_buffer("rare", counts / counts.sum() < self.threshold)
+
+    def parts(self, batch: Batch) -> dict[str, Part]:
+        """ "cross_entropy", without what was dropped."""
+        dropped_BK = self._draw(batch.logits_BK)
+        return {"cross_entropy": Part(equalization_cross_entropy(batch.logits_BK, batch.labels_B, dropped_BK))}
+
+    def _draw(self, logits_BK: Tensor) -> Tensor:
+        """Which rare classes each sample spares."""
+        if not self.training:  # evaluation must not move the random numbers of the training either
+            return torch.zeros_like(logits_BK, dtype=torch.bool)
+        return self.rare & (torch.rand_like(logits_BK) < self.drop)
+
+    def extra_repr(self) -> str:
+        """The settings that make the form."""
+        return f"{super().extra_repr()}, threshold={self.threshold}, drop={self.drop}"

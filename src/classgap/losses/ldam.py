@@ -1,0 +1,73 @@
+"""The label-distribution-aware margin loss (Cao et al. 2019)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from torch import Tensor
+
+from classgap.functional import label_margin_cross_entropy, label_margins
+from classgap.losses.arguments import number, positive_counts
+from classgap.losses.base import Part
+from classgap.losses.batch import Batch
+from classgap.losses.weighted import ClassWeightedLoss
+
+
+class LDAMLoss(ClassWeightedLoss):
+    """Cross-entropy of cosines with a margin that is the larger the rarer the class.
+
+        weighted mean over samples of   CE(s (z - m_y e_y), y),      m_c ∝ N_c^{-1/4},   max_c m_c = margin
+
+    Cao et al., "Learning Imbalanced Datasets with Label-Distribution-Aware Margin Loss", NeurIPS 2019, arXiv
+    1906.07413. The logits must be cosines, those of normalised features and normalised class vectors without bias:
+    for others the margins and the scale mean nothing. The weighted mean is Σ w_y CE / Σ w_y.
+
+    Deferred re-weighting (DRW) keeps weights of 1 while the representation forms, then calls
+    ``reweight(effective_number_weights(counts, 0.9999))``; the published schedule does so at epoch 160 of 200.
+
+    On balanced data all margins are equal, but not 0: it is then a cosine softmax with a constant margin. With
+    ``margin=0, scale=1`` it is cross-entropy.
+
+    Args:
+        class_counts: training samples of each class.
+        margin: the largest margin, that of the rarest class.
+        scale: s.
+        class_weights: w, a factor for each class; ``reweight`` exchanges them later.
+        reduction: "mean", "sum" or "none".
+        ignore_index: the target of samples to leave out.
+
+    >>> import torch
+    >>> loss = LDAMLoss([16, 1], scale=1.0)
+    >>> loss.margins
+    tensor([0.2500, 0.5000])
+    >>> loss(torch.tensor([[1.0, 0.0]]), torch.tensor([0]))
+    tensor(0.3869)
+    """
+
+    margins: Tensor
+
+    def __init__(
+        self,
+        class_counts: Sequence[float] | Tensor,
+        *,
+        margin: float = 0.5,
+        scale: float = 30.0,
+        class_weights: Sequence[float] | Tensor | None = None,
+        reduction: str = "mean",
+        ignore_index: int = -100,
+    ) -> None:
+        counts = positive_counts("class_counts", class_counts)
+        super().__init__(len(counts), class_weights=class_weights, reduction=reduction, ignore_index=ignore_index)
+        self.margin = number("margin", margin, at_least=0)
+        self.scale = number("scale", scale, above=0)
+        self.register_buffer("margins", label_margins(counts, largest=self.margin).float())
+
+    def parts(self, batch: Batch) -> dict[str, Part]:
+        """ "cross_entropy"."""
+        margin_B = self.margins.to(batch.logits_BK.dtype)[batch.labels_B.clamp(min=0)]
+        terms_B = label_margin_cross_entropy(batch.logits_BK, batch.labels_B, margin_B, scale=self.scale)
+        return {"cross_entropy": Part(self.over_mean_weight(terms_B * self.weights_of(batch), batch))}
+
+    def extra_repr(self) -> str:
+        """The settings that make the form."""
+        return f"{super().extra_repr()}, margin={self.margin}, scale={self.scale}"

@@ -1,0 +1,34 @@
+import pytest
+import torch
+import torch.nn.functional as F
+
+from classgap.losses import FeatureNormLoss
+
+LOGITS, TARGETS = torch.randn(4, 3), torch.tensor([0, 1, 2, -100])
+FEATURES = torch.tensor([[3.0, 4.0], [0.0, 0.0], [1.0, 0.0], [100.0, 0.0]])
+
+
+def test_the_penalty_is_the_mean_squared_length_of_what_is_not_ignored() -> None:
+    loss = FeatureNormLoss(3, strength=0.5)
+    value = loss(LOGITS, TARGETS, features=FEATURES)
+    assert loss.terms["norm"].item() == pytest.approx(26 / 3)
+    torch.testing.assert_close(value, F.cross_entropy(LOGITS, TARGETS) + 0.5 * 26 / 3)
+
+
+def test_it_does_not_know_the_classes() -> None:
+    features = FEATURES.clone().requires_grad_()
+    for targets in (torch.tensor([0, 1, 2, 0]), torch.tensor([2, 2, 2, 2])):
+        features.grad = None
+        FeatureNormLoss(3, strength=0.5)(LOGITS, targets, features=features).backward()
+        torch.testing.assert_close(features.grad, FEATURES / 4)
+
+
+def test_without_strength_it_is_cross_entropy_and_needs_no_features() -> None:
+    torch.testing.assert_close(FeatureNormLoss(3, strength=0)(LOGITS, TARGETS), F.cross_entropy(LOGITS, TARGETS))
+
+
+def test_wrong_arguments_are_named() -> None:
+    with pytest.raises(ValueError, match="strength must be a finite number of at least 0"):
+        FeatureNormLoss(3, strength=-1)
+    with pytest.raises(ValueError, match="FeatureNormLoss needs features"):
+        FeatureNormLoss(3)(LOGITS, TARGETS)
