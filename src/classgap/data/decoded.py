@@ -132,7 +132,9 @@ def _decode(paths: Sequence[str], stats: list[tuple[int, int] | None], reading: 
         rows = [row for row in rows if row not in broken]
         if fits and not good.all():
             images = images[good]
-    return Decoded(height, width, torch.tensor(rows), broken, images if fits else None, fits or reading.check)
+    return Decoded(
+        height, width, torch.tensor(rows, dtype=torch.int64), broken, images if fits else None, fits or reading.check
+    )
 
 
 def _common_size(

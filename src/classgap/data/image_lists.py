@@ -67,15 +67,18 @@ def image_dataset(
         raise ValueError(f"broken must be stop or skip; got {broken!r}.")
     paths = train.paths + test.paths
     decoded = decode(paths, Reading(size, memory, check=broken == "skip"))
+    border = len(train.paths)
+    cut = int((decoded.kept < border).sum())
     if decoded.broken:
         report = _report(name, decoded, paths)
-        if broken == "stop" or len(decoded.kept) == 0:
+        if broken == "stop":
             raise ValueError(f"{report}. Repair or remove them, or add :broken=skip to go on without them.")
+        if not 0 < cut < len(decoded.kept):
+            raise ValueError(f"{report}. None is left to {'test on' if cut else 'learn from'}.")
         warnings.warn(f"{report}; they are left out.", stacklevel=2)
         remarks += (f"{report}; they are left out.",)
     images = _inputs(decoded, paths)
-    targets, border = torch.tensor(train.targets + test.targets), len(train.paths)
-    cut = int((decoded.kept < border).sum())
+    targets = torch.tensor(train.targets + test.targets)
     splits = [
         Split(part, targets[kept], kept - first)
         for part, kept, first in (
@@ -84,7 +87,7 @@ def image_dataset(
         )
     ]
     mean, std = IMAGENET
-    if isinstance(images, Tensor) and min(decoded.height, decoded.width) <= _SMALL and cut:
+    if isinstance(images, Tensor) and min(decoded.height, decoded.width) <= _SMALL:
         mean, std = pixel_statistics(images[:cut])
     shape = (3, decoded.height, decoded.width)
     return Dataset(name, splits[0], splits[1], class_names, "image", shape, mean, std, remarks)

@@ -151,7 +151,7 @@ def _image_list(lines: Lines, base: Path, numbers: dict[str, int]) -> ImageList:
     unknown = sorted(set(labels) - numbers.keys())
     if unknown:
         raise ValueError(
-            f"no class is known by {', '.join(unknown[:5])}, as in {lines[labels.index(unknown[0])][0]!r}."
+            f"the training split has no class {', '.join(unknown[:5])}, as in {lines[labels.index(unknown[0])][0]!r}."
         )
     paths = tuple(os.path.join(base, path) for path, _ in lines)
     return ImageList(paths, tuple(numbers[label] for label in labels))

@@ -38,6 +38,8 @@ def held_counts(counts: Tensor, share: float) -> Tensor:
     """Samples of each class to hold out: ``share`` of them, rounded; of two or more at least one and not all."""
     if not 0 < share < 1:
         raise ValueError(f"share to hold out must lie between 0 and 1; got {share}.")
+    if not (counts >= 2).any():
+        raise ValueError("nothing can be held out: no class has two samples.")
     rounded = (counts.double() * share + 0.5).floor().long()
     return torch.where(counts >= 2, rounded.clamp(min=1).minimum(counts - 1), 0)
 

@@ -1,0 +1,158 @@
+import multiprocessing
+import os
+import resource
+import time
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+from made_images import as_tensor_layout, pixels, write
+
+from classgap.data import decoded
+from classgap.data.decoded import Reading, decode
+from classgap.data.image_files import read_image
+
+
+def files(base: Path, count: int = 4) -> list[str]:
+    return [str(write(base / f"{seed}.png", seed)) for seed in range(count)]
+
+
+def expected(count: int = 4) -> np.ndarray:
+    return np.stack([as_tensor_layout(pixels(seed)) for seed in range(count)])
+
+
+def cached(cache: Path) -> list[Path]:
+    return sorted(cache.rglob("*.safetensors"))
+
+
+def test_images_come_from_the_cache_the_second_time(tmp_path: Path, cache: Path) -> None:
+    paths = files(tmp_path)
+    assert np.array_equal(decode(paths, Reading()).images.numpy(), expected())
+    (file,) = cached(cache)
+    written = file.stat().st_mtime_ns
+    again = decode(paths, Reading())
+    assert np.array_equal(again.images.numpy(), expected())
+    assert again.kept.tolist() == [0, 1, 2, 3]
+    assert file.stat().st_mtime_ns == written
+    assert [each.name for each in file.parent.iterdir() if each.suffix not in (".lock", ".safetensors")] == []
+
+
+def test_a_changed_file_is_decoded_anew(tmp_path: Path) -> None:
+    paths = files(tmp_path)
+    decode(paths, Reading())
+    write(Path(paths[1]), seed=99)
+    os.utime(paths[1], (1, 1))
+    assert np.array_equal(decode(paths, Reading()).images[1].numpy(), as_tensor_layout(pixels(99)))
+
+
+@pytest.mark.parametrize("keep", [0, 5, 100, -1])
+def test_a_truncated_cache_file_is_made_again(tmp_path: Path, cache: Path, keep: int) -> None:
+    paths = files(tmp_path)
+    decode(paths, Reading())
+    (file,) = cached(cache)
+    whole = file.read_bytes()
+    file.write_bytes(whole[:keep])
+    assert np.array_equal(decode(paths, Reading()).images.numpy(), expected())
+    assert file.stat().st_size == len(whole)
+
+
+def test_a_cache_file_of_other_contents_is_made_again(tmp_path: Path, cache: Path) -> None:
+    from safetensors.torch import save_file
+
+    paths = files(tmp_path)
+    decode(paths, Reading())
+    (file,) = cached(cache)
+    save_file({"kept": torch.arange(4), "images": torch.zeros(4, 3, 2, 2, dtype=torch.uint8)}, file)
+    assert np.array_equal(decode(paths, Reading()).images.numpy(), expected())
+
+
+def test_writing_into_images_leaves_the_cache_alone(tmp_path: Path) -> None:
+    paths = files(tmp_path)
+    decode(paths, Reading())
+    decode(paths, Reading()).images.zero_()
+    assert np.array_equal(decode(paths, Reading()).images.numpy(), expected())
+
+
+def test_a_cache_that_cannot_be_made_costs_a_warning(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "file").write_text("no folder")
+    monkeypatch.setenv("CLASSGAP_CACHE", str(tmp_path / "file"))
+    with pytest.warns(UserWarning, match=r"not kept for the next time .*CLASSGAP_CACHE"):
+        found = decode(files(tmp_path / "images"), Reading())
+    assert np.array_equal(found.images.numpy(), expected())
+
+
+def test_a_full_disk_costs_a_warning(tmp_path: Path, cache: Path) -> None:
+    paths = files(tmp_path)
+    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (300, hard))  # a file may have 300 bytes; Python ignores the signal
+    try:
+        with pytest.warns(UserWarning, match="not kept for the next time"):
+            found = decode(paths, Reading())
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
+    assert np.array_equal(found.images.numpy(), expected())
+    assert cached(cache) == []
+    assert list((cache / "decoded").glob(".*")) == []
+
+
+def test_concurrent_loaders_agree_and_one_decodes(tmp_path: Path, cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    paths, log, forks = files(tmp_path, 12), tmp_path / "log", multiprocessing.get_context("fork")
+    start, sums = forks.Barrier(3), forks.SimpleQueue()
+
+    def slow(path: str, height: int, width: int) -> np.ndarray:
+        with log.open("a") as file:
+            file.write("x")
+        time.sleep(0.02)
+        return read_image(path, height, width)
+
+    def load() -> None:
+        start.wait(30)
+        sums.put(int(decode(paths, Reading()).images.long().sum()))
+
+    monkeypatch.setattr(decoded, "read_image", slow)
+    workers = [forks.Process(target=load) for _ in range(3)]
+    for worker in workers:
+        worker.start()
+    for worker in workers:
+        worker.join(60)
+    assert [sums.get() for worker in workers if worker.exitcode == 0] == [expected(12).sum(dtype=int)] * 3
+    assert len(log.read_text()) == 12
+    assert len(cached(cache)) == 1
+
+
+def test_sizes_that_differ_become_squares_of_256(tmp_path: Path) -> None:
+    paths = [str(write(tmp_path / "a.png", 0, 5, 9)), str(write(tmp_path / "b.png", 1, 9, 5))]
+    assert decode(paths, Reading()).images.shape == (2, 3, 256, 256)
+    assert decode(paths, Reading(size=4)).images.shape == (2, 3, 4, 4)
+
+
+def test_a_shared_size_stays_unless_it_is_large(tmp_path: Path) -> None:
+    assert decode([str(write(tmp_path / "a.png", 0, 5, 300))], Reading()).images.shape == (1, 3, 5, 300)
+    assert decode([str(write(tmp_path / "b.png", 0, 257, 300))], Reading()).images.shape == (1, 3, 256, 256)
+
+
+def test_broken_and_missing_files_are_told_apart_from_readable_ones(tmp_path: Path) -> None:
+    paths = files(tmp_path, 5)
+    whole = Path(paths[1]).read_bytes()
+    Path(paths[1]).write_bytes(whole[: len(whole) // 2])  # the header is there, pixels are not
+    Path(paths[2]).write_text("no image")
+    Path(paths[3]).unlink()
+    for _ in range(2):  # decoded, then from the cache
+        found = decode(paths, Reading())
+        assert sorted(found.broken) == [1, 2, 3]
+        assert found.broken[3] == "there is no such file"
+        assert found.kept.tolist() == [0, 4]
+        assert np.array_equal(found.images.numpy(), expected(5)[[0, 4]])
+
+
+def test_above_the_memory_limit_nothing_is_kept_but_broken_files_can_be_found(tmp_path: Path) -> None:
+    paths = files(tmp_path, 3)
+    whole = Path(paths[1]).read_bytes()
+    Path(paths[1]).write_bytes(whole[:-40])
+    limit = 3 * 6 * 6 * 3 / 1e9
+    assert decode(paths, Reading(memory=limit)).images is not None
+    quick = decode(paths, Reading(memory=limit / 2))
+    assert quick.images is None
+    assert quick.kept.tolist() == [0, 1, 2]
+    assert decode(paths, Reading(memory=limit / 2, check=True)).kept.tolist() == [0, 2]
