@@ -67,13 +67,31 @@ def from_first(value: Any) -> Any:
     """What process 0 has, on every process: numbers, texts, and lists and dictionaries of them."""
     if world_size() == 1:
         return value
+    return gather_values(value)[0]
+
+
+def gather_values(value: Any) -> list[Any]:
+    """What each process has, in process order, on every process: numbers, texts, and lists and dictionaries of them.
+
+    >>> gather_values({"seen": 3})
+    [{'seen': 3}]
+    """
+    if world_size() == 1:
+        return [value]
     device = torch.device("cuda", torch.cuda.current_device()) if dist.get_backend() == "nccl" else torch.device("cpu")
+    # As JSON, which unlike pickle cannot run anything.
     text = torch.tensor(list(json.dumps(value).encode()), dtype=torch.uint8, device=device)
-    size = torch.tensor(len(text), device=device)
-    dist.broadcast(size, src=0)
-    text = text if rank() == 0 else text.new_empty(int(size))
-    dist.broadcast(text, src=0)
-    return json.loads(bytes(text.tolist()))
+    shards = Shards.of(len(text), device)
+    return [json.loads(bytes(part.tolist())) for part in shards.gather(text).split(shards.sizes)]
+
+
+def highest(code: int, device: torch.device) -> int:
+    """The largest of the processes' numbers, on every process."""
+    if world_size() == 1:
+        return code
+    box = torch.tensor(code, device=device)
+    dist.all_reduce(box, dist.ReduceOp.MAX)
+    return int(box)
 
 
 def average_gradients(module: nn.Module) -> None:

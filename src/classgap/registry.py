@@ -67,7 +67,8 @@ class Entry(Generic[T]):
         summary: one line.
         make: builds it; the argument is its first parameter, if it takes one.
         argument: what the argument stands for, such as ``PATH``; empty if there is none.
-        given: keyword parameters of ``make`` that the program fills in, not the user.
+        given: parameters of ``make`` that the program fills in, not the user.
+        hidden: parameters of ``make`` that keep their defaults.
         extra: the optional dependency group that it needs, such as ``vision``.
     """
 
@@ -76,6 +77,7 @@ class Entry(Generic[T]):
     make: Callable[..., T]
     argument: str = ""
     given: tuple[str, ...] = ()
+    hidden: tuple[str, ...] = ()
     extra: str = ""
 
     @property
@@ -85,11 +87,11 @@ class Entry(Generic[T]):
 
     def options(self) -> dict[str, Option]:
         """What may be set, by name."""
-        hints = typing.get_type_hints(self.make)
+        hints = typing.get_type_hints(self.make.__init__ if inspect.isclass(self.make) else self.make)
         return {
             name: Option(name, hints.get(name, str), parameter.default)
             for name, parameter in inspect.signature(self.make).parameters.items()
-            if parameter.kind is inspect.Parameter.KEYWORD_ONLY and name not in self.given
+            if parameter.kind is inspect.Parameter.KEYWORD_ONLY and name not in self.given + self.hidden
         }
 
 

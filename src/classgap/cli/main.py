@@ -14,6 +14,9 @@ from typing import Protocol
 
 from classgap.cli.audit_command import AuditCommand
 from classgap.cli.compare_command import CompareCommand
+from classgap.cli.demo_command import DemoCommand
+from classgap.cli.listing_commands import DatasetsCommand, ModelsCommand
+from classgap.cli.train_command import TrainCommand
 from classgap.report.wording import printable
 
 DONE, FAILED, BAD_INPUT = 0, 1, 2
@@ -31,7 +34,14 @@ class Command(Protocol):
         """
 
 
-COMMANDS: dict[str, type[Command]] = {"audit": AuditCommand, "compare": CompareCommand}
+COMMANDS: dict[str, type[Command]] = {
+    "demo": DemoCommand,
+    "train": TrainCommand,
+    "audit": AuditCommand,
+    "compare": CompareCommand,
+    "datasets": DatasetsCommand,
+    "models": ModelsCommand,
+}
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -64,7 +74,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return _complain(error, BAD_INPUT)
     except BrokenPipeError:  # the reader, such as head, has seen enough
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-    except (OSError, MemoryError) as error:
+    except (OSError, MemoryError, ArithmeticError) as error:
         return _complain(error, FAILED)
     except KeyboardInterrupt:
         return _complain("interrupted.", FAILED)
@@ -92,9 +102,12 @@ def _parse(name: str, words: list[str]) -> Command:
     import tyro
 
     command, told = COMMANDS[name], io.StringIO()
+    preset = command.preset(words) if hasattr(command, "preset") else None
     try:
         with contextlib.redirect_stderr(told):
-            return tyro.cli(command, prog=f"classgap {name}", description=_description(command), args=words)
+            about = _description(command)
+            parsed: Command = tyro.cli(command, prog=f"classgap {name}", description=about, args=words, default=preset)
+            return parsed
     except SystemExit as end:
         if not end.code:
             raise  # help was asked for

@@ -31,7 +31,7 @@ class TrainConfig:
     method: Annotated[str, arg(metavar="METHOD")] = "erm"
     """Training method, with options: erm, mr2, mr2:strength=0.1 …"""
 
-    out: Annotated[Path | None, arg(metavar="DIR", help_behavior_hint="(default: runs/DATA-MODEL-METHOD-seedN)")] = None
+    out: Annotated[Path | None, arg(metavar="DIR", help_behavior_hint="(default: runs/DATA-METHOD-seedN)")] = None
     """Run directory. The same command with the same directory goes on where it stopped."""
 
     epochs: Annotated[int | None, arg(metavar="INT", help_behavior_hint=f"(default: {_suited})")] = None
@@ -142,7 +142,9 @@ class TrainConfig:
         if self.epochs is not None and self.steps is not None:
             raise ValueError(f"epochs and steps cannot both be given; got {self.epochs} and {self.steps}.")
         if self.warmup and self.warmup_steps:
-            raise ValueError(f"warmup and warmup_steps cannot both be given; got {self.warmup} and {self.warmup_steps}.")
+            raise ValueError(
+                f"warmup and warmup_steps cannot both be given; got {self.warmup} and {self.warmup_steps}."
+            )
         if self.select != "last" and not self.validation:
             raise ValueError(
                 f"select={self.select!r} chooses an epoch, for which samples must be held out: set validation, such as "

@@ -46,8 +46,12 @@ def complete(config: TrainConfig, data: Dataset) -> TrainConfig:
         lr=config.lr or (ADAMW_RATE if adamw else SGD_RATE),
         weight_decay=decay if config.weight_decay is None else config.weight_decay,
         augment=suited.augment if config.augment is None else config.augment,
-        out=config.out or Path("runs") / _slug(config.data, model, config.method, f"seed{config.seed}"),
     )
+
+
+def default_directory(config: TrainConfig) -> Path:
+    """Where a run goes that was given no directory: a name made of what was typed."""
+    return Path("runs") / _slug(config.data, config.model or "", config.method, f"seed{config.seed}")
 
 
 def _suited(data: Dataset) -> Suited:

@@ -16,20 +16,20 @@ def seed_everything(seed: int, process: int = 0) -> None:
     """Seed Python's, NumPy's and torch's generators, each process with a stream of its own."""
     value = (seed + process * _PROCESS_STRIDE) % 2**32
     random.seed(value)
-    np.random.seed(value)  # noqa: NPY002 - the global state is what other people's code uses
+    np.random.seed(value)
     torch.manual_seed(value)
 
 
 def random_state() -> dict[str, Any]:
-    """The generators' states in plain values and tensors."""
-    kind, keys, position, has_gauss, gauss = np.random.get_state(legacy=True)  # noqa: NPY002
+    """The generators' states in plain numbers and lists."""
+    kind, keys, position, has_gauss, gauss = np.random.get_state(legacy=True)
     state = {
-        "python": random.getstate(),
-        "numpy": (kind, np.asarray(keys).tolist(), position, has_gauss, gauss),
-        "torch": torch.get_rng_state(),
+        "python": list(random.getstate()),
+        "numpy": [kind, np.asarray(keys).tolist(), int(position), int(has_gauss), float(gauss)],
+        "torch": torch.get_rng_state().tolist(),
     }
     if torch.cuda.is_available():
-        state["cuda"] = torch.cuda.get_rng_state()
+        state["cuda"] = torch.cuda.get_rng_state().tolist()
     return state
 
 
@@ -38,7 +38,7 @@ def restore_random_state(state: dict[str, Any]) -> None:
     version, internal, gauss = state["python"]
     random.setstate((version, tuple(internal), gauss))
     kind, keys, position, has_gauss, cached = state["numpy"]
-    np.random.set_state((kind, np.array(keys, dtype=np.uint32), position, has_gauss, cached))  # noqa: NPY002
-    torch.set_rng_state(state["torch"].cpu())
+    np.random.set_state((kind, np.array(keys, dtype=np.uint32), position, has_gauss, cached))
+    torch.set_rng_state(torch.tensor(state["torch"], dtype=torch.uint8))
     if "cuda" in state and torch.cuda.is_available():
-        torch.cuda.set_rng_state(state["cuda"].cpu())
+        torch.cuda.set_rng_state(torch.tensor(state["cuda"], dtype=torch.uint8))

@@ -77,10 +77,11 @@ class RunDirectory:
         write_whole(self.environment, json.dumps(environment, indent=2) + "\n")
 
     def check_same(self, config: TrainConfig) -> None:
-        """Refuse to go on with a run that was begun with other settings."""
+        """Refuse to go on with a run that was begun with other settings; ones that were not given agree with any."""
         stored, wanted = read_settings(self.config), config.to_dict()
         wanted["milestones"] = tuple(wanted["milestones"])
-        other = [name for name in wanted if name not in _ELSEWHERE and stored.get(name) != wanted[name]]
+        given = [name for name in wanted if wanted[name] is not None and name not in _ELSEWHERE]
+        other = [name for name in given if stored.get(name) != wanted[name]]
         if other:
             differences = ", ".join(f"{name} {stored.get(name)!r} there and {wanted[name]!r} here" for name in other)
             raise ValueError(

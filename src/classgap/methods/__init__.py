@@ -1,1 +1,7 @@
-"""Training methods by name."""
+"""Training methods by name: ``build("mr2", num_classes=10)``, ``names()``."""
+
+from classgap.methods.building import build, names
+from classgap.methods.catalog import METHODS, MethodEntry
+from classgap.methods.method import Method, Stage
+
+__all__ = ["METHODS", "Method", "MethodEntry", "Stage", "build", "names"]

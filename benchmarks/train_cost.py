@@ -1,0 +1,88 @@
+"""What the engine costs on top of a bare training loop.
+
+    python benchmarks/train_cost.py            # two networks, about two minutes on two cores
+    python benchmarks/train_cost.py --rounds 9
+
+Each round times one epoch of a hand-written loop and one of the engine's, in turn; both do the same arithmetic on the
+same batches (the batches come from classgap.data in both). The engine's epoch includes metrics, the check for
+non-finite losses, progress and the look for signals. The smallest time of each counts. The bound is 3 %.
+"""
+
+from __future__ import annotations
+
+import argparse
+import tempfile
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import torch
+import torch.nn.functional as F
+from rich.console import Console
+from rich.table import Table
+
+from classgap.data import load
+from classgap.engine import Run, RunDirectory, TrainConfig
+from classgap.engine.defaults import complete
+from classgap.engine.fit import Fit
+from classgap.engine.progress import Display
+from classgap.engine.stopping import StopRequest
+
+PROBLEMS = {"MNIST-1D, 1-D convolution": ("mnist1d:train=4000", "conv1d"), "digits, ResNet-20": ("digits", "resnet20")}
+
+
+def bare_epoch(run: Run, epoch: int) -> None:
+    """What one would write by hand."""
+    run.model.train()
+    for batch in run.batches.epoch(epoch):
+        logits = run.model(batch.inputs)
+        loss = F.cross_entropy(logits, batch.targets)
+        run.optimizer.zero_grad()
+        loss.backward()
+        run.optimizer.step()
+
+
+def seconds(action: Callable[[], None]) -> float:
+    began = time.perf_counter()
+    action()
+    return time.perf_counter() - began
+
+
+def measure(data: str, model: str, rounds: int, folder: Path) -> tuple[float, float]:
+    """The smallest seconds of a bare epoch and of the engine's."""
+    source = load(data)
+    config = complete(TrainConfig(data=data, model=model, epochs=10_000), source)
+    runs = [Run(config, source, torch.device("cpu")) for _ in range(2)]
+    for run in runs:
+        run.begin_stage()
+    bare, engine = runs
+    directory = RunDirectory(folder / model)
+    directory.open()
+    fit = Fit(engine, directory, quiet=True)
+    times: list[tuple[float, float]] = []
+    with StopRequest() as stop, Display("", engine.updates, quiet=True) as display:
+        for epoch in range(rounds):
+            one = seconds(lambda epoch=epoch: bare_epoch(bare, epoch))
+            two = seconds(lambda: fit._epoch(stop, display))
+            times.append((one, two))
+    directory.close()
+    return min(one for one, _ in times), min(two for _, two in times)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--rounds", type=int, default=7)
+    options = parser.parse_args()
+    torch.set_num_threads(2)
+    table = Table(title=f"An epoch of training, best of {options.rounds}")
+    for column in ("problem", "bare loop", "engine", "ratio"):
+        table.add_column(column, justify="left" if column == "problem" else "right")
+    with tempfile.TemporaryDirectory() as folder:
+        for name, (data, model) in PROBLEMS.items():
+            bare, engine = measure(data, model, options.rounds, Path(folder))
+            table.add_row(name, f"{bare:.3f} s", f"{engine:.3f} s", f"{engine / bare:.3f}")
+    Console().print(table)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,59 @@
+"""``classgap datasets``, ``classgap models``: what there is."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Any
+
+from classgap.registry import Entry, Option
+
+
+@dataclass(frozen=True)
+class DatasetsCommand:
+    """List the data sets that --data names.
+
+    Example:
+      classgap datasets
+    """
+
+    def run(self) -> None:
+        """Print them."""
+        from classgap.data import DATASETS
+
+        _print("data set", DATASETS.entries.values())
+        print("Options go behind the name: mnist1d:train=4000, cifar100:lt=100, folder:photos:fraction=0.1:noise=0.2.")
+
+
+@dataclass(frozen=True)
+class ModelsCommand:
+    """List the networks that --model names.
+
+    Example:
+      classgap models
+    """
+
+    def run(self) -> None:
+        """Print them."""
+        from classgap.models import MODELS
+
+        _print("network", MODELS.entries.values())
+        print("Options go behind the name: mlp:width=256, timm:resnet18:pretrained=yes.")
+
+
+def _print(kind: str, entries: Iterable[Entry[Any]]) -> None:
+    from rich.console import Console
+    from rich.table import Table
+
+    table = Table(box=None, pad_edge=False)
+    for column in (kind, "what it is", "options"):
+        table.add_column(column)
+    for entry in entries:
+        extra = f" Needs classgap[{entry.extra}]." if entry.extra else ""
+        table.add_row(entry.usage, entry.summary + extra, ", ".join(map(_shown, entry.options().values())))
+    Console().print(table, highlight=False)
+
+
+def _shown(option: Option) -> str:
+    default = {True: "yes", False: "no", None: "none"}.get(option.default, option.default)
+    return f"{option.name.replace('_', '-')}={default}"

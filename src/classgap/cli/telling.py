@@ -1,0 +1,52 @@
+"""What the terminal says about a training before and after it."""
+
+from __future__ import annotations
+
+from rich.console import Console
+from rich.table import Table
+
+from classgap.engine import Run, RunDirectory, TrainConfig, Trained
+from classgap.engine.defaults import complete, default_directory
+from classgap.engine.train import choose_device, load_together
+
+
+def tell_plan(config: TrainConfig) -> None:
+    """All settings, and what they amount to; nothing is written."""
+    data = load_together(config.data)
+    complete_config = complete(config, data)
+    run = Run(complete_config, data, choose_device(config.device))
+    run.begin_stage()
+    console = Console()
+    table = Table(title="Settings", show_header=False, title_justify="left")
+    for name, value in complete_config.to_dict().items():
+        if name != "out":
+            table.add_row(name, str(value), style=None if getattr(config, name) == value else "dim")
+    console.print(table)
+    held = 0 if run.validation is None else len(run.validation)
+    parameters = sum(each.numel() for each in run.model.parameters())
+    console.print(
+        f"{len(run.train):,} training, {held:,} validation and {len(data.test):,} test samples of {data.num_classes} "
+        f"classes; {parameters:,} parameters; {len(run.batches):,} updates an epoch, {run.updates:,} in stage "
+        f"{run.stage.name} of {', '.join(stage.name for stage in run.stages)}.",
+        highlight=False,
+    )
+    print(f"It would be stored in {config.out or default_directory(config)}. Nothing was trained.")
+
+
+def tell_trained(trained: Trained) -> None:
+    """The audit of a finished run, and where everything is."""
+    from classgap.audit import Audit
+    from classgap.report import print_audit
+    from classgap.report.wording import printable
+
+    directory = RunDirectory(trained.directory)
+    place = printable(str(trained.directory))
+    if trained.already:
+        final = directory.read_metrics()[-1]
+        print(
+            f"The run in {place} is finished: test accuracy {final['test_accuracy']:.1%}, hard third "
+            f"{final['test_hard']:.1%}. --force starts it over."
+        )
+        return
+    print_audit(Audit.load(directory.audit))
+    print(f"Wrote {place}; {printable(str(directory.report))} shows every class.")

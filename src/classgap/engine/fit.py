@@ -1,0 +1,177 @@
+"""The loop: stages, epochs, steps; a checkpoint now and then; a clean end when asked to stop."""
+
+from __future__ import annotations
+
+import json
+import time
+from typing import Any
+
+from classgap.distributed import from_first, gather_values, highest, rank, wait_for_all
+from classgap.engine.checkpoint import first_non_finite, load_checkpoint, load_weights, save_checkpoint, save_weights
+from classgap.engine.nonfinite import NonFiniteLoss
+from classgap.engine.progress import Display
+from classgap.engine.random_state import random_state, restore_random_state
+from classgap.engine.run import Run
+from classgap.engine.run_directory import RunDirectory
+from classgap.engine.stopping import StopRequest
+from classgap.engine.tensorboard import Scalars
+from classgap.whole_file import write_whole
+
+GO_ON, SAVE, STOP = 0, 1, 2  # what a step may end with, in rising order of weight
+
+
+class Stopped(Exception):
+    """The run was asked to stop; it is saved and can go on."""
+
+
+class Fit:
+    """Trains a run and stores it in a directory as it goes.
+
+    Args:
+        run: what is trained.
+        directory: where it is stored.
+        quiet: no progress is shown.
+    """
+
+    def __init__(self, run: Run, directory: RunDirectory, *, quiet: bool = False) -> None:
+        self.run, self.directory, self.quiet = run, directory, quiet
+        self.epochs_done = 0  # over all stages: the lines of metrics.jsonl
+        self.best: dict[str, Any] | None = None
+        self._saved = self._epoch_began = time.monotonic()
+        self._begun = False  # whether the current stage was set up
+        self._scalars = Scalars(directory.path, on=run.config.tensorboard and rank() == 0)
+
+    def __call__(self) -> None:
+        """Train to the end, from the last checkpoint if there is one.
+
+        Raises:
+            Stopped: if a signal asked for it; a checkpoint was written.
+            NonFiniteLoss: if the loss is no longer a number; the last checkpoint is from before.
+        """
+        self._resume()
+        run = self.run
+        with StopRequest() as stop:
+            while run.position.stage < len(run.stages):
+                if not self._begun:
+                    run.begin_stage()
+                    self._begun = True
+                    self._save()  # so that there is something to go back to from the first step on
+                self._stage(stop)
+                run.method.stage_end(run)
+                run.position.after_stage()
+                self._begun = False
+            self._choose()
+            run.method.finish(run)
+        self._scalars.close()
+
+    def _stage(self, stop: StopRequest) -> None:
+        run, batch = self.run, self.run.config.batch or 1
+        title = f"{run.config.method}, seed {run.config.seed}"
+        title += f", {run.stage.name}" if len(run.stages) > 1 else ""
+        done = run.position.updates * batch
+        with Display(title, run.updates * batch, done, quiet=self.quiet) as display:
+            while run.position.epoch < run.epochs:
+                self._epoch(stop, display)
+
+    def _epoch(self, stop: StopRequest, display: Display) -> None:
+        run = self.run
+        position = run.position
+        self._epoch_began = time.monotonic()
+        if position.step == 0:
+            run.meter.reset()
+            run.method.epoch_start(run)
+        run.model.train()
+        run.method.train()
+        for batch in run.batches.epoch(position.epoch, start=position.step):
+            try:
+                run.method.step(run, batch)
+            except NonFiniteLoss as failure:
+                self._tell(failure)
+                raise
+            position.after_step()
+            display.advance(batch.total)
+            self._look_up(stop)
+            if position.updates == run.updates:
+                break
+        self._end_epoch(display)
+
+    def _end_epoch(self, display: Display) -> None:
+        run = self.run
+        metrics: dict[str, Any] = {"stage": run.stage.name, "epoch": run.position.epoch + 1}
+        metrics["lr"] = run.optimizer.param_groups[0]["lr"]
+        metrics |= run.meter.means()
+        if run.validation is not None:
+            accuracies = run.scores(run.validation).accuracies()
+            metrics |= {f"validation_{name}": value for name, value in accuracies.items()}
+            self._remember_best(metrics)
+        run.position.after_epoch()
+        self.epochs_done += 1
+        seconds = time.monotonic() - self._epoch_began
+        if rank() == 0:
+            timing = {"seconds": round(seconds, 3), "samples_per_second": round(display.rate, 1)}
+            self.directory.add_metrics({**metrics, "timing": timing})
+            self._scalars.add(metrics, self.epochs_done)
+        display.epoch(run.position.epoch, run.epochs, metrics)
+        if run.position.epoch == run.epochs:
+            self._save()
+
+    def _look_up(self, stop: StopRequest) -> None:
+        """After a step: save if it is time, stop if asked; all processes do the same."""
+        due = rank() == 0 and time.monotonic() - self._saved >= self.run.config.save_every
+        code = highest(STOP if stop.name else SAVE if due else GO_ON, self.run.device)
+        if code != GO_ON:
+            self._save()
+        if code == STOP:
+            raise Stopped(
+                f"stopped by {stop.name or 'a signal to another process'} at {self.run.where()}; saved in "
+                f"{self.directory.path}. The same command goes on from here."
+            )
+
+    def _save(self) -> None:
+        run = self.run
+        spoiled = first_non_finite(run.model)
+        if spoiled is not None:  # keep the last good one
+            raise NonFiniteLoss(run.where(), [f"parameter {spoiled}"], [])
+        state = run.state_dict() | {
+            "random": gather_values(random_state()),
+            "epochs_done": self.epochs_done,
+            "best": self.best,
+        }
+        if rank() == 0:
+            save_checkpoint(state, self.directory.last)
+        wait_for_all()
+        self._saved = time.monotonic()
+
+    def _resume(self) -> None:
+        if not from_first(self.directory.last.exists()):
+            return
+        state = load_checkpoint(self.directory.last)
+        self.run.load_state_dict(state)
+        self.epochs_done, self.best = state["epochs_done"], state["best"]
+        if rank() < len(state["random"]):
+            restore_random_state(state["random"][rank()])
+        if rank() == 0:
+            self.directory.keep_metrics(self.epochs_done)
+            self.directory.failure.unlink(missing_ok=True)
+        self._begun = True
+
+    def _remember_best(self, metrics: dict[str, Any]) -> None:
+        rule = self.run.config.select
+        last_stage = self.run.position.stage == len(self.run.stages) - 1
+        if rule == "last" or not last_stage:
+            return
+        value = metrics[f"validation_{rule}"]
+        if self.best is None or value > self.best["value"]:
+            self.best = {"epoch": metrics["epoch"], "value": value}
+            if rank() == 0:
+                save_weights(self.run.model, self.directory.best)
+            wait_for_all()
+
+    def _choose(self) -> None:
+        if self.best is not None:
+            self.run.model.load_state_dict(load_weights(self.directory.best))
+
+    def _tell(self, failure: NonFiniteLoss) -> None:
+        if rank() == 0:
+            record = {"where": failure.where, "not_finite": failure.terms, "samples": failure.samples}
+            write_whole(self.directory.failure, json.dumps(record, indent=2) + "\n")

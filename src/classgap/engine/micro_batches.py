@@ -1,0 +1,29 @@
+"""A batch in parts that go through the network one after the other."""
+
+from __future__ import annotations
+
+from classgap.data.batches import Batch
+from classgap.data.order import share_of
+from classgap.distributed import world_size
+
+
+def micro_batches(batch: Batch, parts: int) -> list[tuple[Batch, float]]:
+    """The parts of this process's batch, each with the share of all processes' samples that the part holds everywhere.
+
+    Every process makes the same number of parts, none of them empty, so that a loss that communicates finds the others.
+    """
+    if parts == 1:
+        return [(batch, 1.0)]
+    world = world_size()
+    sizes = [_length(share_of(batch.total, process, world)) for process in range(world)]
+    parts = max(1, min(parts, *sizes))
+    shares = [sum(_length(share_of(size, part, parts)) for size in sizes) / batch.total for part in range(parts)]
+    return [(_part(batch, share_of(len(batch), i, parts)), share) for i, share in enumerate(shares)]
+
+
+def _length(part: slice) -> int:
+    return int(part.stop - part.start)
+
+
+def _part(batch: Batch, rows: slice) -> Batch:
+    return batch.each(lambda tensor: tensor[rows])

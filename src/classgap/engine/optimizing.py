@@ -1,0 +1,44 @@
+"""The optimiser and the course of its learning rate."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+from torch.optim import Optimizer
+
+from classgap.engine.config import TrainConfig
+from classgap.engine.schedule import Schedule, milestone_updates
+
+
+def make_optimizer(config: TrainConfig, groups: list[dict[str, Any]]) -> Optimizer:
+    """SGD or AdamW over groups of parameters, of which each may have a rate of its own."""
+    assert config.lr is not None
+    assert config.weight_decay is not None
+    groups = [group for group in groups if group["params"]]
+    if not groups:
+        raise ValueError(f"method {config.method} with model {config.model} trains nothing: all parameters are frozen.")
+    if config.optimizer == "adamw":
+        optimizer: Optimizer = torch.optim.AdamW(groups, lr=config.lr, weight_decay=config.weight_decay)
+    else:
+        optimizer = torch.optim.SGD(
+            groups,
+            lr=config.lr,
+            momentum=config.momentum,
+            nesterov=config.nesterov,
+            weight_decay=config.weight_decay,
+        )
+    for group in optimizer.param_groups:
+        group["initial_lr"] = group["lr"]
+    return optimizer
+
+
+def make_schedule(config: TrainConfig, *, epochs: int, steps: int, updates: int) -> Schedule:
+    """The schedule of a stage of ``updates`` updates, ``steps`` in each of its ``epochs``."""
+    return Schedule(
+        config.schedule,
+        total=updates,
+        warmup=config.warmup_steps or round(config.warmup * steps),
+        milestones=milestone_updates(config.milestones, epochs, steps),
+        gamma=config.gamma,
+    )

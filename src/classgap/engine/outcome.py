@@ -1,0 +1,61 @@
+"""What a finished run leaves: predictions, audit, report, and the final line of its metrics."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from classgap.audit import Audit, read_predictions
+from classgap.distributed import rank, wait_for_all
+from classgap.engine.checkpoint import save_weights
+from classgap.engine.run import Run
+from classgap.engine.run_directory import RunDirectory
+from classgap.engine.scores import Scores
+from classgap.whole_file import whole_file
+
+
+def write_outcome(run: Run, directory: RunDirectory, chosen: dict[str, Any] | None) -> None:
+    """Test the model once and store everything; the final line comes last, and makes the run finished."""
+    test, train = run.scores(run.data.test), run.scores(run.train)
+    if rank() == 0:
+        save_weights(run.model, directory.model)
+        _write_predictions(run, directory, test, train)
+        audit = Audit.of(read_predictions(directory.path))
+        audit.to_html(directory.report)
+        audit.save(directory.audit)
+        final: dict[str, Any] = {"final": True, "chosen_epoch": None if chosen is None else chosen["epoch"]}
+        final |= {f"train_{name}": value for name, value in train.accuracies().items()}
+        final |= {f"test_{name}": value for name, value in test.accuracies().items()}
+        directory.add_metrics(final)
+    wait_for_all()
+
+
+def _write_predictions(run: Run, directory: RunDirectory, test: Scores, train: Scores) -> None:
+    from safetensors.torch import save
+
+    tensors: dict[str, Tensor] = {
+        "logits": test.logits_NK,
+        "targets": test.targets_N,
+        "index": run.data.test.index,
+        "train_counts": run.train_counts,
+        "train_predictions": train.logits_NK.argmax(dim=1),
+        "train_targets": train.targets_N,
+    }
+    if run.config.save_features:
+        tensors["features"] = _half_if_it_fits(test.features_ND)
+        weight = getattr(run.tap.head, "weight", None)
+        bias = getattr(run.tap.head, "bias", None)
+        if isinstance(weight, Tensor):
+            tensors["head_weight"] = weight.detach().float().cpu()
+            if isinstance(bias, Tensor):
+                tensors["head_bias"] = bias.detach().float().cpu()
+    plain = {name: tensor.contiguous() for name, tensor in tensors.items()}
+    with whole_file(directory.predictions) as file:
+        file.write(save(plain, {"class_names": json.dumps(list(run.data.class_names))}))
+
+
+def _half_if_it_fits(values: Tensor) -> Tensor:
+    return values.half() if float(values.abs().max()) <= torch.finfo(torch.float16).max else values

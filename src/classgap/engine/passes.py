@@ -1,0 +1,58 @@
+"""One pass over a split in evaluation mode: every sample once, whatever the number of processes."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import torch
+from torch import Tensor
+
+from classgap.data.batches import evaluation_batches
+from classgap.data.dataset import Split
+from classgap.distributed import Shards
+from classgap.engine.scores import Scores
+
+if TYPE_CHECKING:
+    from classgap.engine.run import Run
+
+
+@torch.no_grad()
+def one_pass(run: Run, split: Split) -> Scores:
+    """Logits, features and targets of all samples, in the split's order, on every process."""
+    training = run.model.training
+    run.model.eval()
+    run.method.eval()
+    try:
+        logits, features, targets = _run(run, split)
+    finally:
+        run.model.train(training)
+        run.method.train(training)
+    shards = Shards.of(len(targets), run.device)
+
+    def whole(local: Tensor) -> Tensor:
+        return shards.gather(local.to(run.device)).cpu() if len(shards.sizes) > 1 else local
+
+    return Scores(whole(logits), whole(features), whole(targets))
+
+
+def _run(run: Run, split: Split) -> tuple[Tensor, Tensor, Tensor]:
+    assert run.config.batch is not None
+    logits, features, targets = [], [], []
+    batches = evaluation_batches(
+        split,
+        batch_size=run.config.batch,
+        mean=run.data.mean,
+        std=run.data.std,
+        size=run.crop,
+        device=run.device,
+        channels_last=run.config.channels_last,
+    )
+    for batch in batches:
+        logits_BK, features_BD = run.method.predict(run, batch.inputs)
+        logits.append(logits_BK.to(torch.promote_types(logits_BK.dtype, torch.float32)).cpu())
+        features.append(features_BD.float().cpu())
+        targets.append(batch.labels.cpu())
+    if not targets:  # more processes than samples
+        width = run.tap.head.get_parameter("weight").shape[1]
+        return torch.zeros(0, run.num_classes), torch.zeros(0, width), torch.zeros(0, dtype=torch.long)
+    return torch.cat(logits), torch.cat(features), torch.cat(targets)

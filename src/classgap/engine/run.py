@@ -1,0 +1,264 @@
+"""A training run in memory: what a method may look at, and the verbs it acts with."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from contextlib import AbstractContextManager, nullcontext
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+from torch.nn.parallel import DistributedDataParallel
+from torch.optim import Optimizer
+
+from classgap import models
+from classgap.data.batches import Batch, Batches
+from classgap.data.dataset import Dataset, Split
+from classgap.data.order import Order
+from classgap.data.splits import hold_out
+from classgap.distributed import average_gradients, rank, world_size
+from classgap.engine.config import TrainConfig
+from classgap.engine.meter import Meter
+from classgap.engine.micro_batches import micro_batches
+from classgap.engine.nonfinite import NonFiniteLoss, non_finite
+from classgap.engine.optimizing import make_optimizer, make_schedule
+from classgap.engine.passes import one_pass
+from classgap.engine.position import Position
+from classgap.engine.precision import autocast, grad_scaler
+from classgap.engine.random_state import seed_everything
+from classgap.engine.sampling import build_order
+from classgap.engine.scores import Scores
+from classgap.features import FeatureTap
+from classgap.methods import Stage
+from classgap.methods import build as build_method
+from classgap.registry import Spec
+
+
+class Run:
+    """Model, method, data and optimiser of one training.
+
+    Attributes:
+        config: complete settings.
+        data: the data set; ``train`` and ``validation`` are the parts that its training split was cut into.
+        model: the network itself.
+        network: the same, compiled or data-parallel if asked for: what is called in training.
+        tap: features and head of the model.
+        method: what is being done.
+        order: in which order an epoch uses the samples; ``stage_start`` of a method may set another one.
+        position: what is done so far.
+        meter: means of this epoch.
+    """
+
+    def __init__(self, config: TrainConfig, data: Dataset, device: torch.device) -> None:
+        assert config.model is not None
+        self.config, self.data, self.device = config, data, device
+        self.train, self.validation = _cut(config, data)
+        self.train_counts = self.train.counts(data.num_classes)
+        self.position, self.meter = Position(), Meter()
+        seed_everything(config.seed)
+        self.model = self.new_model()
+        self.tap = FeatureTap(self.model)
+        self.method = build_method(
+            config.method,
+            num_classes=data.num_classes,
+            class_counts=self.train_counts,
+            feature_dim=self.tap.head.get_parameter("weight").shape[1],
+            num_samples=len(self.train),
+        )
+        self.method.prepare(self)
+        self.stages = tuple(self.method.stages())
+        seed_everything(config.seed, process=rank())  # dropout may differ between processes, weights may not
+        self.optimizer: Optimizer
+        self.batches: Batches
+        self.order: Order
+        self.network: nn.Module = self.model
+        self._logits: Tensor | None = None
+
+    # What a method asks for
+
+    @property
+    def num_classes(self) -> int:
+        """How many classes there are."""
+        return self.data.num_classes
+
+    @property
+    def stage(self) -> Stage:
+        """The current stage."""
+        return self.stages[self.position.stage]
+
+    @property
+    def epochs(self) -> int:
+        """Epochs of the current stage."""
+        if self.config.steps is not None:
+            return -(-self.updates // len(self.batches))
+        assert self.config.epochs is not None
+        return self.stage.length(self.config.epochs)
+
+    @property
+    def updates(self) -> int:
+        """Updates of the current stage."""
+        if self.config.steps is not None:
+            return self.stage.length(self.config.steps)
+        return self.epochs * len(self.batches)
+
+    def new_model(self) -> nn.Module:
+        """A network with fresh weights, like that of the run."""
+        assert self.config.model is not None
+        channels, *sides = self.data.shape
+        made = models.build(
+            self.config.model,
+            num_classes=self.num_classes,
+            input_shape=(channels, *(self.crop or side for side in sides)),
+            class_names=self.data.class_names,
+        )
+        return self._placed(made)
+
+    @property
+    def crop(self) -> int | None:
+        """The side of the square that an augmentation cuts out, ``rrc:size=224`` say; tests cut it from the middle."""
+        size = Spec.parse(self.config.augment or "none").options.get("size")
+        return None if size is None else int(size)
+
+    def forward(self, inputs: Tensor) -> Tensor:
+        """Logits, in the precision of the run; ``tap.features`` are theirs. Evaluation does not use other processes."""
+        network = self.network if self.model.training else self.model
+        with autocast(self.config.precision, self.device):
+            logits: Tensor = network(inputs)
+        self._logits = logits.detach()
+        return logits
+
+    def backward(self, objective: Callable[[Run, Batch], Tensor], batch: Batch) -> None:
+        """Gradients of the mean objective of a batch, in as many parts as asked for; those before are forgotten.
+
+        Raises:
+            NonFiniteLoss: before the gradients are used.
+        """
+        self.optimizer.zero_grad(set_to_none=True)
+        parts = micro_batches(batch, self.config.accumulate)
+        for i, (part, share) in enumerate(parts):
+            self._logits = None
+            with self._communication(last=i == len(parts) - 1):
+                value = self._evaluate(objective, part, share * batch.total)
+                self.scaler.scale(value * share if share < 1 else value).backward()
+
+    def update(self) -> None:
+        """One step of the optimiser at the scheduled rate, with clipped gradients."""
+        factor = self.schedule.factor(self.position.updates)
+        for group in self.optimizer.param_groups:
+            group["lr"] = group["initial_lr"] * factor
+        if self.config.clip is not None:
+            self.scaler.unscale_(self.optimizer)
+            parameters = [each for group in self.optimizer.param_groups for each in group["params"]]
+            nn.utils.clip_grad_norm_(parameters, self.config.clip)
+        self.scaler.step(self.optimizer)
+        self.scaler.update()
+
+    def scores(self, split: Split) -> Scores:
+        """Predictions for every sample of a split, without augmentation, on every process."""
+        return one_pass(self, split)
+
+    # What the engine asks for
+
+    def begin_stage(self) -> None:
+        """Build what a stage trains with."""
+        self.order = build_order(self.config, self.train)
+        self.method.stage_start(self)
+        self.tap.remove()
+        self.tap = FeatureTap(self.model)
+        self._placed(self.model)
+        self.method.to(self.device)
+        self.network = self._wrapped()
+        self.batches = self._batches()
+        groups = self.method.parameter_groups(self)
+        self.optimizer = make_optimizer(self.config, groups)
+        self.schedule = make_schedule(self.config, epochs=self.epochs, steps=len(self.batches), updates=self.updates)
+        self.scaler = grad_scaler(self.config.precision, self.device)
+        average_gradients(self.method)
+
+    def where(self) -> str:
+        """The current place, for messages."""
+        name = f"stage {self.stage.name}, " if len(self.stages) > 1 else ""
+        return f"{name}epoch {self.position.epoch + 1}, step {self.position.step + 1}"
+
+    def state_dict(self) -> dict[str, Any]:
+        """Everything that later steps depend on, but random states."""
+        return {
+            "position": self.position.to_dict(),
+            "model": self.model.state_dict(),
+            "method": self.method.state_dict(),
+            "optimizer": self.optimizer.state_dict(),
+            "scaler": self.scaler.state_dict(),
+            "meter": self.meter.state_dict(),
+        }
+
+    def load_state_dict(self, state: dict[str, Any]) -> None:
+        """Go on from a stored state."""
+        self.position = Position(**state["position"])
+        self.method.load_state_dict(state["method"])
+        self.begin_stage()
+        self.method.load_state_dict(state["method"])  # a stage's start may have changed it
+        self.model.load_state_dict(state["model"])
+        self.optimizer.load_state_dict(state["optimizer"])
+        self.scaler.load_state_dict(state["scaler"])
+        self.meter.load_state_dict(state["meter"], self.device)
+
+    def _placed(self, module: nn.Module) -> nn.Module:
+        module = module.to(self.device)
+        return module.to(memory_format=torch.channels_last) if self.config.channels_last else module
+
+    def _wrapped(self) -> nn.Module:
+        network: Any = torch.compile(self.model) if self.config.compile else self.model
+        if world_size() > 1 and any(each.requires_grad for each in self.model.parameters()):
+            return DistributedDataParallel(network, [self.device] if self.device.type == "cuda" else None)
+        return network
+
+    def _batches(self) -> Batches:
+        config, data = self.config, self.data
+        assert config.batch is not None
+        return Batches(
+            self.train,
+            self.order,
+            batch_size=config.batch,
+            augment=config.augment or "none",
+            mix=None if config.mix == "none" else config.mix,
+            mean=data.mean,
+            std=data.std,
+            seed=config.seed,
+            num_classes=data.num_classes,
+            views=self.method.views,
+            device=self.device,
+            channels_last=config.channels_last,
+        )
+
+    def _communication(self, last: bool) -> AbstractContextManager[object]:
+        """Gradients of a batch's parts are exchanged once, with the last."""
+        if not last and isinstance(self.network, DistributedDataParallel):
+            return self.network.no_sync()
+        return nullcontext()
+
+    def _evaluate(self, objective: Callable[[Run, Batch], Tensor], batch: Batch, weight: float) -> Tensor:
+        try:
+            value = objective(self, batch)
+        except ValueError:
+            self._stop_if_not_finite({}, batch)  # losses refuse such logits before they remember anything
+            raise
+        terms = self.method.loss.terms
+        if not bool(value.isfinite()):
+            self._stop_if_not_finite({"loss": value, **terms}, batch)
+        self.meter.add({"loss": value, **terms}, weight)
+        if self._logits is not None and len(self._logits) == len(batch.labels):
+            right = (self._logits.argmax(dim=1) == batch.labels).double().mean()
+            self.meter.add({"train_accuracy": right}, len(batch.labels), local=True)
+        return value
+
+    def _stop_if_not_finite(self, values: dict[str, Tensor], batch: Batch) -> None:
+        logits = {} if self._logits is None else {"logits": self._logits}
+        found = non_finite(logits | values)
+        if found:
+            raise NonFiniteLoss(self.where(), found, self.train.index[batch.rows.cpu()].tolist())
+
+
+def _cut(config: TrainConfig, data: Dataset) -> tuple[Split, Split | None]:
+    if not config.validation:
+        return data.train, None
+    return hold_out(data.train, config.validation, config.seed, data.num_classes)

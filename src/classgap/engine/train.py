@@ -1,0 +1,131 @@
+"""A whole training: from settings to a run directory with a report."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import torch
+
+from classgap.data import load
+from classgap.data.dataset import Dataset
+from classgap.distributed import from_first, join_launched, leave, rank, wait_for_all
+from classgap.engine.config import TrainConfig
+from classgap.engine.defaults import complete, default_directory
+from classgap.engine.environment import environment
+from classgap.engine.fit import Fit
+from classgap.engine.outcome import write_outcome
+from classgap.engine.run import Run
+from classgap.engine.run_directory import RunDirectory
+
+
+@dataclass(frozen=True)
+class Trained:
+    """Where a run is, whether it had been finished before, and whether this is the process that tells of it."""
+
+    directory: Path
+    already: bool
+    first: bool
+
+
+def train(config: TrainConfig, *, force: bool = False, quiet: bool = False) -> Trained:
+    """Train, test and audit; go on if the directory holds the beginning of this run; do nothing if it is finished.
+
+    Args:
+        config: what to do.
+        force: start over, whatever is in the directory.
+        quiet: show no progress.
+
+    Raises:
+        ValueError: if a setting or the data is at fault.
+        NonFiniteLoss: if the loss became NaN or infinite.
+        Stopped: if a signal asked for it; the run is saved.
+    """
+    device = choose_device(config.device)
+    launched = join_launched(device)
+    try:
+        config = replace(config, out=config.out or default_directory(config))
+        assert config.out is not None
+        directory = RunDirectory(config.out)
+        with _opened(directory, config, force=force) as finished:
+            if not finished:
+                data = load_together(config.data)
+                _run(complete(config, data), data, directory, device, quiet=quiet)
+        return Trained(config.out, finished, rank() == 0)
+    finally:
+        if launched:
+            leave()
+
+
+def choose_device(name: str) -> torch.device:
+    """The device that ``--device`` names; each process that torchrun started on a machine gets a GPU of its own.
+
+    Raises:
+        ValueError: if there is no such device.
+    """
+    if name == "auto":
+        name = "cuda" if torch.cuda.is_available() else "cpu"
+    try:
+        device = torch.device(name)
+    except RuntimeError:
+        raise ValueError(f"device must be auto, cpu, cuda or cuda:N; got {name!r}.") from None
+    if device.type == "cuda":
+        if not torch.cuda.is_available():
+            raise ValueError(f"device {name} was asked for, but torch sees no GPU here; use cpu or auto.")
+        if ":" not in name:
+            device = torch.device("cuda", int(os.environ.get("LOCAL_RANK", "0")))
+        torch.cuda.set_device(device)
+    return device
+
+
+def load_together(text: str) -> Dataset:
+    """The data set on every process; the first one decodes and stores it, the others find it stored."""
+    if rank() == 0:
+        data = load(text)
+        wait_for_all()
+        return data
+    wait_for_all()
+    return load(text)
+
+
+def _run(config: TrainConfig, data: Dataset, directory: RunDirectory, device: torch.device, *, quiet: bool) -> None:
+    run = Run(config, data, device)
+    _on_first(lambda: directory.begin(config, environment(device)))
+    fit = Fit(run, directory, quiet=quiet)
+    fit()
+    write_outcome(run, directory, fit.best)
+
+
+@contextmanager
+def _opened(directory: RunDirectory, config: TrainConfig, *, force: bool) -> Iterator[bool]:
+    """The directory, kept for this run on process 0; gives whether the run in it is finished."""
+    finished = False
+
+    def look() -> None:
+        nonlocal finished
+        directory.open(force=force)
+        if directory.config.exists():
+            directory.check_same(config)
+        finished = directory.finished()
+
+    try:
+        _on_first(look)
+        yield bool(from_first(finished))
+    finally:
+        directory.close()
+
+
+def _on_first(action: Callable[[], None]) -> None:
+    """Do something on process 0; if it is refused there, it is refused everywhere."""
+    problem = None
+    if rank() == 0:
+        try:
+            action()
+        except ValueError as error:
+            problem = str(error)
+    problem = from_first(problem)
+    if problem is not None:
+        raise ValueError(problem)

@@ -1,0 +1,112 @@
+"""Whatever ends a run, the same command goes on to the same end."""
+
+import os
+import signal
+import time
+from pathlib import Path
+
+import pytest
+import torch
+from training_cases import finish, metrics, start, trained
+
+from classgap.engine.checkpoint import load_weights
+
+LONGER = {"epochs": 30, "method": "mr2", "save_every": 0.0, "validation": 0.1, "select": "accuracy"}
+
+
+def wait_for_lines(path: Path, count: int, process) -> None:
+    """Until so many epochs were written."""
+    deadline = time.monotonic() + 60
+    while time.monotonic() < deadline and process.poll() is None:
+        if path.exists() and path.read_text().count("\n") >= count:
+            return
+        time.sleep(0.01)
+    raise AssertionError(f"{path} did not grow: {process.communicate()}")
+
+
+@pytest.fixture(scope="module")
+def uninterrupted(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    torch.set_num_threads(1)
+    return trained(tmp_path_factory.mktemp("uninterrupted") / "run", **LONGER).path
+
+
+def assert_same(one: Path, other: Path) -> None:
+    assert metrics(one) == metrics(other)
+    weights = [load_weights(path / "checkpoints" / "model.safetensors") for path in (one, other)]
+    assert all(torch.equal(tensor, weights[1][name]) for name, tensor in weights[0].items())
+
+
+def test_killed_twice(tmp_path: Path, uninterrupted: Path) -> None:
+    out = tmp_path / "run"
+    for lines in (3, 12):
+        process = start(out, **LONGER)
+        wait_for_lines(out / "metrics.jsonl", lines, process)
+        process.kill()
+        assert finish(process)[0] == -signal.SIGKILL
+    assert finish(start(out, **LONGER))[0] == 0
+    assert_same(out, uninterrupted)
+    code, told, _ = finish(start(out, **LONGER))
+    assert code == 0
+    assert "is finished" in told
+
+
+def test_asked_to_stop(tmp_path: Path, uninterrupted: Path) -> None:
+    out = tmp_path / "run"
+    rarely = LONGER | {"save_every": 1000.0}
+    process = start(out, **rarely)
+    wait_for_lines(out / "metrics.jsonl", 5, process)
+    process.terminate()
+    code, told, _ = finish(process)
+    assert code == 0
+    assert "stopped by SIGTERM" in told
+    assert "goes on from here" in told
+    assert finish(start(out, **rarely))[0] == 0
+    assert_same(out, uninterrupted)
+
+
+def test_a_directory_that_cannot_be_written_to(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+    code, _, told = finish(start(tmp_path / "file" / "run"))
+    assert code == 2
+    assert "cannot be written to" in told
+    assert told.count("\n") == 1
+
+
+def test_two_processes_are_one_process_with_the_joined_batch(tmp_path: Path) -> None:
+    settings = {"epochs": 4, "method": "mr2", "validation": 0.1}
+    assert finish(start(tmp_path / "two", processes=2, **settings))[0] == 0
+    alone = metrics(trained(tmp_path / "one", **settings))
+    together = metrics(tmp_path / "two")
+    assert len(alone) == len(together) == 5
+    for one, two in zip(alone, together, strict=True):
+        assert one.keys() == two.keys()
+        numbers = {key: value for key, value in one.items() if isinstance(value, float)}
+        assert {key: two[key] for key in numbers} == pytest.approx(numbers, rel=1e-3, abs=2e-3)
+
+
+def test_two_processes_killed_and_resumed(tmp_path: Path) -> None:
+    settings = {"epochs": 20, "method": "mr2", "save_every": 0.0}
+    out = tmp_path / "run"
+    process = start(out, processes=2, **settings)
+    wait_for_lines(out / "metrics.jsonl", 4, process)
+    for child in children(process.pid):
+        os.kill(child, signal.SIGKILL)
+    process.kill()
+    finish(process)
+    assert finish(start(out, processes=2, **settings))[0] == 0
+    assert finish(start(tmp_path / "other", processes=2, **settings))[0] == 0
+    assert metrics(out) == metrics(tmp_path / "other")
+
+
+def children(parent: int) -> list[int]:
+    """The processes that a process started."""
+    found = []
+    for entry in Path("/proc").iterdir():
+        if entry.name.isdigit():
+            try:
+                fields = (entry / "stat").read_text().rsplit(")", 1)[1].split()
+            except OSError:
+                continue
+            if int(fields[1]) == parent:
+                found.append(int(entry.name))
+    return found

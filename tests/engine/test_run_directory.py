@@ -1,0 +1,50 @@
+from pathlib import Path
+
+import pytest
+
+from classgap.engine import RunDirectory, TrainConfig
+
+
+def opened(path: Path, **settings) -> RunDirectory:
+    directory = RunDirectory(path)
+    directory.open(**settings)
+    return directory
+
+
+def test_two_processes_cannot_train_in_one_directory(tmp_path: Path) -> None:
+    first = opened(tmp_path / "run")
+    with pytest.raises(ValueError, match="another process is training"):
+        opened(tmp_path / "run")
+    first.close()
+    opened(tmp_path / "run").close()
+
+
+def test_a_directory_of_other_things_is_left_alone(tmp_path: Path) -> None:
+    (tmp_path / "thesis.tex").write_text("years of work")
+    with pytest.raises(ValueError, match="holds other files and no run"):
+        opened(tmp_path, force=True)
+    (tmp_path / "file").write_text("")
+    with pytest.raises(ValueError, match="holds other files"):
+        opened(tmp_path / "file")
+
+
+def test_other_settings_are_named(tmp_path: Path) -> None:
+    directory = opened(tmp_path / "run")
+    directory.begin(TrainConfig(data="digits", lr=0.1, epochs=3), {})
+    directory.begin(TrainConfig(data="digits"), {})  # what is not said agrees with anything
+    directory.begin(TrainConfig(data="digits", device="cpu", save_every=1.0), {})  # nor does it matter where
+    with pytest.raises(ValueError, match=r"lr 0\.1 there and 0\.2 here.*--force"):
+        directory.begin(TrainConfig(data="digits", lr=0.2), {})
+
+
+def test_a_line_that_was_cut_off_is_left_out(tmp_path: Path) -> None:
+    directory = opened(tmp_path / "run")
+    for epoch in range(3):
+        directory.add_metrics({"epoch": epoch})
+    with directory.metrics.open("a") as file:
+        file.write('{"epoch": 3, "los')
+    assert [line["epoch"] for line in directory.read_metrics()] == [0, 1, 2]
+    directory.keep_metrics(2)
+    directory.add_metrics({"final": True})
+    assert directory.read_metrics() == [{"epoch": 0}, {"epoch": 1}, {"final": True}]
+    assert directory.finished()
