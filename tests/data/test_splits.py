@@ -3,7 +3,7 @@ from collections import Counter
 
 import pytest
 import torch
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from classgap.data.dataset import Split
@@ -16,6 +16,7 @@ def split_of(labels: list[int]) -> Split:
     return Split.of(torch.arange(len(labels)).float()[:, None], torch.tensor(labels))
 
 
+@settings(deadline=None)
 @given(LABELS.filter(lambda labels: max(Counter(labels).values()) > 1), st.floats(0.01, 0.99), st.integers(0, 5))
 def test_each_class_gives_its_share(labels: list[int], share: float, seed: int) -> None:
     rest, held = hold_out(split_of(labels), share, seed, 5)
@@ -28,6 +29,7 @@ def test_each_class_gives_its_share(labels: list[int], share: float, seed: int) 
         assert part.inputs[torch.arange(len(part))].flatten().tolist() == part.index.tolist()
 
 
+@settings(deadline=None)
 @given(LABELS, st.floats(0.01, 1.0), st.integers(0, 5))
 def test_a_fraction_keeps_its_share_of_each_class(labels: list[int], share: float, seed: int) -> None:
     part = fraction(split_of(labels), share, seed, 5)

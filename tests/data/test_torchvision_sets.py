@@ -1,4 +1,4 @@
-"""Each source against a tiny copy in torchvision's own layout; where it checks sums, the copy's are put in its table."""
+"""Each source against a tiny copy in torchvision's own layout; where it checks sums, the copy's are put in."""
 
 import hashlib
 import json

@@ -20,6 +20,7 @@ from pathlib import Path
 import torch
 from torch import Tensor
 
+from classgap import distributed
 from classgap.data.image_files import image_size, in_threads, read_image, try_image
 from classgap.data.places import cache_dir, one_process
 from classgap.data.progress import progress
@@ -170,11 +171,10 @@ def _save(place: Path, decoded: Decoded) -> bool:
     except (OSError, SafetensorError) as error:
         with suppress(OSError):
             temporary.unlink(missing_ok=True)
-        warnings.warn(
-            f"decoded images are not kept for the next time ({error}): set CLASSGAP_CACHE to a directory with room for "
-            f"{sum(tensor.nbytes for tensor in tensors.values()) / 1e9:.2f} GB.",
-            stacklevel=2,
-        )
+        if distributed.rank() == 0:
+            room = sum(tensor.nbytes for tensor in tensors.values()) / 1e9
+            wanted = f"set CLASSGAP_CACHE to a directory with room for {room:.2f} GB"
+            warnings.warn(f"decoded images are not kept for the next time ({error}): {wanted}.", stacklevel=2)
         return False
     return True
 

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
+from classgap import distributed
 from classgap.data.dataset import Dataset, Inputs, Split
 from classgap.data.decoded import Decoded, Reading, decode
 from classgap.data.image_files import ImageFiles
@@ -75,7 +76,8 @@ def image_dataset(
             raise ValueError(f"{report}. Repair or remove them, or add :broken=skip to go on without them.")
         if not 0 < cut < len(decoded.kept):
             raise ValueError(f"{report}. None is left to {'test on' if cut else 'learn from'}.")
-        warnings.warn(f"{report}; they are left out.", stacklevel=2)
+        if distributed.rank() == 0:
+            warnings.warn(f"{report}; they are left out.", stacklevel=2)
         remarks += (f"{report}; they are left out.",)
     images = _inputs(decoded, paths)
     targets = torch.tensor(train.targets + test.targets)

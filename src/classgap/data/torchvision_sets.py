@@ -184,7 +184,10 @@ def svhn(*, root: Path | None = None) -> Dataset:
 
 
 def _open(name: str, kind: str, root: Path | None, parts: list[Arguments]) -> list[Any]:
-    """Torchvision's objects, after its download; one process downloads while the others wait."""
+    """Torchvision's objects, after its download; one process downloads while the others wait.
+
+    CIFAR's files are pickles: torchvision compares them with the sums it knows before it opens them.
+    """
     try:
         from torchvision import datasets
     except ImportError as error:
