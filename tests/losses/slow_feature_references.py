@@ -100,7 +100,7 @@ class SlowRange:
     """Range loss: harmonic means of the widest pairs, and the hinge of the nearest centres."""
 
     def __init__(
-        self, *, intra: float = 0.5, inter: float = 0.5, widest: int = 2, margin: float = 0.1, squared: bool = False
+        self, *, intra: float = 5e-5, inter: float = 1e-4, widest: int = 2, margin: float = 2e4, squared: bool = True
     ) -> None:
         self.intra, self.inter, self.widest, self.margin, self.squared = intra, inter, widest, margin, squared
 

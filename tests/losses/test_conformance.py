@@ -4,6 +4,7 @@ from functools import partial
 
 import pytest
 import torch
+from feature_cases import FEATURE_CASES
 from logit_cases import LOGIT_CASES
 from slow_references import SlowDiscriminative, SlowELM, SlowMR2, SlowRelease
 
@@ -59,6 +60,7 @@ CASES = {
     "lmdl-compact-only": discriminative(separate=0.0, shrink=0.0),
     "lmdl-one-class": discriminative(num_classes=1),
     **LOGIT_CASES,
+    **FEATURE_CASES,
 }
 
 

@@ -6,7 +6,7 @@ from classgap.losses import RangeLoss
 
 
 def terms(features: list[float], targets: list[int], **settings) -> dict[str, float]:
-    loss = RangeLoss(3, **settings)
+    loss = RangeLoss(3, **{"squared": False, **settings})
     loss(torch.zeros(len(targets), 3), torch.tensor(targets), features=torch.tensor(features)[:, None])
     return {name: term.item() for name, term in loss.terms.items()}
 
@@ -52,3 +52,23 @@ def test_no_weights_are_cross_entropy_without_features() -> None:
 def test_wrong_arguments_are_named(settings: dict, message: str) -> None:
     with pytest.raises(ValueError, match=message):
         RangeLoss(3, **settings)
+
+
+def test_the_defaults_leave_a_network_its_features_and_the_copied_weights_do_not() -> None:
+    labels = torch.arange(60) % 4
+    inputs = 2 * torch.randn(4, 6)[labels] + torch.randn(60, 6)
+
+    def accuracy(**settings) -> float:
+        torch.manual_seed(0)
+        body, head = torch.nn.Sequential(torch.nn.Linear(6, 16), torch.nn.ReLU()), torch.nn.Linear(16, 4)
+        loss = RangeLoss(4, **settings)
+        optimizer = torch.optim.SGD([*body.parameters(), *head.parameters()], lr=0.1)
+        for _ in range(80):
+            features = body(inputs)
+            optimizer.zero_grad()
+            loss(head(features), labels, features=features).backward()
+            optimizer.step()
+        return (head(body(inputs)).argmax(dim=1) == labels).float().mean().item()
+
+    assert accuracy() > 0.9
+    assert accuracy(intra=0.5, inter=0.5, margin=0.1, squared=False) < 0.5

@@ -127,6 +127,29 @@ class LocalMean(Sound):
         super().remember(batch.features.detach().mean() if batch.features.numel() else mean, batch)
 
 
+class WithParameter(Sound):
+    def __init__(self) -> None:
+        super().__init__()
+        self.scale = torch.nn.Parameter(torch.ones(()))
+
+    def gap(self, batch, valid):
+        return super().gap(batch, valid) * self.scale
+
+
+class WrongParameterGradient(WithParameter):
+    factor = 0.5
+
+    def gap(self, batch, valid):
+        value = super().gap(batch, valid)
+        return value + (self.factor - 1) * Sound.gap(self, batch, valid).detach() * (self.scale - self.scale.detach())
+
+
+class ParameterOnEveryProcess(WrongParameterGradient):
+    def gap(self, batch, valid):
+        self.factor = len(batch.shards.sizes)
+        return super().gap(batch, valid)
+
+
 BROKEN = {
     "value": WrongValue,
     "gradient": WrongGradient,
@@ -162,6 +185,20 @@ def test_a_broken_promise_is_caught(check: str) -> None:
     errors = (AssertionError, torch._dynamo.exc.Unsupported, GradcheckError)
     with pytest.raises(errors):
         CHECKS[check](case(BROKEN[check]))
+
+
+@pytest.mark.parametrize("check", ["value", "gradient", "precision", "state_round_trip", "compile"])
+def test_a_sound_loss_with_a_parameter_passes(check: str) -> None:
+    CHECKS[check](case(WithParameter))
+
+
+def test_a_wrong_gradient_of_a_parameter_is_caught(processes: Processes) -> None:
+    with pytest.raises(GradcheckError):
+        CHECKS["gradient"](case(WrongParameterGradient))
+    CHECKS["gradient"](case(ParameterOnEveryProcess))  # right as long as there is one process
+    check_processes_work_as_one(case(WithParameter), processes)
+    with pytest.raises(AssertionError, match=r"averaged gradient of loss\.scale"):
+        check_processes_work_as_one(case(ParameterOnEveryProcess), processes)
 
 
 def test_processes_that_do_not_work_as_one_are_caught(processes: Processes) -> None:

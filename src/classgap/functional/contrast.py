@@ -78,7 +78,7 @@ def score_contrast(
     tensor([0.6931, 0.0000])
     """
     own_B = labels_B.clamp(min=0)
-    lead_BM = scores_MK.index_select(1, own_B).T - scores_BK.gather(1, own_B[:, None])
+    lead_BM = scores_MK.T.index_select(0, own_B) - scores_BK.gather(1, own_B[:, None])
     lead_BM = (lead_BM / temperature).masked_fill(~other_BM, -torch.inf)
     # The "1 +" of the formula is one more column, e⁰.
     terms_B = torch.logsumexp(torch.nn.functional.pad(lead_BM, (0, 1)), dim=1)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from itertools import chain
 from typing import Any, Self
 
 import torch
@@ -40,6 +41,7 @@ class ClassLoss(nn.Module):
         needs: keywords that ``forward`` must be given.
         stochastic: whether two calls on the same batch may differ in training.
         soft_targets: whether ``targets`` may be shares of classes, (B, K), as mixup and CutMix make them.
+        head_type: what a head has to be, for losses that need it.
         terms: the last call's parts before their factors, reduced over all processes and detached ("none" shows their
             means), and factors that change from call to call as ``…_weight``.
 
@@ -58,6 +60,7 @@ class ClassLoss(nn.Module):
 
     stochastic = False
     soft_targets = False
+    head_type: type[nn.Module] = nn.Linear
 
     def __init__(self, num_classes: int, *, reduction: str = "mean", ignore_index: int = -100) -> None:
         super().__init__()
@@ -134,7 +137,8 @@ class ClassLoss(nn.Module):
             width=self.feature_width(),
             ignore_index=self.ignore_index,
             soft_targets=self.soft_targets,
-            device=next((buffer.device for buffer in self.buffers()), None),
+            head_type=self.head_type,
+            device=next((tensor.device for tensor in chain(self.buffers(), self.parameters())), None),
             joint=self.training,
         )
 

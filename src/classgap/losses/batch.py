@@ -67,6 +67,7 @@ def admit(
     width: int | None,
     ignore_index: int,
     soft_targets: bool,
+    head_type: type[nn.Module],
     device: torch.device | None,
     joint: bool,
 ) -> Batch:
@@ -78,6 +79,8 @@ def admit(
     inputs = {name: value for name, value in given.items() if name in needs or name == "sample_weight"}
     compiling = torch.compiler.is_compiling()
     problem = _first(_shape_problems(logits, targets, inputs, loss_name, needs, num_classes, width, soft_targets))
+    if problem is None:
+        problem = _first(_head_problems(inputs.get("head"), head_type, inputs.get("features"), num_classes))
     if problem is None:
         problem = _first(_device_problems(logits, targets, inputs, loss_name, device))
     if problem is None and not compiling:
@@ -160,7 +163,7 @@ def _shape_problems(
         if inputs.get(name) is None:
             yield f"{loss_name} needs {name}: {HOW_TO_GET[name]}."
             return
-    yield from _keyword_problems(inputs, size, num_classes, width)
+    yield from _keyword_problems(inputs, size, width)
 
 
 def _device_problems(
@@ -173,8 +176,8 @@ def _device_problems(
             yield f"{name} must be on {logits.device}, where the logits are; got {value.device}."
 
 
-def _keyword_problems(inputs: dict[str, Any], size: int, num_classes: int, width: int | None) -> Iterator[str]:
-    features, head = inputs.get("features"), inputs.get("head")
+def _keyword_problems(inputs: dict[str, Any], size: int, width: int | None) -> Iterator[str]:
+    features = inputs.get("features")
     if features is not None:
         if not isinstance(features, Tensor) or features.dim() != 2 or features.shape[0] != size:
             columns = "features" if width is None else width
@@ -187,15 +190,20 @@ def _keyword_problems(inputs: dict[str, Any], size: int, num_classes: int, width
                 f"features must have {width} columns, for which the loss was built or which it has seen before; got "
                 f"{features.shape[1]}: one loss serves one network."
             )
-        width = features.shape[1]
-    # A cosine classifier has a weight of that shape too, but other boundaries between classes.
-    fits = isinstance(head, nn.Linear) and head.weight.shape == (num_classes, width)
-    if head is not None and not fits:
-        yield f"head must be the nn.Linear({width}, {num_classes}) that takes these features; got {head}."
     for name in ("index", "sample_weight"):
         value = inputs.get(name)
         if value is not None and (not isinstance(value, Tensor) or value.shape != (size,)):
             yield f"{name} must be a tensor of shape ({size},), one entry a sample; got {_seen(value)}."
+
+
+def _head_problems(head: Any, head_type: type[nn.Module], features: Tensor | None, num_classes: int) -> Iterator[str]:
+    if head is None:
+        return
+    width = getattr(head, "in_features", "features") if features is None else features.shape[1]
+    # By type too: the weight of a cosine classifier has that shape, but its boundaries between classes are others.
+    if not isinstance(head, head_type) or head.weight.shape != (num_classes, width):
+        name = "nn.Linear" if head_type is nn.Linear else head_type.__name__
+        yield f"head must be the {name}({width}, {num_classes}) that takes these features; got {head}."
 
 
 def _value_problems(

@@ -20,17 +20,17 @@ from classgap.losses.batch import Batch
 class RangeLoss(ClassLoss):
     """Cross-entropy, narrow classes, and a margin between the two nearest class centres.
 
-        CE  +  α Σ_c k / Σ_{j≤k} 1/D_j  +  β [M - min_{c≠c'} ‖μ_c - μ_c'‖]₊
+        CE  +  α Σ_c k / Σ_{j≤k} 1/D_j  +  β [M - min_{c≠c'} ‖μ_c - μ_c'‖²]₊
 
-    D_j are the k largest distances between two samples of class c, μ_c its mean, both in the whole batch, on all
-    processes: N² distances. Classes count alike, however many samples they have. One with fewer than k pairs takes
+    D_j are the k largest squared distances between two samples of class c, μ_c its mean, both in the whole batch, on
+    all processes: N² distances. Classes count alike, however many samples they have. One with fewer than k pairs takes
     those it has, one with a single sample none. With a single class in the batch the last part is 0.
 
     Zhang et al., "Range loss for deep face recognition with long-tailed training data", ICCV 2017, arXiv 1611.08976.
-    No official code was found. The defaults are those of a version that many copy; with two samples of a class it
-    takes a sample's distance to itself for one of the largest, so that the harmonic mean vanishes; not so here. The
-    paper is remembered to use squared distances with k = 2, M = 2e4, α = 5e-5, β = 1e-4. The ELM paper (Sec. 3.2)
-    knows the last part only, with squared distances: ``intra=0, squared=True``.
+    No official code was found. The defaults are those remembered of the paper. A version that many copy has plain
+    distances, α = β = 0.5 and M = 0.1; weights like these can shrink all features to one point, where both parts have
+    no force left. With two samples of a class it also takes a sample's distance to itself for one of the largest, so
+    that the harmonic mean vanishes; not so here. The ELM paper (Sec. 3.2) knows the last part only: ``intra=0``.
 
     Args:
         num_classes: K.
@@ -38,12 +38,12 @@ class RangeLoss(ClassLoss):
         inter: β; 0 leaves the part out.
         widest: k.
         margin: M.
-        squared: whether distances are squared.
+        squared: whether distances are squared; else they are plain.
         reduction: "mean", "sum" or "none".
         ignore_index: the target of samples to leave out.
 
     >>> import torch
-    >>> loss = RangeLoss(num_classes=2)
+    >>> loss = RangeLoss(num_classes=2, margin=0.1, squared=False)
     >>> features = torch.tensor([[0.0], [1.0], [2.0], [1.04]])
     >>> _ = loss(torch.zeros(4, 2), torch.tensor([0, 0, 0, 1]), features=features)
     >>> loss.terms["intra"], loss.terms["inter"]  # 2 / (1/2 + 1/1), and 0.1 - 0.04
@@ -54,11 +54,11 @@ class RangeLoss(ClassLoss):
         self,
         num_classes: int,
         *,
-        intra: float = 0.5,
-        inter: float = 0.5,
+        intra: float = 5e-5,
+        inter: float = 1e-4,
         widest: int = 2,
-        margin: float = 0.1,
-        squared: bool = False,
+        margin: float = 2e4,
+        squared: bool = True,
         reduction: str = "mean",
         ignore_index: int = -100,
     ) -> None:

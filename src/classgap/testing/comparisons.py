@@ -42,6 +42,7 @@ def finite_with_gradients(case: LossCase, loss: ClassLoss, inputs: Inputs, **cha
     assert value.isfinite(), f"the loss is {value.item()}"
     value.backward()
     leaves = inputs.leaves() | {name: leaf for name, leaf in changes.items() if leaf.requires_grad}
+    leaves |= dict(loss.named_parameters(prefix="loss"))
     for name, leaf in leaves.items():
         assert leaf.grad is None or leaf.grad.isfinite().all(), f"the gradient of {name} is not finite"
     for name, tensor in loss.state_dict().items():

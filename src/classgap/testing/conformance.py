@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from copy import deepcopy
 from typing import Any
 
 import torch
@@ -32,11 +33,14 @@ def check_gradient(case: LossCase) -> None:
     """Analytic and numeric gradients of every part agree in float64, and the loss is their sum with fixed factors."""
     loss = case.build(warm=2)
     inputs = case.inputs(0, size=9, dtype=torch.float64)
-    leaves = inputs.leaves()
+    own = {name: leaf.detach().double().requires_grad_() for name, leaf in loss.named_parameters(prefix="loss")}
+    leaves = inputs.leaves() | own
 
     def parts(*tensors: Tensor) -> dict[str, Part]:
         varied = dict(zip(leaves, tensors, strict=True))
-        head = _FixedHead(varied["head.weight"], varied["head.bias"])
+        head = deepcopy(inputs.head)
+        _put_parameters(head, "head", varied)
+        _put_parameters(loss, "loss", varied)
         given = {"features": varied["features"], "head": head, "index": inputs.index, "sample_weight": None}
         torch.manual_seed(0)
         with loss.frozen():
@@ -46,6 +50,7 @@ def check_gradient(case: LossCase) -> None:
         return tuple(part.terms_B for part in parts(*tensors).values())
 
     assert torch.autograd.gradcheck(terms, tuple(leaves.values()), atol=1e-6)
+    _put_parameters(loss, "loss", leaves)
     with loss.frozen():
         value = case.call(loss, inputs)
     whole = torch.stack([part.terms_B.mean() * part.weight for part in parts(*leaves.values()).values()]).sum()
@@ -183,8 +188,9 @@ def check_compile(case: LossCase) -> None:
         close(value, expected, rtol=1e-5, atol=1e-5)
         value.backward()
         expected.backward()
-        for name, gradient in ours.gradients().items():
-            close(gradient, theirs.gradients()[name], rtol=1e-4, atol=1e-5)
+        expected_gradients = theirs.gradients(plain)
+        for name, gradient in ours.gradients(loss).items():
+            close(gradient, expected_gradients[name], rtol=1e-4, atol=1e-5)
         assert_same_state(loss, plain)
     broken = case.inputs(5)
     with assert_unchanged(loss):
@@ -219,7 +225,10 @@ def check_refusals(case: LossCase) -> None:
             ("features", torch.full_like(inputs.features, 1e30)),
         ]
     if "head" in loss.needs:
-        wrong += [("head", None), ("head", torch.nn.Linear(case.feature_dim + 1, case.num_classes))]
+        wrong += [("head", None), ("head", case.head(case.feature_dim, case.num_classes + 1))]
+        wrong += [("head", torch.nn.Bilinear(1, 1, case.num_classes))]
+        if "features" in loss.needs:
+            wrong += [("head", case.head(case.feature_dim + 1, case.num_classes))]
     if "index" in loss.needs:
         wrong += [("index", None), ("index", inputs.index[:-1])]
     for name, value in wrong:
@@ -257,13 +266,11 @@ def _reduced(case: LossCase, reduction: str, inputs: Inputs, **changes: Any) -> 
     return case.call(loss, inputs, **changes).detach()
 
 
-class _FixedHead(torch.nn.Linear):
-    """A head whose weight and bias are the very tensors that gradcheck varies."""
-
-    def __init__(self, weight: Tensor, bias: Tensor) -> None:
-        super().__init__(weight.shape[1], weight.shape[0], device="meta")
-        self._parameters["weight"] = weight  # type: ignore[assignment]
-        self._parameters["bias"] = bias  # type: ignore[assignment]
+def _put_parameters(module: torch.nn.Module, prefix: str, tensors: dict[str, Tensor]) -> None:
+    """Make a module's parameters the very tensors that gradcheck varies."""
+    for path, owner in module.named_modules(prefix=prefix):
+        for name in owner._parameters:
+            owner._parameters[name] = tensors.get(f"{path}.{name}")
 
 
 CHECKS: dict[str, Callable[[LossCase], None]] = {
@@ -295,6 +302,7 @@ def check_loss(
     processes: Processes | None = None,
     compile_backend: str = "aot_eager",
     device: str = "cpu",
+    head: Callable[[int, int], torch.nn.Module] = torch.nn.Linear,
 ) -> None:
     """Run the whole conformance suite on a loss; raises ``AssertionError`` at the first broken promise.
 
@@ -305,7 +313,7 @@ def check_loss(
     >>> from classgap.losses import ELMLoss
     >>> check_loss(partial(ELMLoss, [9, 5, 1]), num_classes=3)  # doctest: +SKIP
     """
-    case = LossCase(factory, num_classes, feature_dim, reference, compile_backend, device)
+    case = LossCase(factory, num_classes, feature_dim, reference, compile_backend, device, head)
     for check in CHECKS.values():
         check(case)
     workers = processes or Processes(2)

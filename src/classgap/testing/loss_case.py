@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from copy import deepcopy
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -21,7 +22,7 @@ class Inputs:
     logits: Tensor
     targets: Tensor
     features: Tensor
-    head: nn.Linear
+    head: nn.Module
     index: Tensor
 
     def part(self, rows: slice) -> Inputs:
@@ -30,7 +31,7 @@ class Inputs:
             self.logits[rows].detach().clone().requires_grad_(),
             self.targets[rows],
             self.features[rows].detach().clone().requires_grad_(),
-            _copy(self.head),
+            deepcopy(self.head),
             self.index[rows],
         )
 
@@ -38,9 +39,9 @@ class Inputs:
         """What gradients are taken of."""
         return {"logits": self.logits, "features": self.features, **dict(self.head.named_parameters(prefix="head"))}
 
-    def gradients(self) -> dict[str, Tensor]:
-        """The gradients collected so far, zeros where there is none."""
-        leaves = self.leaves().items()
+    def gradients(self, loss: nn.Module) -> dict[str, Tensor]:
+        """The gradients collected so far, of the inputs and the loss's own parameters; zeros where there is none."""
+        leaves = {**self.leaves(), **dict(loss.named_parameters(prefix="loss"))}.items()
         return {name: torch.zeros_like(leaf) if leaf.grad is None else leaf.grad for name, leaf in leaves}
 
 
@@ -56,6 +57,7 @@ class LossCase:
         reference: an independent, slow computation: the training-mode values of a fresh loss on successive batches.
         compile_backend: "aot_eager" checks that the loss is one graph; "inductor" generates code too.
         device: where to test.
+        head: builds a head of D features and K classes, for losses that take another than ``nn.Linear``.
     """
 
     factory: Callable[[], ClassLoss]
@@ -64,6 +66,7 @@ class LossCase:
     reference: Reference | None = None
     compile_backend: str = "aot_eager"
     device: str = "cpu"
+    head: Callable[[int, int], nn.Module] = nn.Linear
 
     def build(self, *, warm: int = 0) -> ClassLoss:
         """A fresh loss in training mode that has seen ``warm`` batches."""
@@ -80,7 +83,7 @@ class LossCase:
         targets = torch.randint(present, (size,), generator=generator)
         centres = torch.randn(self.num_classes, self.feature_dim, generator=generator)
         features = centres[targets] + 0.5 * torch.randn(size, self.feature_dim, generator=generator)
-        head = nn.Linear(self.feature_dim, self.num_classes)
+        head = self.head(self.feature_dim, self.num_classes)
         for parameter in head.parameters():
             parameter.data = torch.randn(parameter.shape, generator=generator)
         # Right more often than not, so that terms which wait for that take part.
@@ -96,7 +99,7 @@ class LossCase:
             inputs.logits.detach().to(self.device, dtype).requires_grad_(),
             inputs.targets.to(self.device),
             inputs.features.detach().to(self.device, dtype).requires_grad_(),
-            _copy(inputs.head).to(self.device, dtype),
+            deepcopy(inputs.head).to(self.device, dtype),
             inputs.index.to(self.device),
         )
 
@@ -111,9 +114,3 @@ class LossCase:
     def with_(self, **changes: Any) -> LossCase:
         """A copy with some fields replaced."""
         return replace(self, **changes)
-
-
-def _copy(head: nn.Linear) -> nn.Linear:
-    twin = nn.Linear(head.in_features, head.out_features).to(head.weight)
-    twin.load_state_dict(head.state_dict())
-    return twin
