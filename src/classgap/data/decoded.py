@@ -116,26 +116,28 @@ def _decode(paths: Sequence[str], stats: list[tuple[int, int] | None], reading: 
     broken |= unreadable
     rows = [row for row in rows if row not in broken]
     fits = len(rows) * 3 * height * width <= reading.memory * 1e9
-    images = torch.empty((len(rows), 3, height, width) if fits else (0, 3, height, width), dtype=torch.uint8)
+    images = torch.empty(len(rows), 3, height, width, dtype=torch.uint8) if fits else None
     if fits or reading.check:
-        pixels = images.numpy()
-
-        def read(place: int) -> str:
-            image, reason = try_image(lambda: read_image(paths[rows[place]], height, width))
-            if image is not None and fits:
-                pixels[place] = image
-            return reason
-
-        with progress("decoding images", len(rows)) as done:
-            reasons = in_threads(read, range(len(rows)), workers=workers, done=done)
-        good = torch.tensor([not reason for reason in reasons], dtype=torch.bool)
+        reasons = _read_all([paths[row] for row in rows], images, height, width, workers)
         broken |= {row: reason for row, reason in zip(rows, reasons, strict=True) if reason}
-        rows = [row for row in rows if row not in broken]
-        if fits and not good.all():
-            images = images[good]
-    return Decoded(
-        height, width, torch.tensor(rows, dtype=torch.int64), broken, images if fits else None, fits or reading.check
-    )
+        good = torch.tensor([not reason for reason in reasons], dtype=torch.bool)
+        images = images[good] if images is not None and not good.all() else images
+    kept = torch.tensor([row for row in rows if row not in broken], dtype=torch.int64)
+    return Decoded(height, width, kept, broken, images, checked=fits or reading.check)
+
+
+def _read_all(paths: Sequence[str], images: Tensor | None, height: int, width: int, workers: int | None) -> list[str]:
+    """Decode files, into ``images`` if there is room, and tell for each why it cannot be read, or ""."""
+    pixels = None if images is None else images.numpy()
+
+    def read(row: int) -> str:
+        image, reason = try_image(lambda: read_image(paths[row], height, width))
+        if pixels is not None and image is not None:
+            pixels[row] = image
+        return reason
+
+    with progress("decoding images", len(paths)) as done:
+        return in_threads(read, range(len(paths)), workers=workers, done=done)
 
 
 def _common_size(

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 if TYPE_CHECKING:
-    from PIL.Image import Image
+    from PIL.Image import Image as Picture
 
 EXTENSIONS = frozenset(
     (
@@ -52,7 +52,9 @@ def is_image_name(name: str) -> bool:
 
 def image_size(path: str) -> tuple[int, int]:
     """Height and width as they are seen, from the header alone."""
-    with _pillow().open(path) as image:
+    from PIL import Image
+
+    with Image.open(path) as image:
         width, height = image.size
         # A PNG would be decoded to look for EXIF data behind its pixels, where they hardly ever are.
         turned = image.format != "PNG" and image.getexif().get(_ORIENTATION) in _TURNED
@@ -61,32 +63,25 @@ def image_size(path: str) -> tuple[int, int]:
 
 def read_image(path: str, height: int, width: int) -> Pixels:
     """Decode to RGB, (3, height, width): turned as EXIF says, scaled to cover the size, cropped at the centre."""
-    pillow = _pillow()
-    from PIL import ImageOps
+    from PIL import Image, ImageOps
 
-    with pillow.open(path) as file:
+    with Image.open(path) as file:
         ImageOps.exif_transpose(file, in_place=True)
         image = _as_rgb(file)
     if image.size != (width, height):
         # fit() scales by the larger of the two ratios and cuts equally from both ends.
-        image = ImageOps.fit(image, (width, height), method=pillow.Resampling.BICUBIC)
+        image = ImageOps.fit(image, (width, height), method=Image.Resampling.BICUBIC)
     return np.asarray(image).transpose(2, 0, 1)
 
 
-def _as_rgb(image: Image) -> Image:
+def _as_rgb(image: Picture) -> Picture:
+    from PIL import Image
+
     if image.mode.startswith("I;16"):  # convert() would cut 16 bits off at 255 instead of scaling them
-        image = _pillow().fromarray((np.asarray(image) >> 8).astype(np.uint8))
+        image = Image.fromarray((np.asarray(image) >> 8).astype(np.uint8))
     if image.mode == "P" and "transparency" in image.info:
         image = image.convert("RGBA")
     return image.convert("RGB")
-
-
-def _pillow() -> Any:
-    try:
-        from PIL import Image
-    except ImportError as error:
-        raise ValueError("images need Pillow: pip install 'classgap[vision]'.") from error
-    return Image
 
 
 def threads() -> int:
