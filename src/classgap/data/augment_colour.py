@@ -7,7 +7,6 @@ three channels.
 from __future__ import annotations
 
 import torch
-import torch.nn.functional as F
 from torch import Tensor
 
 _GREY = (0.2989, 0.587, 0.114)
@@ -36,15 +35,16 @@ def contrast(images_BCHW: Tensor, factor_B: Tensor) -> Tensor:
 
 def sharpness(images_BCHW: Tensor, factor_B: Tensor) -> Tensor:
     """0 is blurred, 1 changes nothing, 2 is sharpened; the border stays."""
-    channels, height, width = images_BCHW.shape[1:]
-    if height <= 2 or width <= 2:
+    if min(images_BCHW.shape[-2:]) <= 2:
         return images_BCHW
-    kernel = torch.full((3, 3), 1 / 13, device=images_BCHW.device)
-    kernel[1, 1] = 5 / 13
     images = images_BCHW.float()
     middle = images[:, :, 1:-1, 1:-1]
-    blurred = F.conv2d(images, kernel.expand(channels, 1, 3, 3), groups=channels).round_()
-    middle += blurred.sub_(middle).mul_(_each(1 - factor_B))
+    # The kernel is 1 everywhere and 5 in the middle, over 13: a box of 3 by 3 is two sums of three lines each, which is
+    # many times as fast as a convolution a channel. No thirteenth lies halfway between bytes, so rounding is safe.
+    lines = images[:, :, :-2] + images[:, :, 1:-1] + images[:, :, 2:]
+    box = lines[..., :-2] + lines[..., 1:-1] + lines[..., 2:]
+    blurred = box.add_(middle, alpha=4).div_(13).round_()
+    middle.addcmul_(blurred.sub_(middle), _each(1 - factor_B))
     return _bytes(images)
 
 
@@ -65,8 +65,8 @@ def solarize(images_BCHW: Tensor, threshold_B: Tensor) -> Tensor:
     tensor([5, 7], dtype=torch.uint8)
     """
     # On bytes, x ≥ t is x ≥ ⌈t⌉, which keeps the comparison in bytes.
-    least_B = _each(threshold_B.ceil()).to(torch.int16)
-    return torch.where(images_BCHW >= least_B, ~images_BCHW, images_BCHW)
+    least_B = _each(threshold_B.ceil()).byte()
+    return images_BCHW ^ (images_BCHW >= least_B).byte().mul_(255)
 
 
 def autocontrast(images_BCHW: Tensor) -> Tensor:
@@ -83,15 +83,16 @@ def equalize(images_BCHW: Tensor) -> Tensor:
     """Flatten each channel's histogram, by Pillow's rule."""
     planes = images_BCHW.flatten(0, 1).flatten(1)
     count, pixels = planes.shape
-    # One histogram for all planes: plane p owns the bins from 256 p.
-    bins = planes.long() + torch.arange(count, device=planes.device)[:, None] * 256
-    histogram = torch.bincount(bins.view(-1), minlength=count * 256).view(count, 256)
+    # One histogram for all planes: plane p owns the bins from 256 p. Indices of 32 bits halve the time.
+    first = torch.arange(0, count * 256, 256, dtype=torch.int32, device=planes.device)
+    bins = (planes + first[:, None]).view(-1)
+    histogram = torch.bincount(bins, minlength=count * 256).view(count, 256)
     upto = histogram.cumsum(1)
     brightest = histogram.gather(1, upto.argmax(1, keepdim=True))
     step = (pixels - brightest).div(255, rounding_mode="floor")
     table = (upto - histogram + step // 2).div(step.clamp(min=1), rounding_mode="floor").clamp_(0, 255)
     table = torch.where(step == 0, torch.arange(256, device=planes.device), table)
-    return table.byte().view(-1).take(bins).view_as(images_BCHW)
+    return table.byte().view(-1).index_select(0, bins).view_as(images_BCHW)
 
 
 def invert(images_BCHW: Tensor) -> Tensor:
