@@ -27,8 +27,8 @@ class CenterLoss(AddedTermLoss):
       decay on the centres, which start at random; its example has λ = 0.008, the paper 0.003.
     - The common PyTorch code (KaiyangZhou/pytorch-center-loss) has no ½, so its weight w is λ = 2w here. Its centres
       are parameters: ``centres="trained"``. They move with their samples' share of the *batch*, slowly when classes
-      are many. It gives them a learning rate of their own, 0.5, and takes the weight out of their gradient: a rate of
-      0.5 / w for the parameters of this loss does the same. Leave weight decay off them.
+      are many. It gives them a learning rate of their own, 0.5, and takes the weight out of their gradient:
+      ``train_own_parameters(loss, optimizer, lr=0.5 / w)`` does the same.
     - The ELM paper writes it without ½ and with the class means for c; the MR² paper tells no λ.
 
     Args:

@@ -28,7 +28,8 @@ class DROLTLoss(AddedTermLoss):
 
     - the published code's, the default: plain distances, ε learned from 1 on, a mean over the classes present, and
       centroids that :meth:`update` sets, before the first batch and once an epoch, from a pass over the training set.
-      ``parameters()`` holds ε and belongs to an optimiser. Nothing bounds ε from below, and less is always better;
+      ``parameters()`` holds ε: ``train_own_parameters(loss, optimizer)``. Nothing bounds ε from below, and less is
+      always better;
     - the one-stage form that the ELM paper compares with: ``centroids="running", squared=True, epsilon=1.0,
       class_counts=…, average="sample"``. That paper gives ε_y ∝ 1/√π_y without the factor.
 
