@@ -11,7 +11,7 @@ from training_cases import finish, metrics, start, trained
 
 from classgap.engine.checkpoint import load_weights
 
-LONGER = {"epochs": 30, "method": "mr2", "save_every": 0.0, "validation": 0.1, "select": "accuracy"}
+LONGER = {"epochs": 12, "method": "mr2", "save_every": 0.05, "validation": 0.1, "select": "accuracy"}
 
 
 def wait_for_lines(path: Path, count: int, process) -> None:
@@ -38,7 +38,7 @@ def assert_same(one: Path, other: Path) -> None:
 
 def test_killed_twice(tmp_path: Path, uninterrupted: Path) -> None:
     out = tmp_path / "run"
-    for lines in (3, 12):
+    for lines in (2, 7):
         process = start(out, **LONGER)
         wait_for_lines(out / "metrics.jsonl", lines, process)
         process.kill()
@@ -54,7 +54,7 @@ def test_asked_to_stop(tmp_path: Path, uninterrupted: Path) -> None:
     out = tmp_path / "run"
     rarely = LONGER | {"save_every": 1000.0}
     process = start(out, **rarely)
-    wait_for_lines(out / "metrics.jsonl", 5, process)
+    wait_for_lines(out / "metrics.jsonl", 4, process)
     process.terminate()
     code, told, _ = finish(process)
     assert code == 0
@@ -85,10 +85,10 @@ def test_two_processes_are_one_process_with_the_joined_batch(tmp_path: Path) -> 
 
 
 def test_two_processes_killed_and_resumed(tmp_path: Path) -> None:
-    settings = {"epochs": 20, "method": "mr2", "save_every": 0.0}
+    settings = {"epochs": 8, "method": "mr2", "save_every": 0.05}
     out = tmp_path / "run"
     process = start(out, processes=2, **settings)
-    wait_for_lines(out / "metrics.jsonl", 4, process)
+    wait_for_lines(out / "metrics.jsonl", 3, process)
     for child in children(process.pid):
         os.kill(child, signal.SIGKILL)
     process.kill()

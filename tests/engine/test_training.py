@@ -108,6 +108,14 @@ def test_the_best_epoch_is_chosen_on_held_out_samples(tmp_path: Path) -> None:
     assert same == (final["chosen_epoch"] == 6)
 
 
+def test_weights_between_the_first_and_the_last(tmp_path: Path) -> None:
+    first = new_run().model.state_dict()
+    last = load_weights(trained(tmp_path / "last").model)
+    between = load_weights(trained(tmp_path / "between", interpolate=0.6).model)
+    for name, tensor in between.items():
+        torch.testing.assert_close(tensor, 0.4 * first[name] + 0.6 * last[name])
+
+
 def test_the_held_out_part_is_never_trained_on(tmp_path: Path) -> None:
     run = new_run(validation=0.25)
     assert run.validation is not None

@@ -98,7 +98,7 @@ def test_a_run_of_it_is_loaded_again(folder: Path, tmp_path: Path) -> None:
     (run / "config.yaml").write_text(f"model: open_clip:local-dir:{folder}\n")
     with torch.no_grad():
         model.head.weight.add_(1)
-    save_file(model.state_dict(), run / "checkpoints" / "last.safetensors")
+    save_file(model.state_dict(), run / "checkpoints" / "model.safetensors")
     loaded = build(f"checkpoint:{run}", num_classes=3, input_shape=SHAPE, class_names=CLASSES)
     images = torch.randn(2, *SHAPE)
     assert torch.equal(loaded.eval()(images), model.eval()(images))

@@ -8,7 +8,7 @@ import torch
 from torch import nn
 
 from classgap import FeatureTap
-from classgap.models import Frozen, build
+from classgap.models import Frozen, build, expected_images
 
 timm = pytest.importorskip("timm")
 torchvision = pytest.importorskip("torchvision")
@@ -116,12 +116,18 @@ def test_torchvision_weights_load_and_the_head_is_new(tmp_path: Path, monkeypatc
         if not name.startswith("fc."):
             assert torch.equal(model.state_dict()[f"module.{name}"], value), name
     assert model(torch.randn(2, 3, 32, 32)).shape == (2, 4)
+    assert expected_images(model) == ((0.485, 0.456, 0.406), (0.229, 0.224, 0.225))
+    assert expected_images(made(f"torchvision:{SMALL}")) is None
 
 
 def test_timm_weights_load_and_the_head_is_new(tmp_path: Path) -> None:
     published = timm.create_model("resnet18", num_classes=7)
     torch.save(published.state_dict(), tmp_path / "pytorch_model.bin")
-    config = {"architecture": "resnet18", "num_classes": 7, "pretrained_cfg": {"num_classes": 7, "classifier": "fc"}}
+    config = {
+        "architecture": "resnet18",
+        "num_classes": 7,
+        "pretrained_cfg": {"num_classes": 7, "classifier": "fc", "mean": [0.1, 0.2, 0.3]},
+    }
     (tmp_path / "config.json").write_text(json.dumps(config))
 
     model = made(f"timm:local-dir:{tmp_path}:pretrained=yes")
@@ -129,3 +135,4 @@ def test_timm_weights_load_and_the_head_is_new(tmp_path: Path) -> None:
         if not name.startswith("fc."):
             assert torch.equal(model.state_dict()[name], value), name
     assert model.fc.weight.shape == (4, 512)
+    assert expected_images(model)[0] == (0.1, 0.2, 0.3)

@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 from tyro.conf import arg
+
+if TYPE_CHECKING:
+    from classgap.audit import Audit, AuditDiff
+
+METHODS = {"erm": "cross-entropy", "mr2": "MR²"}
 
 
 @dataclass(frozen=True)
@@ -33,31 +38,53 @@ class DemoCommand:
 
     def run(self) -> None:
         """Train, compare, tell."""
-        from classgap.audit import Audit, AuditDiff
-        from classgap.engine import Stopped, TrainConfig, train
+        from classgap.audit import AuditDiff
+        from classgap.engine import Stopped
         from classgap.report import print_diff, write_html
         from classgap.report.wording import printable
 
         if self.seeds < 1:
             raise ValueError(f"--seeds must be at least 1; got {self.seeds}.")
-        methods = ("erm", "mr2")
-        places = {(method, seed): self.out / f"{method}-seed{seed}" for method in methods for seed in range(self.seeds)}
-        for seed in range(self.seeds):
-            for method in methods:
-                place = places[method, seed]
-                config = TrainConfig(data="mnist1d", method=method, epochs=self.epochs, seed=seed, out=place)
-                try:
-                    train(config)
-                except Stopped as stopped:
-                    print(f"classgap: {stopped}")
-                    return
-        audits = {key: Audit.load(place / "audit.json") for key, place in places.items()}
-        plain, margin = ([audits[method, seed] for seed in range(self.seeds)] for method in methods)
-        diff = AuditDiff.of(plain, margin)
+        try:
+            self._train()
+        except Stopped as stopped:
+            print(f"classgap: {stopped}")
+            return
+        diff = AuditDiff.of(*(self._audits(method) for method in METHODS))
         print_diff(diff)
         write_html(diff, self.out / "report.html")
-        print(f"{_verdict(diff)}\nWrote {printable(str(self.out / 'report.html'))}.")
+        print(f"\n{verdict(diff)}\nWrote {printable(str(self.out / 'report.html'))}: every class, before and after.")
+
+    def _train(self) -> None:
+        from classgap.data import load
+        from classgap.engine import TrainConfig, train
+
+        data = load("mnist1d")
+        for seed in range(self.seeds):
+            for method in METHODS:
+                place = self._place(method, seed)
+                train(TrainConfig(data="mnist1d", method=method, epochs=self.epochs, seed=seed, out=place), data=data)
+
+    def _place(self, method: str, seed: int) -> Path:
+        return self.out / f"{method}-seed{seed}"
+
+    def _audits(self, method: str) -> list[Audit]:
+        from classgap.audit import Audit
+
+        audits = [Audit.load(self._place(method, seed) / "audit.json") for seed in range(self.seeds)]
+        return [replace(audit, name=METHODS[method]) for audit in audits]
 
 
-def _verdict(diff: object) -> str:
-    return str(diff)
+def verdict(diff: AuditDiff) -> str:
+    """What happened to the hard classes and what the easy ones paid, in one sentence, whatever it is."""
+    hard, easy = (diff.groups[name].change for name in ("hard", "easy"))
+    helped, price = "did not clearly change", "the easy ones did not clearly change"
+    if hard.certain:
+        helped = "helped" if hard.change > 0 else "hurt"
+    if easy.certain:
+        price = "the easy ones gained" if easy.change > 0 else "the easy ones paid"
+    return (
+        f"{diff.after_name} {helped} the hard classes: {hard.before:.1%} before, {hard.after:.1%} after "
+        f"({100 * hard.change:+.1f} points); {price} ({100 * easy.change:+.1f} points). "
+        f"{diff.seeds} seed{'s' if diff.seeds > 1 else ''}, {diff.samples:,} test samples."
+    )

@@ -8,6 +8,13 @@ from typing import Any
 
 from classgap.registry import Entry, Option
 
+GENERAL = (
+    "fraction=0.1   a stratified part",
+    "lt=100         the exponential long tail of Cao et al., largest class / smallest class",
+    "noise=0.1      wrong labels",
+    "data-seed=1    another draw of all this; the seed of the training is another one",
+)
+
 
 @dataclass(frozen=True)
 class DatasetsCommand:
@@ -22,7 +29,9 @@ class DatasetsCommand:
         from classgap.data import DATASETS
 
         _print("data set", DATASETS.entries.values())
-        print("Options go behind the name: mnist1d:train=4000, cifar100:lt=100, folder:photos:fraction=0.1:noise=0.2.")
+        print("\nEvery data set also takes options for its training split:")
+        for text in GENERAL:
+            print(f"  {text}")
 
 
 @dataclass(frozen=True)

@@ -10,7 +10,7 @@ import itertools
 import os
 import sys
 from collections.abc import Sequence
-from typing import Protocol
+from typing import Protocol, cast
 
 from classgap.cli.audit_command import AuditCommand
 from classgap.cli.compare_command import CompareCommand
@@ -106,12 +106,12 @@ def _parse(name: str, words: list[str]) -> Command:
     try:
         with contextlib.redirect_stderr(told):
             about = _description(command)
-            parsed: Command = tyro.cli(command, prog=f"classgap {name}", description=about, args=words, default=preset)
-            return parsed
+            parsed = tyro.cli(command, prog=f"classgap {name}", description=about, args=words, default=preset)
     except SystemExit as end:
         if not end.code:
             raise  # help was asked for
         raise ValueError(f"{_first_part(told.getvalue())}; classgap {name} --help lists what is allowed.") from None
+    return cast(Command, parsed)
 
 
 def _first_part(box: str) -> str:

@@ -107,6 +107,9 @@ class TrainConfig:
     """Which epoch is kept: the last, or the best on the held-out part by accuracy, by its mean over classes, over the
     hard third of the classes, or by that of the worst class."""
 
+    interpolate: float = 1.0
+    """Share of the trained weights in the tested model, the rest being those it started with (WiSE-FT); 1 is off."""
+
     seed: int = 0
     """Seed of weights, order and augmentation. The data set's own seed is an option of --data."""
 
@@ -136,6 +139,8 @@ class TrainConfig:
         whole_number("warmup_steps", self.warmup_steps, at_least=0)
         whole_number("seed", self.seed, at_least=0)
         share("validation", self.validation)
+        if not 0 <= number("interpolate", self.interpolate) <= 1:
+            raise ValueError(f"interpolate must be from 0 to 1, got {self.interpolate!r}.")
         self._check_pairs()
 
     def _check_pairs(self) -> None:

@@ -15,6 +15,7 @@ from classgap.engine.run import Run
 from classgap.engine.run_directory import RunDirectory
 from classgap.engine.stopping import StopRequest
 from classgap.engine.tensorboard import Scalars
+from classgap.models import interpolate_weights
 from classgap.whole_file import write_whole
 
 GO_ON, SAVE, STOP = 0, 1, 2  # what a step may end with, in rising order of weight
@@ -55,6 +56,7 @@ class Fit:
                 if not self._begun:
                     run.begin_stage()
                     self._begun = True
+                    self._keep_initial()
                     self._save()  # so that there is something to go back to from the first step on
                 self._stage(stop)
                 run.method.stage_end(run)
@@ -167,9 +169,19 @@ class Fit:
                 save_weights(self.run.model, self.directory.best)
             wait_for_all()
 
+    def _keep_initial(self) -> None:
+        if self.run.config.interpolate < 1 and self.run.position.stage == 0 and rank() == 0:
+            save_weights(self.run.model, self.directory.initial)
+
     def _choose(self) -> None:
+        """Put the chosen weights into the model: of the best epoch, and between them and the initial ones."""
+        model, config = self.run.model, self.run.config
         if self.best is not None:
-            self.run.model.load_state_dict(load_weights(self.directory.best))
+            model.load_state_dict(load_weights(self.directory.best))
+        if config.interpolate < 1:
+            initial = load_weights(self.directory.initial)
+            trained = {name: tensor.cpu() for name, tensor in model.state_dict().items()}
+            model.load_state_dict(interpolate_weights(initial, trained, config.interpolate))
 
     def _tell(self, failure: NonFiniteLoss) -> None:
         if rank() == 0:

@@ -41,8 +41,8 @@ def _run(run: Run, split: Split) -> tuple[Tensor, Tensor, Tensor]:
     batches = evaluation_batches(
         split,
         batch_size=run.config.batch,
-        mean=run.data.mean,
-        std=run.data.std,
+        mean=run.mean,
+        std=run.std,
         size=run.crop,
         device=run.device,
         channels_last=run.config.channels_last,

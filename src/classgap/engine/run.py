@@ -57,6 +57,8 @@ class Run:
         self.position, self.meter = Position(), Meter()
         seed_everything(config.seed)
         self.model = self.new_model()
+        # Loaded weights expect images scaled as those that they were trained on.
+        self.mean, self.std = models.expected_images(self.model) or (data.mean, data.std)
         self.tap = FeatureTap(self.model)
         self.method = build_method(
             config.method,
@@ -221,8 +223,8 @@ class Run:
             batch_size=config.batch,
             augment=config.augment or "none",
             mix=None if config.mix == "none" else config.mix,
-            mean=data.mean,
-            std=data.std,
+            mean=self.mean,
+            std=self.std,
             seed=config.seed,
             num_classes=data.num_classes,
             views=self.method.views,

@@ -30,6 +30,7 @@ class RunDirectory:
         self.metrics = path / "metrics.jsonl"
         self.checkpoints = path / "checkpoints"
         self.last = self.checkpoints / "last.pt"
+        self.initial = self.checkpoints / "initial.safetensors"
         self.best = self.checkpoints / "best.safetensors"
         self.model = self.checkpoints / "model.safetensors"
         self.predictions = path / "predictions.safetensors"
@@ -121,6 +122,6 @@ class RunDirectory:
 
     def _remove_run(self) -> None:
         files = (self.config, self.environment, self.metrics, self.predictions, self.audit, self.report, self.failure)
-        for file in (*files, self.last, self.best, self.model):
+        for file in (*files, self.last, self.initial, self.best, self.model):
             file.unlink(missing_ok=True)
         shutil.rmtree(self.path / "tensorboard", ignore_errors=True)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
@@ -31,11 +32,12 @@ class Trained:
     first: bool
 
 
-def train(config: TrainConfig, *, force: bool = False, quiet: bool = False) -> Trained:
+def train(config: TrainConfig, *, data: Dataset | None = None, force: bool = False, quiet: bool = False) -> Trained:
     """Train, test and audit; go on if the directory holds the beginning of this run; do nothing if it is finished.
 
     Args:
         config: what to do.
+        data: what ``config.data`` names, if it is loaded already.
         force: start over, whatever is in the directory.
         quiet: show no progress.
 
@@ -52,7 +54,7 @@ def train(config: TrainConfig, *, force: bool = False, quiet: bool = False) -> T
         directory = RunDirectory(config.out)
         with _opened(directory, config, force=force) as finished:
             if not finished:
-                data = load_together(config.data)
+                data = data or load_together(config.data)
                 _run(complete(config, data), data, directory, device, quiet=quiet)
         return Trained(config.out, finished, rank() == 0)
     finally:
@@ -94,6 +96,9 @@ def load_together(text: str) -> Dataset:
 def _run(config: TrainConfig, data: Dataset, directory: RunDirectory, device: torch.device, *, quiet: bool) -> None:
     run = Run(config, data, device)
     _on_first(lambda: directory.begin(config, environment(device)))
+    if rank() == 0 and not quiet:
+        for remark in data.remarks:
+            print(f"classgap: {remark}", file=sys.stderr)
     fit = Fit(run, directory, quiet=quiet)
     fit()
     write_outcome(run, directory, fit.best)

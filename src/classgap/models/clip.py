@@ -14,6 +14,7 @@ from classgap.models.cosine import CosineClassifier
 from classgap.models.heads import Frozen
 from classgap.models.optional import package
 from classgap.models.shapes import image_channels
+from classgap.models.statistics import expect_images
 from classgap.registry import suggestion
 
 
@@ -77,6 +78,8 @@ def open_clip_model(
     with torch.no_grad():
         head.weight.copy_(scale * text_KD)
     model = ClipClassifier(clip.visual, head).train()
+    if weights is not None or ":" in name:
+        expect_images(model, clip.visual.image_mean, clip.visual.image_std)
     return Frozen(model) if frozen else model
 
 

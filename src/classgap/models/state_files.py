@@ -99,9 +99,8 @@ def _from_run(directory: Path) -> SavedWeights:
     if not settings.is_file():
         raise ValueError(f"{str(directory)!r} is no run directory: it has no config.yaml.")
     config = yaml.safe_load(settings.read_text(encoding="utf-8"))
-    files = [directory / "checkpoints" / f"{name}.safetensors" for name in ("best", "last")]
-    found = next((file for file in files if file.is_file()), None)
-    if found is None:
-        raise ValueError(f"the run {str(directory)!r} has no checkpoints/best.safetensors and no last.safetensors yet.")
+    found = directory / "checkpoints" / "model.safetensors"
+    if not found.is_file():
+        raise ValueError(f"the run {str(directory)!r} has no checkpoints/model.safetensors yet: it is not finished.")
     network = config.get("model") if isinstance(config, dict) else None
     return SavedWeights(_unwrapped(_load(found)), network)

@@ -9,6 +9,7 @@ from torch import nn
 from classgap.models.heads import Frozen
 from classgap.models.optional import package
 from classgap.models.shapes import image_channels
+from classgap.models.statistics import expect_images
 from classgap.registry import suggestion
 
 
@@ -38,6 +39,9 @@ def timm_model(
     if ":" not in name and _made_for_one_size(timm, name):
         options["img_size"] = input_shape[1:]
     model = timm.create_model(name, pretrained=pretrained, num_classes=num_classes, in_chans=channels, **options)
+    if pretrained:
+        settings = timm.data.resolve_model_data_config(model)
+        expect_images(model, settings["mean"], settings["std"])
     return Frozen(model) if frozen else model
 
 

@@ -7,6 +7,7 @@ from torch import nn
 from classgap.models.heads import Frozen, replace_head
 from classgap.models.optional import package
 from classgap.models.shapes import image_channels
+from classgap.models.statistics import IMAGENET, expect_images
 from classgap.registry import suggestion
 
 AUXILIARY = ("aux1", "aux2", "AuxLogits")  # GoogLeNet and Inception classify in the middle too, in training
@@ -42,6 +43,7 @@ def torchvision_model(
     if pretrained:
         model = models.get_model(name, weights="DEFAULT")
         replace_head(model, num_classes)
+        expect_images(model, *IMAGENET)  # as all of torchvision's weights
     else:
         model = models.get_model(name, weights=None, num_classes=num_classes)
     size = getattr(model, "image_size", None)

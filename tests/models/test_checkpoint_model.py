@@ -132,18 +132,22 @@ def run_directory(path: Path, files: dict[str, State], model: str = NETWORK) -> 
     return path
 
 
-def test_a_run_gives_its_best_weights_or_its_last(tmp_path: Path) -> None:
-    best, last = made(NETWORK).state_dict(), made(NETWORK).state_dict()
-    both = run_directory(tmp_path / "both", {"best": best, "last": last})
-    only = run_directory(tmp_path / "only", {"last": last})
-    assert same(made(f"checkpoint:{both}"), best)
-    assert same(made(f"checkpoint:{only}"), last)
+def test_a_run_gives_the_weights_that_it_chose(tmp_path: Path) -> None:
+    best, chosen = made(NETWORK).state_dict(), made(NETWORK).state_dict()
+    run = run_directory(tmp_path / "run", {"best": best, "model": chosen})
+    assert same(made(f"checkpoint:{run}"), chosen)
+
+
+def test_a_run_that_is_not_finished_has_no_weights_to_give(tmp_path: Path) -> None:
+    run = run_directory(tmp_path / "run", {"best": made(NETWORK).state_dict()})
+    with pytest.raises(ValueError, match="not finished"):
+        made(f"checkpoint:{run}")
 
 
 def test_a_frozen_run_and_one_with_published_weights_need_no_download(tmp_path: Path) -> None:
     probe = made("torchvision:resnet18:frozen=yes")
     run = run_directory(
-        tmp_path / "run", {"last": probe.state_dict()}, "torchvision:resnet18:pretrained=yes:frozen=yes"
+        tmp_path / "run", {"model": probe.state_dict()}, "torchvision:resnet18:pretrained=yes:frozen=yes"
     )
     loaded = made(f"checkpoint:{run}")
     assert not isinstance(loaded, Frozen)
@@ -175,7 +179,7 @@ def test_files_that_hold_no_weights_are_refused(tmp_path: Path) -> None:
         made(f"checkpoint:{tmp_path}/missing.pth:model=resnet20")
     with pytest.raises(ValueError, match=r"is no run directory: it has no config\.yaml"):
         made(f"checkpoint:{tmp_path}")
-    with pytest.raises(ValueError, match=r"has no checkpoints/best\.safetensors"):
+    with pytest.raises(ValueError, match=r"has no checkpoints/model\.safetensors"):
         made(f"checkpoint:{run_directory(tmp_path / 'run', {})}")
     for content, message in (
         ({"epoch": 3}, "holds no state dict, neither itself nor under"),
