@@ -6,6 +6,7 @@ from torch import Tensor
 
 from classgap.data.batches import Batch, Batches, evaluation_batches
 from classgap.data.dataset import Split
+from classgap.data.keyed_random import Keys
 from classgap.data.order import ClassBalanced, Repeated, Shuffled
 from classgap.testing import Processes
 
@@ -168,6 +169,28 @@ def test_slow_inputs_are_read_ahead_on_a_thread_that_ends() -> None:
     assert "classgap-prefetch" in " ".join(each.name for each in threading.enumerate())
     stream.close()
     assert "classgap-prefetch" not in " ".join(each.name for each in threading.enumerate())
+
+
+def test_making_a_batch_leaves_the_threads_of_training() -> None:
+    inside = []
+
+    def watched(images: Tensor, keys: Keys) -> Tensor:
+        inside.append(torch.get_num_threads())
+        if len(inside) == 3:
+            raise OSError("third batch")
+        return images
+
+    torch.set_num_threads(2)
+    try:
+        stream = batches(augment=watched).epoch(0)
+        next(stream)
+        assert torch.get_num_threads() == 2
+        with pytest.raises(OSError, match="third"):
+            list(stream)
+        assert torch.get_num_threads() == 2
+        assert inside == [1, 1, 1]
+    finally:
+        torch.set_num_threads(1)
 
 
 def test_a_sample_that_cannot_be_read_is_an_error_here() -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import closing
+from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from typing import TypeVar
 
@@ -93,7 +93,10 @@ class Delivery:
             return make(item).each(self._prepared)
 
         if not self.ahead:
-            yield from map(prepared, items)
+            for item in items:
+                with _one_thread():
+                    batch = prepared(item)
+                yield batch
             return
         with closing(prefetched(prepared, items)) as batches:
             for batch in batches:
@@ -103,3 +106,14 @@ class Delivery:
         if self.channels_last and tensor.ndim == 4:
             tensor = tensor.contiguous(memory_format=torch.channels_last)
         return tensor.pin_memory() if self.device.type == "cuda" else tensor
+
+
+@contextmanager
+def _one_thread() -> Iterator[None]:
+    """Operations on a batch of small images are too short to share: on a busy machine threads wait at each of them."""
+    threads = torch.get_num_threads()
+    torch.set_num_threads(1)
+    try:
+        yield
+    finally:
+        torch.set_num_threads(threads)
