@@ -2,31 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field
-
 from classgap.losses import ELMLoss, LargeMarginDiscriminativeLoss, MR2Loss, MR2ReleaseLoss
 from classgap.losses.base import ClassLoss
 from classgap.losses.cross_entropy import CrossEntropyLoss
+from classgap.methods import catalog_robust
+from classgap.methods.entry import MethodEntry
 from classgap.methods.method import Method
-from classgap.registry import Entry, Registry
-
-
-@dataclass(frozen=True)
-class MethodEntry(Entry[Method | ClassLoss]):
-    """A method: made by a function, or by the class of its loss if it is a loss and nothing else.
-
-    Attributes:
-        paper: authors, where and when, arXiv number.
-        needs: what it uses beyond logits and targets.
-        origins: where an option's default comes from: "paper", "published code" or "ours".
-    """
-
-    hidden: tuple[str, ...] = ("reduction", "ignore_index", "class_counts", "class_weights")
-    paper: str = ""
-    needs: tuple[str, ...] = ()
-    origins: Mapping[str, str] = field(default_factory=dict)
-
+from classgap.registry import Registry
 
 _MR2 = "Zhu et al., ICLR 2026"
 
@@ -66,5 +48,6 @@ METHODS: Registry[Method | ClassLoss] = Registry(
             paper="Nguyen et al., 2024",
             needs=("features", "head"),
         ),
+        *catalog_robust.ENTRIES,
     ],
 )

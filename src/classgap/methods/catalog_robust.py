@@ -1,0 +1,88 @@
+"""Methods that re-weight classes or samples, move margins, or look for flat minima."""
+
+from __future__ import annotations
+
+from classgap.losses import (
+    BalancedSoftmaxLoss,
+    ClassLoss,
+    ConditionalMutualInformationLoss,
+    CrossEntropyLoss,
+    EqualizationLoss,
+    FeatureNormLoss,
+    GroupDROLoss,
+    LogitAdjustedLoss,
+)
+from classgap.methods.entry import MethodEntry
+
+PAPER, CODE, OURS = "paper", "published code", "ours"
+
+
+def label_smoothing(num_classes: int, *, smoothing: float = 0.1) -> ClassLoss:
+    """Cross-entropy with smoothed labels.
+
+    >>> label_smoothing(10).label_smoothing
+    0.1
+    """
+    return CrossEntropyLoss(num_classes, label_smoothing=smoothing)
+
+
+ENTRIES: list[MethodEntry] = [
+    MethodEntry(
+        "label-smoothing",
+        "Cross-entropy that also wants a little of every class.",
+        label_smoothing,
+        given=("num_classes",),
+        paper="Szegedy et al., CVPR 2016, arXiv 1512.00567",
+        origins={"smoothing": PAPER},
+    ),
+    MethodEntry(
+        "feature-norm",
+        "Cross-entropy and smaller features for all samples alike: a control without a paper.",
+        FeatureNormLoss,
+        given=("num_classes",),
+        needs=("features",),
+        origins={"strength": OURS},
+    ),
+    MethodEntry(
+        "logit-adjustment",
+        "Cross-entropy of logits that carry the class priors.",
+        LogitAdjustedLoss,
+        given=("class_counts",),
+        paper="Menon et al., ICLR 2021, arXiv 2007.07314",
+        needs=("class counts",),
+        origins={"tau": PAPER},
+    ),
+    MethodEntry(
+        "balanced-softmax",
+        "Cross-entropy under a softmax that weighs classes by their counts: logit adjustment with tau 1.",
+        BalancedSoftmaxLoss,
+        given=("class_counts",),
+        paper="Ren et al., NeurIPS 2020, arXiv 2007.10740",
+        needs=("class counts",),
+    ),
+    MethodEntry(
+        "eql",
+        "Cross-entropy that mostly spares rare classes the push from other classes' samples.",
+        EqualizationLoss,
+        given=("class_counts",),
+        paper="Tan et al., CVPR 2020, arXiv 2003.05176",
+        needs=("class counts",),
+        origins={"threshold": CODE, "drop": CODE},
+    ),
+    MethodEntry(
+        "group-dro",
+        "Class losses mixed with weights that grow for the classes that do badly.",
+        GroupDROLoss,
+        given=("num_classes",),
+        paper="Sagawa et al., ICLR 2020, arXiv 1911.08731",
+        origins={"step": CODE, "renormalize": OURS},
+    ),
+    MethodEntry(
+        "cmic-dl",
+        "Outputs close to those of their class, and those of different classes far apart.",
+        ConditionalMutualInformationLoss,
+        given=("num_classes",),
+        paper="Yang et al., TNNLS 2025, arXiv 2309.09123",
+        origins={"concentrate": OURS, "separate": OURS, "decay": OURS},
+    ),
+]
