@@ -18,10 +18,10 @@ METHODS = {"erm": "cross-entropy", "mr2": "MR²"}
 class DemoCommand:
     """Train with and without MR² on data made on the spot, and compare.
 
-    MNIST-1D: 10 classes, 1,000 training and 10,000 test samples. The same
-    network is trained with cross-entropy and with MR² at its default settings;
-    then every class is compared on the test samples. Two to four minutes on two
-    cores. An interrupted demo goes on where it stopped.
+      MNIST-1D: 10 classes, 1,000 training and 10,000 test samples. The same
+      network is trained with cross-entropy and with MR² at its default
+      settings; then every class is compared on the test samples. Two to four
+      minutes on two cores. An interrupted demo goes on where it stopped.
 
     Example:
       classgap demo

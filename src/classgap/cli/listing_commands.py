@@ -53,16 +53,20 @@ class ModelsCommand:
 def _print(kind: str, entries: Iterable[Entry[Any]]) -> None:
     from rich.console import Console
     from rich.table import Table
+    from rich.text import Text
 
     table = Table(box=None, pad_edge=False)
     for column in (kind, "what it is", "options"):
         table.add_column(column)
     for entry in entries:
         extra = f" Needs classgap[{entry.extra}]." if entry.extra else ""
-        table.add_row(entry.usage, entry.summary + extra, ", ".join(map(_shown, entry.options().values())))
+        options = ", ".join(map(_shown, entry.options().values()))
+        table.add_row(*map(Text, (entry.usage, entry.summary + extra, options)))  # plain: [vision] is no markup
     Console().print(table, highlight=False)
 
 
 def _shown(option: Option) -> str:
-    default = {True: "yes", False: "no", None: "none"}.get(option.default, option.default)
+    words = {True: "yes", False: "no"}
+    default = words[option.default] if isinstance(option.default, bool) else option.default
+    default = "none" if default is None else default
     return f"{option.name.replace('_', '-')}={default}"

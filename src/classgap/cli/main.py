@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import contextlib
+import dataclasses
 import difflib
 import inspect
 import io
 import itertools
 import os
+import re
 import sys
 from collections.abc import Sequence
 from typing import Protocol, cast
@@ -110,8 +112,17 @@ def _parse(name: str, words: list[str]) -> Command:
     except SystemExit as end:
         if not end.code:
             raise  # help was asked for
-        raise ValueError(f"{_first_part(told.getvalue())}; classgap {name} --help lists what is allowed.") from None
+        problem = _first_part(told.getvalue())
+        raise ValueError(f"{problem}; {_hint(command, problem)}classgap {name} --help lists what is allowed.") from None
     return cast(Command, parsed)
+
+
+def _hint(command: type[Command], problem: str) -> str:
+    """The flag that was meant, if one was mistyped."""
+    flags = [f"--{field.name.replace('_', '-')}" for field in dataclasses.fields(command)]  # type: ignore[arg-type]
+    unknown = re.search(r"Unrecognized options: (--[\w-]+)", problem)
+    near = difflib.get_close_matches(unknown[1], flags, n=1) if unknown else []
+    return f"did you mean {near[0]}? " if near else ""
 
 
 def _first_part(box: str) -> str:

@@ -18,9 +18,9 @@ from classgap.engine.config_file import read_settings
 class TrainCommand(TrainConfig):
     """Train a classifier, test it once, and audit it class by class.
 
-    Everything goes into one directory: settings, metrics, checkpoints,
-    predictions, audit.json and report.html. Run the same command again and it
-    goes on where it was interrupted, to the same result.
+      Everything goes into one directory: settings, metrics, checkpoints,
+      predictions, audit.json and report.html. Run the same command again and
+      it goes on where it was interrupted, to the same result.
 
     Examples:
       classgap train --data mnist1d --method mr2

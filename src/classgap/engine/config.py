@@ -94,18 +94,17 @@ class TrainConfig:
     augment: Annotated[str | None, arg(metavar="NAME", help_behavior_hint=f"(default: {_suited})")] = None
     """Augmentation: none, crop-flip, rrc, auto-augment, rand-augment."""
 
-    mix: str = "none"
+    mix: Annotated[str, arg(metavar="NAME")] = "none"
     """Mixing of samples: none, mixup:alpha=0.2, cutmix:alpha=1."""
 
-    sampling: str = "shuffled"
+    sampling: Annotated[str, arg(metavar="NAME")] = "shuffled"
     """Order of the samples: shuffled, class-balanced, class-aware:per-class=4."""
 
     validation: float = 0.0
     """Share of the training set, of each class, that is held out to choose the epoch."""
 
     select: Rules = "last"
-    """Which epoch is kept: the last, or the best on the held-out part by accuracy, by its mean over classes, over the
-    hard third of the classes, or by that of the worst class."""
+    """Epoch to keep: the last, or the best on held-out samples by accuracy, mean class, hard third or worst class."""
 
     interpolate: float = 1.0
     """Share of the trained weights in the tested model, the rest being those it started with (WiSE-FT); 1 is off."""
@@ -122,7 +121,7 @@ class TrainConfig:
     tensorboard: bool = False
     """Write metrics for TensorBoard too (pip install 'classgap[tensorboard]')."""
 
-    device: str = "auto"
+    device: Annotated[str, arg(metavar="NAME")] = "auto"
     """Where to compute: auto, cpu, cuda, cuda:1 …"""
 
     def __post_init__(self) -> None:
