@@ -22,6 +22,7 @@ from classgap.losses.ldam import LDAMLoss
 from classgap.losses.logit_adjusted import LogitAdjustedLoss
 from classgap.losses.mr2 import MR2Loss
 from classgap.losses.mr2_release import MR2ReleaseLoss
+from classgap.losses.own_parameters import train_own_parameters
 from classgap.losses.range_loss import RangeLoss
 from classgap.losses.spread_out import SpreadOutLoss
 from classgap.losses.supervised_contrastive import SupervisedContrastiveLoss
@@ -58,4 +59,5 @@ __all__ = [
     "SpreadOutLoss",
     "SupervisedContrastiveLoss",
     "TripletLoss",
+    "train_own_parameters",
 ]

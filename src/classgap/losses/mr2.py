@@ -7,7 +7,14 @@ from collections.abc import Sequence
 import torch
 from torch import Tensor
 
-from classgap.functional import ClassGroups, class_margins, group_by_class, growing_force, margin_cross_entropy
+from classgap.functional import (
+    ClassGroups,
+    class_margins,
+    group_by_class,
+    growing_force,
+    margin_cross_entropy,
+    on_sphere,
+)
 from classgap.functional.pairwise_pull import Pull, pull_with_force
 from classgap.losses.arguments import norm_order, number, one_of, positive_counts, share, whole_number, yes_or_no
 from classgap.losses.base import ClassLoss, Part
@@ -103,7 +110,7 @@ class MR2Loss(ClassLoss):
         """ "logit" and "representation"."""
         if not self.needs:
             return {"logit": Part(self._logit_term(batch))}
-        features_BD = _on_sphere(batch.features) if self.normalize else batch.features
+        features_BD = on_sphere(batch.features) if self.normalize else batch.features
         labels_N = batch.shards.gather(batch.labels_B)
         features_ND = batch.shards.gather(features_BD)
         groups = group_by_class(labels_N, self.num_classes)
@@ -160,10 +167,3 @@ class MR2Loss(ClassLoss):
     def extra_repr(self) -> str:
         """The settings that make the form."""
         return f"{super().extra_repr()}, margin={self.margin}, strength={self.strength!r}, logit={self.logit!r}"
-
-
-def _on_sphere(features_BD: Tensor) -> Tensor:
-    """f / ‖f‖, and 0 without gradient where f vanishes (dividing by a tiny norm would blow the gradient up)."""
-    length_B1 = torch.linalg.vector_norm(features_BD, dim=1, keepdim=True)
-    nonzero_B1 = length_B1 > 1e-6
-    return torch.where(nonzero_B1, features_BD / torch.where(nonzero_B1, length_B1, 1), 0)
