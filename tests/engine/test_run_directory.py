@@ -4,10 +4,12 @@ import pytest
 
 from classgap.engine import RunDirectory, TrainConfig
 
+DIGITS = TrainConfig(data="digits", lr=0.1, epochs=3)
 
-def opened(path: Path, **settings) -> RunDirectory:
+
+def opened(path: Path, config: TrainConfig = DIGITS, **settings) -> RunDirectory:
     directory = RunDirectory(path)
-    directory.open(**settings)
+    directory.begin(config, {}, **settings)
     return directory
 
 
@@ -29,12 +31,11 @@ def test_a_directory_of_other_things_is_left_alone(tmp_path: Path) -> None:
 
 
 def test_other_settings_are_named(tmp_path: Path) -> None:
-    directory = opened(tmp_path / "run")
-    directory.begin(TrainConfig(data="digits", lr=0.1, epochs=3), {})
-    directory.begin(TrainConfig(data="digits"), {})  # what is not said agrees with anything
-    directory.begin(TrainConfig(data="digits", device="cpu", save_every=1.0), {})  # nor does it matter where
+    opened(tmp_path / "run").close()
+    opened(tmp_path / "run", TrainConfig(data="digits")).close()  # what is not said agrees with anything
+    opened(tmp_path / "run", TrainConfig(data="digits", device="cpu", save_every=1.0)).close()  # nor where it is run
     with pytest.raises(ValueError, match=r"lr 0\.1 there and 0\.2 here.*--force"):
-        directory.begin(TrainConfig(data="digits", lr=0.2), {})
+        opened(tmp_path / "run", TrainConfig(data="digits", lr=0.2))
 
 
 def test_a_line_that_was_cut_off_is_left_out(tmp_path: Path) -> None:

@@ -148,6 +148,20 @@ def test_a_finished_run_stays_unless_forced(tmp_path: Path) -> None:
     assert len(metrics(out)) == 2
 
 
+@pytest.mark.parametrize("wrong", [{"data": "digit"}, {"model": "resnet2"}, {"method": "mr3"}, {"mix": "mixdown"}])
+def test_what_is_mistyped_leaves_no_trace(wrong: dict, tmp_path: Path) -> None:
+    with pytest.raises(ValueError, match=r"did you mean|there are"):
+        trained(tmp_path / "run", **wrong)
+    assert not (tmp_path / "run").exists()
+
+
+def test_force_with_a_mistake_keeps_the_run_that_is_there(tmp_path: Path) -> None:
+    trained(tmp_path / "run")
+    with pytest.raises(ValueError, match="did you mean"):
+        train(config(out=tmp_path / "run", method="mr3"), quiet=True, force=True)
+    assert len(metrics(tmp_path / "run")) == 4
+
+
 def test_metrics_for_tensorboard(tmp_path: Path) -> None:
     event_accumulator = pytest.importorskip("tensorboard.backend.event_processing.event_accumulator")
     directory = trained(tmp_path / "run", tensorboard=True)

@@ -17,17 +17,31 @@ from __future__ import annotations
 from dataclasses import replace
 from pathlib import Path
 
+from classgap.data.batches import Batches, evaluation_batches
 from classgap.data.changes import Changes
 from classgap.data.dataset import Dataset, Split
 from classgap.data.folder import folder
 from classgap.data.frozen_features import features
 from classgap.data.generated import digits, mnist1d, two_moons
 from classgap.data.list_files import imagenet_lt, list_files, rscd
+from classgap.data.samplers import ClassAwareBatchSampler, ClassBalancedSampler
 from classgap.data.splits import hold_out
 from classgap.data.torchvision_sets import ENTRIES
 from classgap.registry import Entry, Registry, Spec, convert, suggestion
 
-__all__ = ["CHANGES", "DATASETS", "Dataset", "Split", "hold_out", "load", "names"]
+__all__ = [
+    "CHANGES",
+    "DATASETS",
+    "Batches",
+    "ClassAwareBatchSampler",
+    "ClassBalancedSampler",
+    "Dataset",
+    "Split",
+    "evaluation_batches",
+    "hold_out",
+    "load",
+    "names",
+]
 
 CHANGES = Entry("changes", "What every data set takes, for its training split.", Changes)
 _SEED = ("data_seed",)

@@ -71,8 +71,8 @@ class Run:
         self.stages = tuple(self.method.stages())
         seed_everything(config.seed, process=rank())  # dropout may differ between processes, weights may not
         self.optimizer: Optimizer
-        self.batches: Batches
-        self.order: Order
+        self.order: Order = build_order(config, self.train)
+        self.batches = self._batches()
         self.network: nn.Module = self.model
         self._logits: Tensor | None = None
 
@@ -123,14 +123,23 @@ class Run:
 
     def forward(self, inputs: Tensor) -> Tensor:
         """Logits, in the precision of the run; ``tap.features`` are theirs. Evaluation does not use other processes."""
-        network = self.network if self.model.training else self.model
-        with autocast(self.config.precision, self.device):
-            logits: Tensor = network(inputs)
+        logits = self.outputs(self.network if self.model.training else self.model, inputs)
         self._logits = logits.detach()
         return logits
 
-    def backward(self, objective: Callable[[Run, Batch], Tensor], batch: Batch) -> None:
+    def outputs(self, network: nn.Module, inputs: Tensor) -> Tensor:
+        """What any network, such as a method's second one, makes of inputs in the precision of the run."""
+        with autocast(self.config.precision, self.device):
+            made: Tensor = network(inputs)
+        return made
+
+    def backward(self, objective: Callable[[Run, Batch], Tensor], batch: Batch, *, measured: bool = True) -> None:
         """Gradients of the mean objective of a batch, in as many parts as asked for; those before are forgotten.
+
+        Args:
+            objective: the loss of a part.
+            batch: this process's samples.
+            measured: whether the values belong in the metrics: not those of a second pass over the same batch.
 
         Raises:
             NonFiniteLoss: before the gradients are used.
@@ -140,7 +149,7 @@ class Run:
         for i, (part, share) in enumerate(parts):
             self._logits = None
             with self._communication(last=i == len(parts) - 1):
-                value = self._evaluate(objective, part, share * batch.total)
+                value = self._evaluate(objective, part, share * batch.total if measured else 0.0)
                 self.scaler.scale(value * share if share < 1 else value).backward()
 
     def update(self) -> None:
@@ -247,11 +256,15 @@ class Run:
         terms = self.method.loss.terms
         if not bool(value.isfinite()):
             self._stop_if_not_finite({"loss": value, **terms}, batch)
-        self.meter.add({"loss": value, **terms}, weight)
+        if weight:
+            self._measure({"loss": value, **terms}, batch, weight)
+        return value
+
+    def _measure(self, values: dict[str, Tensor], batch: Batch, weight: float) -> None:
+        self.meter.add(values, weight)
         if self._logits is not None and len(self._logits) == len(batch.labels):
             right = (self._logits.argmax(dim=1) == batch.labels).double().mean()
             self.meter.add({"train_accuracy": right}, len(batch.labels), local=True)
-        return value
 
     def _stop_if_not_finite(self, values: dict[str, Tensor], batch: Batch) -> None:
         logits = {} if self._logits is None else {"logits": self._logits}

@@ -39,38 +39,24 @@ class RunDirectory:
         self.failure = path / "failure.json"
         self._lock: BinaryIO | None = None
 
-    def open(self, *, force: bool = False) -> None:
-        """Make the directory and keep other processes out of it; ``force`` removes a run that is there.
-
-        Raises:
-            ValueError: if it cannot be used.
-        """
-        if self.path.exists() and not self.config.exists() and self._is_foreign():
-            raise ValueError(f"{self.path} holds other files and no run; name an empty or a new directory.")
-        try:
-            self.checkpoints.mkdir(parents=True, exist_ok=True)
-            self._lock = (self.checkpoints / ".lock").open("wb")
-        except OSError as error:
-            raise ValueError(f"the run directory {self.path} cannot be written to: {error.strerror}.") from None
-        try:
-            fcntl.flock(self._lock, fcntl.LOCK_EX | fcntl.LOCK_NB)  # let go by the system however the process ends
-        except OSError:
-            raise ValueError(f"another process is training in {self.path}; wait for it, or name another.") from None
-        if force:
-            self._remove_run()
-
     def close(self) -> None:
         """Let other processes in."""
         if self._lock is not None:
             self._lock.close()
             self._lock = None
 
-    def begin(self, config: TrainConfig, environment: dict[str, Any]) -> None:
-        """Store what is being run, or see that it is what was begun here.
+    def begin(self, config: TrainConfig, environment: dict[str, Any], *, force: bool = False) -> None:
+        """Take the directory for a run: other processes are kept out until :meth:`close`.
+
+        Args:
+            config: what is being run; what was begun here must be the same.
+            environment: what it is run with.
+            force: remove a run that is there.
 
         Raises:
-            ValueError: if the directory holds a run with other settings.
+            ValueError: if the directory cannot be used, or holds a run with other settings.
         """
+        self._open(force=force)
         if self.config.exists():
             self.check_same(config)
         else:
@@ -116,6 +102,22 @@ class RunDirectory:
         """Drop lines after the first ``count``: what a killed process wrote after its last checkpoint."""
         lines = self.read_metrics()[:count]
         write_whole(self.metrics, "".join(json.dumps(line) + "\n" for line in lines))
+
+    def _open(self, *, force: bool) -> None:
+        """Make the directory and keep other processes out of it; ``force`` removes a run that is there."""
+        if self.path.exists() and not self.config.exists() and self._is_foreign():
+            raise ValueError(f"{self.path} holds other files and no run; name an empty or a new directory.")
+        try:
+            self.checkpoints.mkdir(parents=True, exist_ok=True)
+            self._lock = (self.checkpoints / ".lock").open("wb")
+        except OSError as error:
+            raise ValueError(f"the run directory {self.path} cannot be written to: {error.strerror}.") from None
+        try:
+            fcntl.flock(self._lock, fcntl.LOCK_EX | fcntl.LOCK_NB)  # let go by the system however the process ends
+        except OSError:
+            raise ValueError(f"another process is training in {self.path}; wait for it, or name another.") from None
+        if force:
+            self._remove_run()
 
     def _is_foreign(self) -> bool:
         return not self.path.is_dir() or any(each.name != "checkpoints" for each in self.path.iterdir())

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -48,16 +47,22 @@ def train(config: TrainConfig, *, data: Dataset | None = None, force: bool = Fal
     """
     device = choose_device(config.device)
     launched = join_launched(device)
+    config = replace(config, out=config.out or default_directory(config))
+    assert config.out is not None
+    directory = RunDirectory(config.out)
     try:
-        config = replace(config, out=config.out or default_directory(config))
-        assert config.out is not None
-        directory = RunDirectory(config.out)
-        with _opened(directory, config, force=force) as finished:
-            if not finished:
-                data = data or load_together(config.data)
-                _run(complete(config, data), data, directory, device, quiet=quiet)
+        finished = not force and _is_finished(directory, config)
+        if not finished:
+            data = data or load_together(config.data)
+            run = Run(complete(config, data), data, device)  # refuses what cannot be before anything is written
+            _on_first(lambda: directory.begin(run.config, environment(device), force=force))
+            _tell_remarks(data, quiet=quiet)
+            fit = Fit(run, directory, quiet=quiet)
+            fit()
+            write_outcome(run, directory, fit.best)
         return Trained(config.out, finished, rank() == 0)
     finally:
+        directory.close()
         if launched:
             leave()
 
@@ -93,34 +98,28 @@ def load_together(text: str) -> Dataset:
     return load(text)
 
 
-def _run(config: TrainConfig, data: Dataset, directory: RunDirectory, device: torch.device, *, quiet: bool) -> None:
-    run = Run(config, data, device)
-    _on_first(lambda: directory.begin(config, environment(device)))
-    if rank() == 0 and not quiet:
-        for remark in data.remarks:
-            print(f"classgap: {remark}", file=sys.stderr)
-    fit = Fit(run, directory, quiet=quiet)
-    fit()
-    write_outcome(run, directory, fit.best)
+def _is_finished(directory: RunDirectory, config: TrainConfig) -> bool:
+    """Whether the directory holds this very run, and all of it.
 
-
-@contextmanager
-def _opened(directory: RunDirectory, config: TrainConfig, *, force: bool) -> Iterator[bool]:
-    """The directory, kept for this run on process 0; gives whether the run in it is finished."""
+    Raises:
+        ValueError: if it holds another one.
+    """
     finished = False
 
     def look() -> None:
         nonlocal finished
-        directory.open(force=force)
         if directory.config.exists():
             directory.check_same(config)
-        finished = directory.finished()
+            finished = directory.finished()
 
-    try:
-        _on_first(look)
-        yield bool(from_first(finished))
-    finally:
-        directory.close()
+    _on_first(look)
+    return bool(from_first(finished))
+
+
+def _tell_remarks(data: Dataset, *, quiet: bool) -> None:
+    if rank() == 0 and not quiet:
+        for remark in data.remarks:
+            print(f"classgap: {remark}", file=sys.stderr)
 
 
 def _on_first(action: Callable[[], None]) -> None:
