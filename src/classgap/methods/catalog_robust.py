@@ -13,6 +13,7 @@ from classgap.losses import (
     LogitAdjustedLoss,
 )
 from classgap.methods.entry import MethodEntry
+from classgap.methods.sam import asam, sam
 
 PAPER, CODE, OURS = "paper", "published code", "ours"
 
@@ -84,5 +85,23 @@ ENTRIES: list[MethodEntry] = [
         given=("num_classes",),
         paper="Yang et al., TNNLS 2025, arXiv 2309.09123",
         origins={"concentrate": OURS, "separate": OURS, "decay": OURS},
+    ),
+    MethodEntry(
+        "sam",
+        "Steps with the gradient from where the loss is highest nearby; two passes a step.",
+        sam,
+        given=("num_classes",),
+        paper="Foret et al., ICLR 2021, arXiv 2010.01412",
+        needs=("second pass",),
+        origins={"rho": PAPER},
+    ),
+    MethodEntry(
+        "asam",
+        "SAM in a neighbourhood that is wide where weights are large; two passes a step.",
+        asam,
+        given=("num_classes",),
+        paper="Kwon et al., ICML 2021, arXiv 2102.11600",
+        needs=("second pass",),
+        origins={"rho": PAPER, "smallest": CODE},
     ),
 ]

@@ -84,7 +84,11 @@ class Method(nn.Module):
         """Before an epoch's first batch."""
 
     def objective(self, run: Run, batch: Batch) -> Tensor:
-        """The loss of a batch, after one forward pass."""
+        """The loss of a batch, after one forward pass.
+
+        Sharpness-aware steps call it twice for a batch, the second time with ``loss.updates`` false: then nothing is
+        remembered.
+        """
         logits = run.forward(batch.inputs)
         return self.loss(logits, batch.targets, features=run.tap.features, head=run.tap.head, index=batch.rows)
 

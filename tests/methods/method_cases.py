@@ -1,0 +1,79 @@
+"""Small trainings of methods, whole or stopped on the way."""
+
+from __future__ import annotations
+
+import signal
+import sys
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+
+sys.path.insert(0, str(Path(__file__).parents[1] / "engine"))
+from training_cases import metrics, new_run, trained
+
+from classgap.engine import Run, RunDirectory
+from classgap.engine.checkpoint import load_weights
+from classgap.engine.fit import Stopped
+from classgap.engine.position import Position
+
+# Two classes in the plane, one of them rare: 8 steps an epoch.
+MOONS: dict[str, Any] = {"data": "two-moons:train=512:test=200", "model": "mlp:width=8", "epochs": 3}
+STEPS = 8
+
+
+def moons_run(method: str, **settings: Any) -> Run:
+    """A run that is ready for its first step."""
+    return new_run(**(MOONS | {"method": method} | settings))
+
+
+def moons_trained(out: Path, method: str, **settings: Any) -> RunDirectory:
+    """A finished run."""
+    return trained(out, **(MOONS | {"method": method} | settings))
+
+
+@contextmanager
+def stopped_after(steps: int) -> Iterator[None]:
+    """A signal comes after so many steps, as from a scheduler that wants the machine back."""
+    done = 0
+
+    class Watched(Position):
+        def after_step(self) -> None:
+            nonlocal done
+            super().after_step()
+            done += 1
+            if done == steps:
+                signal.raise_signal(signal.SIGTERM)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("classgap.engine.run.Position", Watched)
+        with pytest.raises(Stopped):
+            yield
+    assert done == steps
+
+
+def assert_resumes(tmp_path: Path, method: str, stops: Sequence[int], **settings: Any) -> RunDirectory:
+    """A run that was stopped after each of these numbers of steps ends as one that was not; gives the latter."""
+    whole = moons_trained(tmp_path / "whole", method, **settings)
+    before = 0
+    for stop in stops:
+        with stopped_after(stop - before):
+            moons_trained(tmp_path / "stopped", method, **settings)
+        before = stop
+    resumed = moons_trained(tmp_path / "stopped", method, **settings)
+    assert metrics(resumed) == metrics(whole)
+    ours, theirs = load_weights(resumed.model), load_weights(whole.model)
+    assert ours.keys() == theirs.keys()
+    assert all(torch.equal(tensor, theirs[name]) for name, tensor in ours.items())
+    return whole
+
+
+def first_batch(run: Run) -> Any:
+    return next(iter(run.batches.epoch(0)))
+
+
+def copied(module: torch.nn.Module) -> dict[str, torch.Tensor]:
+    return {name: tensor.clone() for name, tensor in module.state_dict().items()}
