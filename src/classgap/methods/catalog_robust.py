@@ -13,9 +13,14 @@ from classgap.losses import (
     LogitAdjustedLoss,
 )
 from classgap.methods.entry import MethodEntry
+from classgap.methods.epoch_pass import csr, fair_dro
+from classgap.methods.focal import cb_focal, focal
+from classgap.methods.ldam import ldam, ldam_drw
+from classgap.methods.post_hoc import PostHocLogitAdjustment
 from classgap.methods.sam import asam, sam
 
 PAPER, CODE, OURS = "paper", "published code", "ours"
+_LDAM = "Cao et al., NeurIPS 2019, arXiv 1906.07413"
 
 
 def label_smoothing(num_classes: int, *, smoothing: float = 0.1) -> ClassLoss:
@@ -103,5 +108,67 @@ ENTRIES: list[MethodEntry] = [
         paper="Kwon et al., ICML 2021, arXiv 2102.11600",
         needs=("second pass",),
         origins={"rho": PAPER, "smallest": CODE},
+    ),
+    MethodEntry(
+        "post-hoc-logit-adjustment",
+        "Plain training, then predictions as if all classes were equally frequent.",
+        PostHocLogitAdjustment,
+        given=("class_counts",),
+        paper="Menon et al., ICLR 2021, arXiv 2007.07314",
+        needs=("class counts", "linear head"),
+        origins={"tau": PAPER},
+    ),
+    MethodEntry(
+        "focal",
+        "Cross-entropy that fades for samples which are right already.",
+        focal,
+        given=("num_classes",),
+        paper="Lin et al., ICCV 2017, arXiv 1708.02002",
+        origins={"gamma": PAPER, "form": OURS},
+    ),
+    MethodEntry(
+        "cb-focal",
+        "The focal loss, each class weighted by the inverse of its effective number of samples.",
+        cb_focal,
+        given=("class_counts",),
+        paper="Cui et al., CVPR 2019, arXiv 1901.05555",
+        needs=("class counts",),
+        origins={"beta": CODE, "gamma": CODE, "form": CODE},
+    ),
+    MethodEntry(
+        "ldam",
+        "Cosine logits with margins that are the larger the rarer the class.",
+        ldam,
+        given=("class_counts",),
+        paper=_LDAM,
+        needs=("class counts", "own head"),
+        origins={"margin": CODE, "scale": CODE},
+    ),
+    MethodEntry(
+        "ldam-drw",
+        "LDAM whose classes are re-weighted by their effective numbers late in training.",
+        ldam_drw,
+        given=("class_counts",),
+        paper=_LDAM,
+        needs=("class counts", "own head"),
+        origins={"margin": CODE, "scale": CODE, "beta": CODE, "switch": CODE},
+    ),
+    MethodEntry(
+        "fair-dro",
+        "Class losses mixed with weights that answer those of the training set once an epoch.",
+        fair_dro,
+        given=("num_classes",),
+        paper="Jung et al., ICLR 2023, arXiv 2303.00442",
+        needs=("pass over the training set each epoch",),
+        origins={"radius": CODE},
+    ),
+    MethodEntry(
+        "csr",
+        "Samples weighted by how their confusion shapes the worst class's error, without the adversary.",
+        csr,
+        given=("num_classes",),
+        paper="Jin et al., ICLR 2025, arXiv 2501.13273",
+        needs=("pass over the training set each epoch",),
+        origins={"strength": CODE, "narrowing": CODE},
     ),
 ]

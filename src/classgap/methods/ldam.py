@@ -1,0 +1,106 @@
+"""LDAM and deferred re-weighting (Cao et al. 2019)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from torch import Tensor
+
+from classgap.functional import effective_number_weights
+from classgap.losses.arguments import number, positive_counts, share
+from classgap.losses.ldam import LDAMLoss
+from classgap.methods.method import Method
+from classgap.models.cosine import CosineClassifier
+from classgap.models.heads import head_name
+
+if TYPE_CHECKING:
+    from classgap.data.batches import Batch
+    from classgap.engine.run import Run
+
+
+class LDAM(Method):
+    """The label-distribution-aware margin loss with the cosine head that it requires.
+
+    The model's logits are s·cos(f, w_k), so that their softmax is the one that was trained; the published head gives
+    the cosines alone, which rank the classes the same. A head that is a cosine classifier keeps its directions.
+
+    Args:
+        loss: with margins and scale.
+    """
+
+    loss: LDAMLoss
+
+    def __init__(self, loss: LDAMLoss) -> None:
+        super().__init__(loss)
+
+    def prepare(self, run: Run) -> None:
+        """Put the cosine head into the model."""
+        place, _, name = head_name(run.model).rpartition(".")
+        parent = run.model.get_submodule(place)
+        before = getattr(parent, name)
+        weight = before.get_parameter("weight")
+        head = CosineClassifier(weight.shape[1], run.num_classes, scale=self.loss.scale).to(weight.device)
+        if isinstance(before, CosineClassifier):
+            head.weight.data.copy_(weight.data)
+        setattr(parent, name, head)
+
+    def objective(self, run: Run, batch: Batch) -> Tensor:
+        """The loss takes cosines, and scales them itself."""
+        return self.loss(run.forward(batch.inputs) / self.loss.scale, batch.targets)
+
+
+class DeferredLDAM(LDAM):
+    """LDAM whose classes are weighted by their effective numbers once the representation has formed.
+
+        w_c = 1 before the switch,      w_c ∝ (1 - β) / (1 - β^{N_c}),  Σ_c w_c = K  from then on
+
+    Cao et al., "Learning Imbalanced Datasets with Label-Distribution-Aware Margin Loss", NeurIPS 2019, arXiv
+    1906.07413. The published schedule switches at epoch 160 of 200, where it also lowers the learning rate.
+
+    Args:
+        loss: with margins and scale.
+        class_counts: N, training samples of each class.
+        beta: β.
+        switch: the share of the epochs after which the weights change.
+    """
+
+    def __init__(
+        self, loss: LDAMLoss, class_counts: Sequence[float] | Tensor, *, beta: float = 0.9999, switch: float = 0.8
+    ) -> None:
+        super().__init__(loss)
+        self.class_counts = positive_counts("class_counts", class_counts)
+        self.beta = share("beta", beta)
+        if number("switch", switch, at_least=0) > 1:
+            raise ValueError(f"switch must be a share of the epochs from 0 to 1; got {switch!r}.")
+        self.switch = switch
+
+    def epoch_start(self, run: Run) -> None:
+        """From the switch on: the weights."""
+        if run.position.epoch >= round(self.switch * run.epochs):
+            self.loss.reweight(effective_number_weights(self.class_counts, self.beta))
+
+
+def ldam(class_counts: Sequence[float] | Tensor, *, margin: float = 0.5, scale: float = 30.0) -> Method:
+    """LDAM.
+
+    >>> ldam([16, 1]).loss.margins
+    tensor([0.2500, 0.5000])
+    """
+    return LDAM(LDAMLoss(class_counts, margin=margin, scale=scale))
+
+
+def ldam_drw(
+    class_counts: Sequence[float] | Tensor,
+    *,
+    margin: float = 0.5,
+    scale: float = 30.0,
+    beta: float = 0.9999,
+    switch: float = 0.8,
+) -> Method:
+    """LDAM with deferred re-weighting.
+
+    >>> ldam_drw([16, 1]).switch
+    0.8
+    """
+    return DeferredLDAM(LDAMLoss(class_counts, margin=margin, scale=scale), class_counts, beta=beta, switch=switch)

@@ -1,0 +1,64 @@
+"""Post-hoc logit adjustment (Menon et al. 2021)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+import torch
+from torch import Tensor
+
+from classgap.losses.arguments import number, positive_counts
+from classgap.losses.cross_entropy import CrossEntropyLoss
+from classgap.methods.method import Method
+
+if TYPE_CHECKING:
+    from classgap.engine.run import Run
+
+
+class PostHocLogitAdjustment(Method):
+    """Plain training, then predictions as if all classes were equally frequent.
+
+        predict   argmax_k  z_k - τ ln π_k                                                                     Eq. (9)
+
+    Menon et al., "Long-tail learning via logit adjustment", ICLR 2021, arXiv 2007.07314. The shift ends up in the bias
+    of the head, so that the stored model is the adjusted one. It also counts on held-out samples during training: the
+    epoch is chosen by what will be used. The published code uses ln(π^τ + 1e-12), against priors of 0.
+
+    Args:
+        class_counts: training samples of each class.
+        tau: τ; 0 is plain training.
+
+    >>> PostHocLogitAdjustment([90, 10]).shift
+    tensor([0.1054, 2.3026])
+    """
+
+    shift: Tensor
+
+    def __init__(self, class_counts: Sequence[float] | Tensor, *, tau: float = 1.0) -> None:
+        counts = positive_counts("class_counts", class_counts)
+        super().__init__(CrossEntropyLoss(len(counts)))
+        self.tau = number("tau", tau, at_least=0)
+        self.register_buffer("shift", (-self.tau * (counts / counts.sum()).log()).float(), persistent=False)
+        self._in_head = False
+
+    def prepare(self, run: Run) -> None:
+        """Look at the head."""
+        if "bias" not in dict(run.tap.head.named_parameters()):
+            raise ValueError(
+                f"post-hoc-logit-adjustment shifts the bias of the head, but that of {run.config.model} has none: "
+                f"{run.tap.head}. Use logit-adjustment, which is a loss."
+            )
+
+    @torch.no_grad()
+    def predict(self, run: Run, inputs: Tensor) -> tuple[Tensor, Tensor]:
+        """Adjusted logits, and features."""
+        logits, features = super().predict(run, inputs)
+        return (logits if self._in_head else logits + self.shift), features
+
+    @torch.no_grad()
+    def finish(self, run: Run) -> None:
+        """Move the shift into the head."""
+        bias = run.tap.head.get_parameter("bias")
+        bias.add_(self.shift.to(bias))
+        self._in_head = True
