@@ -5,7 +5,7 @@ BIN := .venv/bin
 .PHONY: demo test test-slow check format bench clean
 
 demo: .venv/installed
-	$(BIN)/python examples/demo.py
+	$(BIN)/classgap demo
 
 test: check
 	$(BIN)/python -m pytest
@@ -24,9 +24,11 @@ format: .venv/installed
 
 bench: .venv/installed
 	$(BIN)/python benchmarks/loss_cost.py
+	$(BIN)/python benchmarks/data_cost.py
+	$(BIN)/python benchmarks/train_cost.py
 
 clean:
-	rm -rf .venv build dist classgap-demo
+	rm -rf .venv build dist classgap-demo runs
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
 
 .venv/installed: pyproject.toml constraints.txt

@@ -57,13 +57,13 @@ def measure(data: str, model: str, rounds: int, folder: Path) -> tuple[float, fl
         run.begin_stage()
     bare, engine = runs
     directory = RunDirectory(folder / model)
-    directory.open()
+    directory.begin(config, {})
     fit = Fit(engine, directory, quiet=True)
     times: list[tuple[float, float]] = []
     with StopRequest() as stop, Display("", engine.updates, quiet=True) as display:
         for epoch in range(rounds):
             one = seconds(lambda epoch=epoch: bare_epoch(bare, epoch))
-            two = seconds(lambda: fit._epoch(stop, display))
+            two = seconds(lambda: fit.epoch(stop, display))
             times.append((one, two))
     directory.close()
     return min(one for one, _ in times), min(two for _, two in times)

@@ -125,6 +125,8 @@ class TrainConfig:
     """Where to compute: auto, cpu, cuda, cuda:1 …"""
 
     def __post_init__(self) -> None:
+        if self.out is not None:  # from Python a text is as good
+            object.__setattr__(self, "out", Path(self.out))
         for name in ("epochs", "steps", "batch"):
             if getattr(self, name) is not None:
                 whole_number(name, getattr(self, name), at_least=1)

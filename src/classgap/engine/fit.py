@@ -73,9 +73,10 @@ class Fit:
         done = run.position.updates * batch
         with Display(title, run.updates * batch, done, quiet=self.quiet) as display:
             while run.position.epoch < run.epochs:
-                self._epoch(stop, display)
+                self.epoch(stop, display)
 
-    def _epoch(self, stop: StopRequest, display: Display) -> None:
+    def epoch(self, stop: StopRequest, display: Display) -> None:
+        """Train for an epoch, or what is left of it."""
         run = self.run
         position = run.position
         self._epoch_began = time.monotonic()
@@ -162,7 +163,8 @@ class Fit:
         last_stage = self.run.position.stage == len(self.run.stages) - 1
         if rule == "last" or not last_stage:
             return
-        value = metrics[f"validation_{rule}"]
+        # Early on the hard third may be all wrong in every epoch: then overall accuracy decides.
+        value = [metrics[f"validation_{rule}"], metrics["validation_accuracy"]]
         if self.best is None or value > self.best["value"]:
             self.best = {"epoch": metrics["epoch"], "value": value}
             if rank() == 0:

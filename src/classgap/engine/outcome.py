@@ -27,6 +27,7 @@ def write_outcome(run: Run, directory: RunDirectory, chosen: dict[str, Any] | No
         audit.to_html(directory.report)
         audit.save(directory.audit)
         final: dict[str, Any] = {"final": True, "chosen_epoch": None if chosen is None else chosen["epoch"]}
+        final |= run.method.findings()
         final |= {f"train_{name}": value for name, value in train.accuracies().items()}
         final |= {f"test_{name}": value for name, value in test.accuracies().items()}
         directory.add_metrics(final)

@@ -122,8 +122,8 @@ class Run:
         return None if size is None else int(size)
 
     def forward(self, inputs: Tensor) -> Tensor:
-        """Logits, in the precision of the run; ``tap.features`` are theirs. Evaluation does not use other processes."""
-        logits = self.outputs(self.network if self.model.training else self.model, inputs)
+        """Logits, in the precision of the run; ``tap.features`` are theirs. Without gradients it is this process alone."""
+        logits = self.outputs(self.network if torch.is_grad_enabled() else self.model, inputs)
         self._logits = logits.detach()
         return logits
 
@@ -164,6 +164,11 @@ class Run:
         self.scaler.step(self.optimizer)
         self.scaler.update()
 
+    def tap_again(self) -> None:
+        """Look for the head, after a method exchanged it; at the start of a stage the engine does this."""
+        self.tap.remove()
+        self.tap = FeatureTap(self.model)
+
     def scores(self, split: Split) -> Scores:
         """Predictions for every sample of a split, without augmentation, on every process."""
         return one_pass(self, split)
@@ -174,8 +179,7 @@ class Run:
         """Build what a stage trains with."""
         self.order = build_order(self.config, self.train)
         self.method.stage_start(self)
-        self.tap.remove()
-        self.tap = FeatureTap(self.model)
+        self.tap_again()
         self._placed(self.model)
         self.method.to(self.device)
         self.network = self._wrapped()

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import reduce
 from itertools import chain
 from typing import Any, Self
 
@@ -163,8 +165,9 @@ class ClassLoss(nn.Module):
         self.terms |= {f"{name}_weight": part.weight for name, part in parts.items() if isinstance(part.weight, Tensor)}
         pieces = [part.terms_B for part in parts.values()] if self.reduction == "none" else sums
         weighted = [piece * part.weight for piece, part in zip(pieces, parts.values(), strict=True)]
-        # Stacked even if there is one: else compiled code returns the detached term itself as the loss.
-        return torch.stack(weighted).sum(dim=0)
+        if torch.compiler.is_compiling():  # which would return the detached term itself as the loss if there is one
+            return torch.stack(weighted).sum(dim=0)
+        return reduce(operator.add, weighted)
 
     def extra_repr(self) -> str:
         """The settings that differ between losses of one class."""

@@ -57,7 +57,7 @@ class CrossEntropyLoss(ClassWeightedLoss):
         terms_B = F.cross_entropy(
             batch.logits_BK,
             batch.targets,
-            weight=self.class_weights.to(batch.logits_BK.dtype),
+            weight=None if self._equal else self.class_weights.to(batch.logits_BK.dtype),
             reduction="none",
             ignore_index=-1,
             label_smoothing=self.label_smoothing,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -37,6 +38,7 @@ class ClassWeightedLoss(ClassLoss):
     ) -> None:
         super().__init__(num_classes, reduction=reduction, ignore_index=ignore_index)
         self.register_buffer("class_weights", torch.ones(self.num_classes))
+        self._equal = True  # whether all are 1, so that nothing has to be weighted
         if class_weights is not None:
             self.reweight(class_weights)
 
@@ -44,6 +46,11 @@ class ClassWeightedLoss(ClassLoss):
         """Use these weights from now on. Several processes have to be given the same."""
         weights = checked_weights("class_weights", class_weights, self.num_classes)
         write(self, "class_weights", weights.to(self.class_weights.device))
+        self._equal = bool((weights == 1).all())
+
+    def _load_from_state_dict(self, state_dict: dict[str, Any], prefix: str, *args: Any) -> None:
+        super()._load_from_state_dict(state_dict, prefix, *args)
+        self._equal = bool((self.class_weights == 1).all())
 
     def weights_of(self, batch: Batch) -> Tensor:
         """Each sample's class weight, (B,); for soft targets the mean by their shares. 0 for ignored samples."""
@@ -57,6 +64,8 @@ class ClassWeightedLoss(ClassLoss):
 
         Their mean is then the weighted mean Σ w_i t_i / Σ w_i, as in ``torch.nn.CrossEntropyLoss(weight=…)``.
         """
+        if self._equal:
+            return terms_B
         valid = (batch.labels_B >= 0).sum().to(terms_B.dtype)
         total, count = batch.shards.sums(self.weights_of(batch).sum(), valid)
         return terms_B * torch.where(total > 0, count / total, 0)
