@@ -13,6 +13,7 @@ import pytest
 import torch
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "engine"))
+from training_cases import config as config
 from training_cases import metrics, new_run, trained
 
 from classgap.engine import Run, RunDirectory

@@ -1,0 +1,104 @@
+"""Just Train Twice (Liu et al. 2021)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+import torch
+from torch import Tensor
+
+from classgap.data.order import Repeated
+from classgap.distributed import Shards
+from classgap.losses.arguments import number, one_of, probability, whole_number
+from classgap.losses.cross_entropy import CrossEntropyLoss
+from classgap.methods.method import Method, Stage
+
+if TYPE_CHECKING:
+    from classgap.data.batches import Batch
+    from classgap.engine.run import Run
+
+FIND, RETRAIN = "find errors", "train"
+
+
+class JustTrainTwice(Method):
+    """Plain training for a few epochs, then from the start again with the samples it got wrong up-sampled.
+
+    Liu et al., "Just Train Twice: Improving Group Robustness without Training Group Information", ICML 2021, arXiv
+    2107.09044. The second training begins with the first one's initial weights. An error appears ``copies`` + 1 times
+    an epoch, so that epochs are longer; the paper's λ is ``copies`` + 1, the published option is ``copies``.
+
+    The error set is that of the paper, what the first network gets wrong at the end, in a pass without augmentation; or
+    that of the published code, the predictions made on the way through the last epoch, each before its own update. If
+    nothing is wrong, the second training is plain. Both numbers below should be chosen on held-out samples: with many
+    epochs there are no errors left, with few nearly everything is one.
+
+    Args:
+        num_classes: K.
+        num_samples: of the training set.
+        first: the share of the run's epochs that the first training takes.
+        copies: additional appearances of an error.
+        errors: "clean" or "online".
+
+    Attributes:
+        wrong: whether each training sample is in the error set.
+
+    >>> [(stage.name, stage.length(300)) for stage in JustTrainTwice(num_classes=2, num_samples=10).stages()]
+    [('find errors', 60), ('train', 300)]
+    """
+
+    wrong: Tensor
+
+    def __init__(
+        self, num_classes: int, num_samples: int, *, first: float = 0.2, copies: int = 20, errors: str = "clean"
+    ) -> None:
+        super().__init__(CrossEntropyLoss(num_classes))
+        self.first = probability("first", number("first", first, above=0))
+        self.copies = whole_number("copies", copies, at_least=0)
+        self.errors = one_of("errors", errors, ("clean", "online"))
+        self.register_buffer("wrong", torch.zeros(num_samples, dtype=torch.bool))
+
+    def stages(self) -> Sequence[Stage]:
+        """Two trainings, each with an optimiser and a schedule of its own."""
+        return (Stage(FIND, share=self.first), Stage(RETRAIN))
+
+    def prepare(self, run: Run) -> None:
+        """Keep the initial weights, which are the same whenever the run is made."""
+        if run.config.sampling != "shuffled":
+            raise ValueError(f"jtt repeats samples itself; sampling must be shuffled, got {run.config.sampling!r}.")
+        if self.errors == "online" and run.config.mix != "none":
+            raise ValueError(f"jtt:errors=online looks at single samples; mix must be none, got {run.config.mix!r}.")
+        self._initial = {name: tensor.clone() for name, tensor in run.model.state_dict().items()}
+
+    def stage_start(self, run: Run) -> None:
+        """Begin again, with the errors repeated."""
+        if run.stage.name != RETRAIN:
+            return
+        run.model.load_state_dict(self._initial)
+        if self.copies and bool(self.wrong.any()):  # else the very order of plain training
+            run.order = Repeated(1 + self.copies * self.wrong.long().cpu(), run.config.seed)
+
+    def epoch_start(self, run: Run) -> None:
+        """Online errors are those of the last epoch; metrics tell how many there are."""
+        if self._notes_errors(run):
+            self.wrong.zero_()
+        if run.stage.name == RETRAIN:
+            run.meter.add({"errors": self.wrong.sum()}, 1)
+
+    def objective(self, run: Run, batch: Batch) -> Tensor:
+        """Cross-entropy."""
+        logits = run.forward(batch.inputs)
+        if self.loss.updates and self._notes_errors(run):
+            shards = Shards.of(len(batch), run.device)
+            wrong_B = (logits.detach().argmax(dim=1) != batch.labels).long()  # gloo does not send bools
+            self.wrong[shards.gather(batch.rows)] = shards.gather(wrong_B).bool()
+        return self.loss(logits, batch.targets)
+
+    def stage_end(self, run: Run) -> None:
+        """Clean errors: look at every sample once."""
+        if run.stage.name == FIND and self.errors == "clean":
+            scores = run.scores(run.train)
+            self.wrong.copy_(scores.logits_NK.argmax(dim=1) != scores.targets_N)
+
+    def _notes_errors(self, run: Run) -> bool:
+        return self.errors == "online" and run.stage.name == FIND and run.position.epoch == run.epochs - 1
