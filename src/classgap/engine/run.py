@@ -122,7 +122,7 @@ class Run:
         return None if size is None else int(size)
 
     def forward(self, inputs: Tensor) -> Tensor:
-        """Logits, in the precision of the run; ``tap.features`` are theirs. Without gradients it is this process alone."""
+        """Logits, in the precision of the run; ``tap.features`` are theirs. Without gradients no process waits."""
         logits = self.outputs(self.network if torch.is_grad_enabled() else self.model, inputs)
         self._logits = logits.detach()
         return logits

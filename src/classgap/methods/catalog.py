@@ -5,8 +5,8 @@ from __future__ import annotations
 from classgap.losses import ELMLoss, LargeMarginDiscriminativeLoss, MR2Loss, MR2ReleaseLoss
 from classgap.losses.base import ClassLoss
 from classgap.losses.cross_entropy import CrossEntropyLoss
-from classgap.methods import catalog_robust
-from classgap.methods.entry import MethodEntry
+from classgap.methods import catalog_embedding, catalog_robust
+from classgap.methods.entry import CODE, OURS, PAPER, MethodEntry
 from classgap.methods.method import Method
 from classgap.registry import Registry
 
@@ -15,7 +15,13 @@ _MR2 = "Zhu et al., ICLR 2026"
 METHODS: Registry[Method | ClassLoss] = Registry(
     "method",
     [
-        MethodEntry("erm", "Cross-entropy.", CrossEntropyLoss, given=("num_classes",)),
+        MethodEntry(
+            "erm",
+            "Cross-entropy.",
+            CrossEntropyLoss,
+            given=("num_classes",),
+            hidden=("reduction", "ignore_index", "class_weights", "label_smoothing"),
+        ),
         MethodEntry(
             "mr2",
             "Wider logit margins for classes with large features, and a pull within classes.",
@@ -23,6 +29,17 @@ METHODS: Registry[Method | ClassLoss] = Registry(
             given=("num_classes",),
             paper=_MR2,
             needs=("features",),
+            origins={
+                "margin": f"{OURS}; {PAPER}: of 1, 2 and 3 best near 2",
+                "strength": f"{OURS}; {PAPER}: of 0.1 to 0.9 best near 0.5, {CODE}: 0.1",
+                "norm": f"{PAPER}; 3 for cosine classifiers, {CODE}: 5",
+                "logit": PAPER,
+                "slack": PAPER,
+                "spread": f"{OURS}; {PAPER}: plain",
+                "normalize": PAPER,
+                "decay": PAPER,
+                "bank": OURS,
+            },
         ),
         MethodEntry(
             "mr2-release",
@@ -31,14 +48,20 @@ METHODS: Registry[Method | ClassLoss] = Registry(
             given=("num_classes",),
             paper=_MR2,
             needs=("features",),
+            origins={"source": OURS, "strength": CODE, "decay": f"{CODE}: CIFAR; ImageNet 0.999"},
         ),
         MethodEntry(
             "elm",
             "Logit adjustment, and a pull within classes that is tighter for rare ones.",
             ELMLoss,
             given=("class_counts",),
-            paper="Jitkrittum et al., 2022",
+            paper="Jitkrittum et al., 2022, arXiv 2204.13208",
             needs=("features", "class counts"),
+            origins={"strength": PAPER, "slack": f"{PAPER}: CIFAR100-LT, iNaturalist"},
+            refuses=dict.fromkeys(
+                ("logit-adjustment", "balanced-softmax", "post-hoc-logit-adjustment"),
+                "ELM contains logit adjustment already",
+            ),
         ),
         MethodEntry(
             "lmdl",
@@ -47,7 +70,17 @@ METHODS: Registry[Method | ClassLoss] = Registry(
             given=("num_classes", "feature_dim"),
             paper="Nguyen et al., 2024",
             needs=("features", "head"),
+            origins={
+                "radius": CODE,
+                "distance": f"{CODE}: training script",
+                "compact": CODE,
+                "separate": CODE,
+                "shrink": CODE,
+                "momentum": CODE,
+                "centroids": PAPER,
+            },
         ),
         *catalog_robust.ENTRIES,
+        *catalog_embedding.ENTRIES,
     ],
 )

@@ -103,6 +103,10 @@ class Method(nn.Module):
     def finish(self, run: Run) -> None:
         """After the last stage, with the chosen weights in ``run.model``: post-hoc changes of the model."""
 
+    def findings(self) -> dict[str, float]:
+        """What training found out beside weights, for the last line of the metrics."""
+        return {}
+
     @torch.no_grad()
     def predict(self, run: Run, inputs: Tensor) -> tuple[Tensor, Tensor]:
         """Logits and features in evaluation."""

@@ -72,6 +72,10 @@ class MethodWrapper(Method):
         """As the other method."""
         self.inner.finish(run)
 
+    def findings(self) -> dict[str, float]:
+        """As the other method."""
+        return self.inner.findings()
+
     def predict(self, run: Run, inputs: Tensor) -> tuple[Tensor, Tensor]:
         """As the other method."""
         return self.inner.predict(run, inputs)
