@@ -12,15 +12,18 @@ from classgap.losses import (
     GroupDROLoss,
     LogitAdjustedLoss,
 )
-from classgap.methods.entry import MethodEntry
+from classgap.methods.entry import CODE, OURS, PAPER, MethodEntry
 from classgap.methods.epoch_pass import csr, fair_dro
 from classgap.methods.focal import cb_focal, focal
+from classgap.methods.jtt import JustTrainTwice
 from classgap.methods.ldam import ldam, ldam_drw
+from classgap.methods.lff import LearningFromFailure
 from classgap.methods.post_hoc import PostHocLogitAdjustment
-from classgap.methods.sam import asam, sam
+from classgap.methods.sam import SharpnessAware, asam, sam
 
-PAPER, CODE, OURS = "paper", "published code", "ours"
 _LDAM = "Cao et al., NeurIPS 2019, arXiv 1906.07413"
+_ADJUSTED = {"post-hoc-logit-adjustment": "the class priors would be taken out twice"}
+_COSINE = {"post-hoc": "the cosine head of ldam has no bias, and its rows no lengths that count"}
 
 
 def label_smoothing(num_classes: int, *, smoothing: float = 0.1) -> ClassLoss:
@@ -57,6 +60,8 @@ ENTRIES: list[MethodEntry] = [
         paper="Menon et al., ICLR 2021, arXiv 2007.07314",
         needs=("class counts",),
         origins={"tau": PAPER},
+        refuses=_ADJUSTED,
+        joins={"mr2": "class_counts"},
     ),
     MethodEntry(
         "balanced-softmax",
@@ -65,6 +70,7 @@ ENTRIES: list[MethodEntry] = [
         given=("class_counts",),
         paper="Ren et al., NeurIPS 2020, arXiv 2007.10740",
         needs=("class counts",),
+        refuses=_ADJUSTED,
     ),
     MethodEntry(
         "eql",
@@ -95,28 +101,33 @@ ENTRIES: list[MethodEntry] = [
         "sam",
         "Steps with the gradient from where the loss is highest nearby; two passes a step.",
         sam,
-        given=("num_classes",),
+        given=("inner",),
         paper="Foret et al., ICLR 2021, arXiv 2010.01412",
         needs=("second pass",),
         origins={"rho": PAPER},
+        role="step",
+        explained_by=SharpnessAware,
     ),
     MethodEntry(
         "asam",
         "SAM in a neighbourhood that is wide where weights are large; two passes a step.",
         asam,
-        given=("num_classes",),
+        given=("inner",),
         paper="Kwon et al., ICML 2021, arXiv 2102.11600",
         needs=("second pass",),
         origins={"rho": PAPER, "smallest": CODE},
+        role="step",
+        explained_by=SharpnessAware,
     ),
     MethodEntry(
         "post-hoc-logit-adjustment",
-        "Plain training, then predictions as if all classes were equally frequent.",
+        "After training, predictions as if all classes were equally frequent.",
         PostHocLogitAdjustment,
-        given=("class_counts",),
+        given=("inner", "class_counts"),
         paper="Menon et al., ICLR 2021, arXiv 2007.07314",
         needs=("class counts", "linear head"),
         origins={"tau": PAPER},
+        role="post-hoc",
     ),
     MethodEntry(
         "focal",
@@ -143,6 +154,7 @@ ENTRIES: list[MethodEntry] = [
         paper=_LDAM,
         needs=("class counts", "own head"),
         origins={"margin": CODE, "scale": CODE},
+        refuses=_COSINE,
     ),
     MethodEntry(
         "ldam-drw",
@@ -152,6 +164,7 @@ ENTRIES: list[MethodEntry] = [
         paper=_LDAM,
         needs=("class counts", "own head"),
         origins={"margin": CODE, "scale": CODE, "beta": CODE, "switch": CODE},
+        refuses=_COSINE,
     ),
     MethodEntry(
         "fair-dro",
@@ -170,5 +183,25 @@ ENTRIES: list[MethodEntry] = [
         paper="Jin et al., ICLR 2025, arXiv 2501.13273",
         needs=("pass over the training set each epoch",),
         origins={"strength": CODE, "narrowing": CODE},
+    ),
+    MethodEntry(
+        "jtt",
+        "Trains twice; the second time the errors of the first are up-sampled.",
+        JustTrainTwice,
+        given=("num_classes", "num_samples"),
+        paper="Liu et al., ICML 2021, arXiv 2107.09044",
+        needs=("two trainings", "index"),
+        origins={"first": OURS, "copies": CODE, "errors": PAPER},
+        role="procedure",
+    ),
+    MethodEntry(
+        "lff",
+        "A second network learns what is easy; the own one learns what the second fails.",
+        LearningFromFailure,
+        given=("num_classes", "num_samples"),
+        paper="Nam et al., NeurIPS 2020, arXiv 2007.02561",
+        needs=("second network", "index"),
+        origins={"q": CODE, "decay": CODE},
+        role="procedure",
     ),
 ]

@@ -9,15 +9,16 @@ import torch
 from torch import Tensor
 
 from classgap.losses.arguments import number, positive_counts
-from classgap.losses.cross_entropy import CrossEntropyLoss
+from classgap.methods.exchanged_head import linear_head
 from classgap.methods.method import Method
+from classgap.methods.wrapper import MethodWrapper
 
 if TYPE_CHECKING:
     from classgap.engine.run import Run
 
 
-class PostHocLogitAdjustment(Method):
-    """Plain training, then predictions as if all classes were equally frequent.
+class PostHocLogitAdjustment(MethodWrapper):
+    """After training, predictions as if all classes were equally frequent.
 
         predict   argmax_k  z_k - τ ln π_k                                                                     Eq. (9)
 
@@ -26,25 +27,28 @@ class PostHocLogitAdjustment(Method):
     epoch is chosen by what will be used. The published code uses ln(π^τ + 1e-12), against priors of 0.
 
     Args:
+        inner: what is trained.
         class_counts: training samples of each class.
-        tau: τ; 0 is plain training.
+        tau: τ; 0 changes nothing.
 
-    >>> PostHocLogitAdjustment([90, 10]).shift
+    >>> from classgap.losses import CrossEntropyLoss
+    >>> PostHocLogitAdjustment(Method(CrossEntropyLoss(num_classes=2)), [90, 10]).shift
     tensor([0.1054, 2.3026])
     """
 
     shift: Tensor
 
-    def __init__(self, class_counts: Sequence[float] | Tensor, *, tau: float = 1.0) -> None:
+    def __init__(self, inner: Method, class_counts: Sequence[float] | Tensor, *, tau: float = 1.0) -> None:
+        super().__init__(inner)
         counts = positive_counts("class_counts", class_counts)
-        super().__init__(CrossEntropyLoss(len(counts)))
         self.tau = number("tau", tau, at_least=0)
         self.register_buffer("shift", (-self.tau * (counts / counts.sum()).log()).float(), persistent=False)
         self._in_head = False
 
     def prepare(self, run: Run) -> None:
         """Look at the head."""
-        if "bias" not in dict(run.tap.head.named_parameters()):
+        super().prepare(run)
+        if linear_head(run.model, "post-hoc-logit-adjustment").bias is None:
             raise ValueError(
                 f"post-hoc-logit-adjustment shifts the bias of the head, but that of {run.config.model} has none: "
                 f"{run.tap.head}. Use logit-adjustment, which is a loss."
@@ -59,6 +63,7 @@ class PostHocLogitAdjustment(Method):
     @torch.no_grad()
     def finish(self, run: Run) -> None:
         """Move the shift into the head."""
+        super().finish(run)
         bias = run.tap.head.get_parameter("bias")
         bias.add_(self.shift.to(bias))
         self._in_head = True

@@ -10,7 +10,6 @@ import torch
 from torch import Tensor, nn
 
 from classgap.losses.arguments import number, yes_or_no
-from classgap.losses.cross_entropy import CrossEntropyLoss
 from classgap.methods.method import Method
 from classgap.methods.wrapper import MethodWrapper
 
@@ -22,7 +21,7 @@ if TYPE_CHECKING:
 class SharpnessAware(MethodWrapper):
     """Steps with the gradient from where the loss is highest nearby, so that training ends in flat regions.
 
-        w ← w - η ∇L(w + e),      SAM:   e = ρ g / ‖g‖                                                          Eq. (2)
+        w ← w - η ∇L(w + e),      SAM:   e = ρ g / ‖g‖
                                   ASAM:  e = ρ T² g / ‖T g‖,   T = |w| + smallest for weights, 1 for others
 
     Foret et al., "Sharpness-Aware Minimization for Efficiently Improving Generalization", ICLR 2021, arXiv 2010.01412;
@@ -41,6 +40,7 @@ class SharpnessAware(MethodWrapper):
         adaptive: ASAM in place of SAM.
         smallest: of T, for weights that are 0. The published class uses 0.01, its command line 0.
 
+    >>> from classgap.losses import CrossEntropyLoss
     >>> method = SharpnessAware(Method(CrossEntropyLoss(num_classes=10)), rho=0.1)
     >>> method.loss
     CrossEntropyLoss(num_classes=10, reduction='mean', label_smoothing=0.0)
@@ -113,19 +113,21 @@ def _unchanged_buffers(model: nn.Module) -> Iterator[None]:
                 buffer.copy_(value)
 
 
-def sam(num_classes: int, *, rho: float = 0.05) -> Method:
-    """SAM with cross-entropy.
+def sam(inner: Method, *, rho: float = 0.05) -> Method:
+    """SAM around a method.
 
-    >>> sam(10).rho
+    >>> from classgap.losses import CrossEntropyLoss
+    >>> sam(Method(CrossEntropyLoss(num_classes=10))).rho
     0.05
     """
-    return SharpnessAware(Method(CrossEntropyLoss(num_classes)), rho=rho)
+    return SharpnessAware(inner, rho=rho)
 
 
-def asam(num_classes: int, *, rho: float = 0.5, smallest: float = 0.01) -> Method:
-    """ASAM with cross-entropy.
+def asam(inner: Method, *, rho: float = 0.5, smallest: float = 0.01) -> Method:
+    """ASAM around a method.
 
-    >>> asam(10).adaptive
+    >>> from classgap.losses import CrossEntropyLoss
+    >>> asam(Method(CrossEntropyLoss(num_classes=10))).adaptive
     True
     """
-    return SharpnessAware(Method(CrossEntropyLoss(num_classes)), rho=rho, adaptive=True, smallest=smallest)
+    return SharpnessAware(inner, rho=rho, adaptive=True, smallest=smallest)
