@@ -198,6 +198,20 @@ def test_group_dro_moves_to_the_worst_class() -> None:
     assert _class_losses(run)[1] < before[1] - 0.2
 
 
+def _weights_after_a_pass(method: str) -> torch.Tensor:
+    run = moons_run(method)
+    run.method.epoch_start(run)
+    return next(iter(run.method.loss.buffers()))
+
+
+@pytest.mark.parametrize("method", ["fair-dro", "csr"])
+def test_two_processes_pass_over_the_whole_training_set(method: str, processes) -> None:
+    first, second = processes.run(_weights_after_a_pass, method)
+    assert torch.equal(first, second)
+    torch.testing.assert_close(first, _weights_after_a_pass(method))
+    assert first.std() > 0
+
+
 # The catalogue
 
 

@@ -4,19 +4,24 @@ from __future__ import annotations
 
 from classgap.losses import (
     BalancedSoftmaxLoss,
+    ClassBalancedFocalLoss,
     ClassLoss,
     ConditionalMutualInformationLoss,
+    ConfusionalSpectralLoss,
     CrossEntropyLoss,
     EqualizationLoss,
+    FairDROLoss,
     FeatureNormLoss,
+    FocalLoss,
     GroupDROLoss,
+    LDAMLoss,
     LogitAdjustedLoss,
 )
 from classgap.methods.entry import CODE, OURS, PAPER, MethodEntry
 from classgap.methods.epoch_pass import csr, fair_dro
 from classgap.methods.focal import cb_focal, focal
 from classgap.methods.jtt import JustTrainTwice
-from classgap.methods.ldam import ldam, ldam_drw
+from classgap.methods.ldam import DeferredLDAM, ldam, ldam_drw
 from classgap.methods.lff import LearningFromFailure
 from classgap.methods.post_hoc import PostHocLogitAdjustment
 from classgap.methods.sam import SharpnessAware, asam, sam
@@ -43,6 +48,7 @@ ENTRIES: list[MethodEntry] = [
         given=("num_classes",),
         paper="Szegedy et al., CVPR 2016, arXiv 1512.00567",
         origins={"smoothing": PAPER},
+        explained_by=CrossEntropyLoss,
     ),
     MethodEntry(
         "feature-norm",
@@ -136,6 +142,7 @@ ENTRIES: list[MethodEntry] = [
         given=("num_classes",),
         paper="Lin et al., ICCV 2017, arXiv 1708.02002",
         origins={"gamma": PAPER, "form": OURS},
+        explained_by=FocalLoss,
     ),
     MethodEntry(
         "cb-focal",
@@ -145,6 +152,7 @@ ENTRIES: list[MethodEntry] = [
         paper="Cui et al., CVPR 2019, arXiv 1901.05555",
         needs=("class counts",),
         origins={"beta": CODE, "gamma": CODE, "form": CODE},
+        explained_by=ClassBalancedFocalLoss,
     ),
     MethodEntry(
         "ldam",
@@ -155,6 +163,7 @@ ENTRIES: list[MethodEntry] = [
         needs=("class counts", "own head"),
         origins={"margin": CODE, "scale": CODE},
         refuses=_COSINE,
+        explained_by=LDAMLoss,
     ),
     MethodEntry(
         "ldam-drw",
@@ -165,6 +174,7 @@ ENTRIES: list[MethodEntry] = [
         needs=("class counts", "own head"),
         origins={"margin": CODE, "scale": CODE, "beta": CODE, "switch": CODE},
         refuses=_COSINE,
+        explained_by=DeferredLDAM,
     ),
     MethodEntry(
         "fair-dro",
@@ -174,6 +184,7 @@ ENTRIES: list[MethodEntry] = [
         paper="Jung et al., ICLR 2023, arXiv 2303.00442",
         needs=("pass over the training set each epoch",),
         origins={"radius": CODE},
+        explained_by=FairDROLoss,
     ),
     MethodEntry(
         "csr",
@@ -183,6 +194,7 @@ ENTRIES: list[MethodEntry] = [
         paper="Jin et al., ICLR 2025, arXiv 2501.13273",
         needs=("pass over the training set each epoch",),
         origins={"strength": CODE, "narrowing": CODE},
+        explained_by=ConfusionalSpectralLoss,
     ),
     MethodEntry(
         "jtt",

@@ -10,9 +10,9 @@ from torch import Tensor
 from classgap.functional import effective_number_weights
 from classgap.losses.arguments import number, positive_counts, share
 from classgap.losses.ldam import LDAMLoss
+from classgap.methods.exchanged_head import exchange_head, head_of
 from classgap.methods.method import Method
 from classgap.models.cosine import CosineClassifier
-from classgap.models.heads import head_name
 
 if TYPE_CHECKING:
     from classgap.data.batches import Batch
@@ -36,14 +36,12 @@ class LDAM(Method):
 
     def prepare(self, run: Run) -> None:
         """Put the cosine head into the model."""
-        place, _, name = head_name(run.model).rpartition(".")
-        parent = run.model.get_submodule(place)
-        before = getattr(parent, name)
+        before = head_of(run.model)
         weight = before.get_parameter("weight")
         head = CosineClassifier(weight.shape[1], run.num_classes, scale=self.loss.scale).to(weight.device)
         if isinstance(before, CosineClassifier):
             head.weight.data.copy_(weight.data)
-        setattr(parent, name, head)
+        exchange_head(run.model, head)
 
     def objective(self, run: Run, batch: Batch) -> Tensor:
         """The loss takes cosines, and scales them itself."""
