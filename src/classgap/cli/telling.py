@@ -48,5 +48,8 @@ def tell_trained(trained: Trained) -> None:
             f"{final['test_hard']:.1%}. --force starts it over."
         )
         return
+    if not directory.audit.exists():
+        print(f"Wrote {place}; classgap audit {place} shows every class.")
+        return
     print_audit(Audit.load(directory.audit))
     print(f"Wrote {place}; {printable(str(directory.report))} shows every class.")

@@ -22,7 +22,7 @@ _NAMES = ("class_names", "classes")
 _UNSPLIT = (("features", "x"), ("targets", "y", "labels"))
 
 
-def features(path: str, *, test: float | None = None, data_seed: int = 0) -> Dataset:
+def features(path: str, *, test: float | None = None, on: str = "test", data_seed: int = 0) -> Dataset:
     """Vectors with classes from a ``.npz`` or ``.safetensors`` file.
 
     The file has ``train_features``, ``train_targets``, ``test_features``, ``test_targets`` (or ``train_x``,
@@ -32,6 +32,8 @@ def features(path: str, *, test: float | None = None, data_seed: int = 0) -> Dat
     Args:
         path: the file.
         test: share of each class in the test split, where the file has none; 0.2 unless given.
+        on: whose arrays the test split is; ``on=val`` looks at ``val_features`` instead, to choose settings without
+            the test samples.
         data_seed: of that draw.
     """
     arrays = _read(Path(path).expanduser())
@@ -40,7 +42,7 @@ def features(path: str, *, test: float | None = None, data_seed: int = 0) -> Dat
     if _find(arrays, [form.format("train") for form in _FEATURES]):
         if test is not None:
             raise ValueError(f"features: {path} has a test split; leave out test={test}.")
-        parts = [_split(path, arrays, split, used) for split in ("train", "test")]
+        parts = [_split(path, arrays, split, used) for split in ("train", on)]
     else:
         whole = Split.of(*_pair(path, arrays, _UNSPLIT[0], _UNSPLIT[1], used))
         parts = list(hold_out(whole, 0.2 if test is None else test, data_seed, int(whole.targets.max()) + 1))

@@ -118,6 +118,9 @@ class TrainConfig:
     save_features: bool = True
     """Store the test samples' features with the predictions."""
 
+    report: bool = True
+    """Audit the test predictions and write report.html; sweeps may do without."""
+
     tensorboard: bool = False
     """Write metrics for TensorBoard too (pip install 'classgap[tensorboard]')."""
 

@@ -23,9 +23,10 @@ def write_outcome(run: Run, directory: RunDirectory, chosen: dict[str, Any] | No
     if rank() == 0:
         save_weights(run.model, directory.model)
         _write_predictions(run, directory, test, train)
-        audit = Audit.of(read_predictions(directory.path))
-        audit.to_html(directory.report)
-        audit.save(directory.audit)
+        if run.config.report:
+            audit = Audit.of(read_predictions(directory.path))
+            audit.to_html(directory.report)
+            audit.save(directory.audit)
         final: dict[str, Any] = {"final": True, "chosen_epoch": None if chosen is None else chosen["epoch"]}
         final |= run.method.findings()
         final |= {f"train_{name}": value for name, value in train.accuracies().items()}

@@ -13,7 +13,7 @@ from classgap.engine.config_file import read_settings, write_config
 from classgap.whole_file import write_whole
 
 # Where a run is stored and where it computes do not change what it is.
-_ELSEWHERE = ("out", "device", "save_every", "tensorboard")
+_ELSEWHERE = ("out", "device", "save_every", "report", "tensorboard")
 
 
 class RunDirectory:

@@ -1,0 +1,119 @@
+"""Methods on problems over seeds, through ``classgap train``; every result is kept, none is computed twice.
+
+    python experiments/mr2/study.py run PLAN --clinc FILE.npz      # what PLAN names; goes on where it stopped
+    python experiments/mr2/study.py table PLAN                     # means and deviations over seeds, in Markdown
+
+A plan is a YAML file beside this one: ``problems`` (files in problems/), ``seeds``, ``samples`` ("choice": other
+data or validation samples; "end": the test samples), and ``methods``: name → settings of ``classgap train``. Results
+are appended to PLAN.jsonl, a line a training.
+"""
+
+from __future__ import annotations
+
+import argparse
+import functools
+import json
+import sys
+import tempfile
+import time
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+import yaml
+
+HERE = Path(__file__).parent
+sys.path.insert(0, str(HERE))
+import forms  # noqa: E402, F401 - adds its methods to the registry
+
+from classgap.data import load  # noqa: E402
+from classgap.engine import RunDirectory, TrainConfig, train  # noqa: E402
+from classgap.engine.config_file import checked_settings  # noqa: E402
+
+FIGURES = ("accuracy", "easy", "medium", "hard", "worst")
+PLACES = {"choice": {"data_seed": 7, "part": "val"}, "end": {"data_seed": 42, "part": "test"}}
+
+
+def read_plan(name: str) -> dict[str, Any]:
+    return yaml.safe_load((HERE / f"{name}.yaml").read_text())
+
+
+def stored(name: str) -> list[dict[str, Any]]:
+    path = HERE / f"{name}.jsonl"
+    return [json.loads(line) for line in path.read_text().splitlines()] if path.exists() else []
+
+
+def settings_of(problem: str, on: str, clinc: str | None) -> dict[str, Any]:
+    text = (HERE / "problems" / f"{problem}.yaml").read_text()
+    if "{clinc}" in text and clinc is None:
+        raise SystemExit(f"{problem} needs --clinc FILE.npz")
+    for key, value in (PLACES[on] | {"clinc": clinc}).items():
+        text = text.replace(f"{{{key}}}", str(value))
+    return yaml.safe_load(text)
+
+
+loaded = functools.cache(load)
+
+
+def one(settings: dict[str, Any], seed: int) -> dict[str, Any]:
+    """The figures of one training."""
+    with tempfile.TemporaryDirectory() as folder:
+        config = TrainConfig(**checked_settings(settings), seed=seed, out=Path(folder) / "run", report=False)
+        began = time.monotonic()
+        try:
+            final = RunDirectory(train(config, data=loaded(config.data), quiet=True).directory).read_metrics()[-1]
+        except ArithmeticError as failure:
+            return {"failed": str(failure)}
+        figures = {name: round(final[f"test_{name}"], 5) for name in FIGURES}
+        return figures | {"train": round(final["train_accuracy"], 4), "seconds": round(time.monotonic() - began, 1)}
+
+
+def run(name: str, clinc: str | None, problems: list[str] | None) -> None:
+    torch.set_num_threads(1)
+    plan = read_plan(name)
+    done = {(line["problem"], line["method"], line["seed"]) for line in stored(name)}
+    for seed in plan["seeds"]:
+        for problem in problems or plan["problems"]:
+            base = settings_of(problem, plan["samples"], clinc)
+            for method, extra in plan["methods"].items():
+                if (problem, method, seed) in done:
+                    continue
+                figures = one(base | (extra or {}), seed)
+                line = {"problem": problem, "method": method, "seed": seed, **figures}
+                with (HERE / f"{name}.jsonl").open("a") as file:
+                    file.write(json.dumps(line) + "\n")
+                print(line, flush=True)
+
+
+def table(name: str) -> None:
+    plan, lines = read_plan(name), stored(name)
+    for problem in plan["problems"]:
+        here = [line for line in lines if line["problem"] == problem]
+        seeds = sorted({line["seed"] for line in here})
+        print(f"\n**{problem}** ({len(seeds)} seeds; mean ± standard deviation, %)\n")
+        print("| method | overall | easy | medium | hard | worst |\n|---|---|---|---|---|---|")
+        for method in plan["methods"]:
+            rows = [line for line in here if line["method"] == method and "failed" not in line]
+            cells = [np.array([100 * row[figure] for row in rows]) for figure in FIGURES]
+            if rows:
+                spread = [cell.std(ddof=1) if len(cell) > 1 else 0.0 for cell in cells]
+                shown = [f"{cell.mean():.2f} ± {sd:.2f}" for cell, sd in zip(cells, spread, strict=True)]
+                print(f"| {method} | {' | '.join(shown)} |")
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("action", choices=["run", "table"])
+    parser.add_argument("plan")
+    parser.add_argument("--clinc")
+    parser.add_argument("--problems", nargs="*")
+    options = parser.parse_args()
+    if options.action == "run":
+        run(options.plan, options.clinc, options.problems)
+    else:
+        table(options.plan)
+
+
+if __name__ == "__main__":
+    main()
