@@ -44,17 +44,20 @@ class TrainCommand(TrainConfig):
         settings: dict[str, Any] = {"data": tyro.MISSING}
         return cls(**(settings if file is None else settings | read_settings(Path(file))))
 
+    def settings(self) -> TrainConfig:
+        """What to train, without what concerns this command alone."""
+        return TrainConfig(**{field.name: getattr(self, field.name) for field in fields(TrainConfig)})
+
     def run(self) -> None:
         """Train and tell."""
         from classgap.cli.telling import tell_plan, tell_trained
         from classgap.engine import Stopped, train
 
-        config = TrainConfig(**{field.name: getattr(self, field.name) for field in fields(TrainConfig)})
         if self.dry_run:
-            tell_plan(config)
+            tell_plan(self.settings())
             return
         try:
-            trained = train(config, force=self.force)
+            trained = train(self.settings(), force=self.force)
         except Stopped as stopped:
             print(f"classgap: {stopped}")
             return

@@ -1,0 +1,104 @@
+"""``classgap train``, ``demo``, ``datasets`` and ``models`` as a user meets them."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from classgap.cli import main
+from classgap.cli.main import _parse
+from classgap.cli.train_command import TrainCommand
+from classgap.data import DATASETS
+from classgap.models import MODELS
+
+SMALL = ["--data", "digits", "--model", "mlp:width=8", "--epochs", "1"]
+
+
+def test_a_file_and_flags_give_the_same_settings(tmp_path: Path) -> None:
+    file = tmp_path / "settings.yaml"
+    file.write_text("data: digits\nlr: 1e-2\nmilestones: [2, 3]\nnesterov: true\nsave-every: 5\nclip: 1\n")
+    flags = "--data digits --lr 0.01 --milestones 2 3 --nesterov --save-every 5 --clip 1".split()
+    from_file = _parse("train", ["--config", str(file)])
+    from_flags = _parse("train", flags)
+    assert isinstance(from_file, TrainCommand)
+    assert from_file.settings() == from_flags.settings()
+    assert from_file.milestones == (2.0, 3.0)
+
+
+def test_flags_win_over_the_file(tmp_path: Path) -> None:
+    file = tmp_path / "settings.yaml"
+    file.write_text("data: digits\nlr: 0.5\nnesterov: true\n")
+    parsed = _parse("train", [f"--config={file}", "--lr", "0.1", "--no-nesterov"])
+    assert (parsed.lr, parsed.nesterov, parsed.data) == (0.1, False, "digits")
+
+
+def test_a_run_can_be_repeated_from_its_own_settings(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["train", *SMALL, "--out", str(tmp_path / "a"), "--no-report"]) == 0
+    assert "classgap audit" in capsys.readouterr().out
+    again = ["train", "--config", str(tmp_path / "a" / "config.yaml"), "--out", str(tmp_path / "b"), "--no-report"]
+    assert main(again) == 0
+    finals = [json.loads((tmp_path / name / "metrics.jsonl").read_text().splitlines()[-1]) for name in "ab"]
+    assert finals[0] == finals[1]
+
+
+def test_a_dry_run_shows_the_settings_and_writes_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert main(["train", *SMALL, "--dry-run"]) == 0
+    told = " ".join(capsys.readouterr().out.split())
+    assert "weight_decay" in told
+    assert "0.0005" in told  # what suits the data
+    assert "runs/digits-mlp-width-8-erm-seed0" in told
+    assert "Nothing was trained." in told
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize(
+    ("words", "code", "told"),
+    [
+        (["--data", "digit"], 2, "did you mean 'digits'?"),
+        (["--data", "digits", "--method", "mr3"], 2, "did you mean 'mr2'?"),
+        (["--data", "digits", "--method", "mr2:strenth=1"], 2, "did you mean 'strength'?"),
+        (["--data", "digits", "--model", "conv1d"], 2, "conv1d"),
+        (["--data", "digits", "--augment", "crop-flap"], 2, "did you mean 'crop-flip'?"),
+        (["--data", "digits", "--device", "cuda"], 2, "torch sees no GPU here"),
+        (["--epoch", "3", "--data", "digits"], 2, "did you mean --epochs?"),
+        (["--model", "mlp"], 2, "--data"),
+        (
+            ["--data", "digits", "--model", "mlp", "--lr", "1e30", "--epochs", "3"],
+            1,
+            "the loss is not finite at epoch 1",
+        ),
+    ],
+)
+def test_what_goes_wrong_is_one_line_and_a_code(
+    words: list[str], code: int, told: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert main(["train", *words]) == code
+    err = capsys.readouterr().err
+    assert told in err
+    assert err.startswith("classgap: ")
+    assert "Traceback" not in err
+
+
+def test_the_demo_compares_and_says_what_happened(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    out = tmp_path / "demo"
+    assert main(["demo", "--epochs", "1", "--seeds", "1", "--out", str(out)]) == 0
+    told = capsys.readouterr().out
+    assert "the hard classes: " in told
+    assert "1 seed, 10,000 test samples." in told
+    assert (out / "report.html").exists()
+    before = (out / "mr2-seed0" / "metrics.jsonl").stat().st_mtime_ns
+    assert main(["demo", "--epochs", "1", "--seeds", "1", "--out", str(out)]) == 0
+    assert (out / "mr2-seed0" / "metrics.jsonl").stat().st_mtime_ns == before
+    assert main(["demo", "--seeds", "0"]) == 2
+
+
+@pytest.mark.parametrize(("command", "registry"), [("datasets", DATASETS), ("models", MODELS)])
+def test_listings_name_everything(command: str, registry, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main([command]) == 0
+    told = capsys.readouterr().out
+    assert all(name in told for name in registry.names())
+    assert "classgap[vision]" in told
