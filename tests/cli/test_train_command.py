@@ -17,20 +17,8 @@ SMALL = ["--data", "digits", "--model", "mlp:width=8", "--epochs", "1"]
 def test_a_file_and_flags_give_the_same_settings(tmp_path: Path) -> None:
     file = tmp_path / "settings.yaml"
     file.write_text("data: digits\nlr: 1e-2\nmilestones: [2, 3]\nnesterov: true\nsave-every: 5\nclip: 1\n")
-    flags = [
-        "--data",
-        "digits",
-        "--lr",
-        "0.01",
-        "--milestones",
-        "2",
-        "3",
-        "--nesterov",
-        "--save-every",
-        "5",
-        "--clip",
-        "1",
-    ]
+    flags = ["--data", "digits", "--lr", "0.01", "--milestones", "2", "3", "--nesterov"]
+    flags += ["--save-every", "5", "--clip", "1"]
     from_file = _parse("train", ["--config", str(file)])
     from_flags = _parse("train", flags)
     assert isinstance(from_file, TrainCommand)
