@@ -41,20 +41,22 @@ SURFACE = {
         ),
         *("--tensorboard", "--device", "--config", "--dry-run", "--force"),
     ],
+    "methods": ["NAME"],
     "datasets": [],
     "models": [],
     "audit": ["SOURCE", "--html", "--json", "--csv", "--baseline", "--groups", "--level", "--seed"],
     "compare": ["SOURCE ...", "--seeds", "--html", "--json", "--csv", "--level", "--seed"],
 }
 
+POSITIONAL = {"source": "SOURCE", "sources": "SOURCE ...", "name": "NAME"}
+
 
 def test_commands_and_flags_are_the_promised_ones():
     found = {}
     for name, command in COMMANDS.items():
         fields = [field.name for field in dataclasses.fields(command)]
-        flags = [f"--{field.replace('_', '-')}" for field in fields if field not in ("source", "sources")]
-        sources = {"source": ["SOURCE"], "sources": ["SOURCE ..."]}.get(fields[0], []) if fields else []
-        found[name] = [*sources, *flags]
+        flags = [f"--{field.replace('_', '-')}" for field in fields if field not in POSITIONAL]
+        found[name] = [POSITIONAL[field] for field in fields if field in POSITIONAL] + flags
     assert found == SURFACE
 
 

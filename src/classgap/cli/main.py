@@ -18,6 +18,7 @@ from classgap.cli.audit_command import AuditCommand
 from classgap.cli.compare_command import CompareCommand
 from classgap.cli.demo_command import DemoCommand
 from classgap.cli.listing_commands import DatasetsCommand, ModelsCommand
+from classgap.cli.methods_command import MethodsCommand
 from classgap.cli.train_command import TrainCommand
 from classgap.report.wording import printable
 
@@ -41,6 +42,7 @@ COMMANDS: dict[str, type[Command]] = {
     "train": TrainCommand,
     "audit": AuditCommand,
     "compare": CompareCommand,
+    "methods": MethodsCommand,
     "datasets": DatasetsCommand,
     "models": ModelsCommand,
 }

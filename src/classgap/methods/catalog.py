@@ -40,6 +40,7 @@ METHODS: Registry[Method | ClassLoss] = Registry(
                 "decay": PAPER,
                 "bank": OURS,
             },
+            differences="The published code computes something else: `mr2-release`, which tells how it differs.",
         ),
         MethodEntry(
             "mr2-release",
@@ -58,6 +59,7 @@ METHODS: Registry[Method | ClassLoss] = Registry(
             paper="Jitkrittum et al., 2022, arXiv 2204.13208",
             needs=("features", "class counts"),
             origins={"strength": PAPER, "slack": f"{PAPER}: CIFAR100-LT, iNaturalist"},
+            differences="No code was published; that positives are those of the batch is a reading of the paper.",
             refuses=dict.fromkeys(
                 ("logit-adjustment", "balanced-softmax", "post-hoc-logit-adjustment"),
                 "ELM contains logit adjustment already",
@@ -79,6 +81,8 @@ METHODS: Registry[Method | ClassLoss] = Registry(
                 "momentum": CODE,
                 "centroids": PAPER,
             },
+            differences="Published code and paper agree. The code's constructor has a distance of 1.5, its training "
+            "script 6; of the paper's forms of momentum it has the partial one only, and its centroids are not saved.",
         ),
         *catalog_robust.ENTRIES,
         *catalog_embedding.ENTRIES,

@@ -34,6 +34,10 @@ _COSINE = {"post-hoc": "the cosine head of ldam has no bias, and its rows no len
 def label_smoothing(num_classes: int, *, smoothing: float = 0.1) -> ClassLoss:
     """Cross-entropy with smoothed labels.
 
+    Args:
+        num_classes: K.
+        smoothing: ε.
+
     >>> label_smoothing(10).label_smoothing
     0.1
     """

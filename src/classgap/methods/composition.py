@@ -19,7 +19,7 @@ from classgap.registry import Registry, Spec
 
 _PLUS = re.compile(r"\+(?=[a-z])")  # not that of 1e+3
 _CORE, _AROUND = ("loss", "procedure"), ("step", "post-hoc")
-_WHY_ONE = {
+WHY_ONE = {
     "loss": "both are losses, and a run minimises one",
     "procedure": "each is a training procedure with losses of its own",
     "step": "both change how a step is made",
@@ -93,7 +93,7 @@ def _conflict(one: MethodEntry, other: MethodEntry) -> str:
         if there.name in here.joins:
             return ""
     if one.role == other.role:
-        return _WHY_ONE[one.role]
+        return WHY_ONE[one.role]
     if {one.role, other.role} == set(_CORE):
         procedure = one if one.role == "procedure" else other
         return f"{procedure.name} is a training procedure with losses of its own"

@@ -30,6 +30,7 @@ class MethodEntry(Entry[Method | ClassLoss]):
         origins: where an option's default comes from: "paper", "published code" or "ours", and details.
         role: of ``ROLES``. Steps and post-hoc methods are made around another one, which ``make`` takes as ``inner``.
         explained_by: whose docstring explains it, if not that of ``make``.
+        differences: how published code and paper differ, where the docstring does not say it.
         refuses: names or roles that it does not go together with, with the reason.
         joins: another loss that it can be a part of, with the parameter of that loss which it then stands for.
     """
@@ -40,5 +41,6 @@ class MethodEntry(Entry[Method | ClassLoss]):
     origins: Mapping[str, str] = field(default_factory=dict)
     role: str = "loss"
     explained_by: Any = None
+    differences: str = ""
     refuses: Mapping[str, str] = field(default_factory=dict)
     joins: Mapping[str, str] = field(default_factory=dict)

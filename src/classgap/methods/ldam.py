@@ -98,6 +98,13 @@ def ldam_drw(
 ) -> Method:
     """LDAM with deferred re-weighting.
 
+    Args:
+        class_counts: N, training samples of each class.
+        margin: the largest margin, that of the rarest class.
+        scale: s, of the cosines.
+        beta: β.
+        switch: the share of the epochs after which the weights change.
+
     >>> ldam_drw([16, 1]).switch
     0.8
     """
