@@ -19,7 +19,7 @@ from classgap.whole_file import whole_file
 
 def write_outcome(run: Run, directory: RunDirectory, chosen: dict[str, Any] | None) -> None:
     """Test the model once and store everything; the final line comes last, and makes the run finished."""
-    test, train = run.scores(run.data.test), run.scores(run.train)
+    test, train = run.scores(run.data.test, features=run.config.save_features), run.scores(run.train)
     if rank() == 0:
         save_weights(run.model, directory.model)
         _write_predictions(run, directory, test, train)

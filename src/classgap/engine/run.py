@@ -169,9 +169,9 @@ class Run:
         self.tap.remove()
         self.tap = FeatureTap(self.model)
 
-    def scores(self, split: Split) -> Scores:
-        """Predictions for every sample of a split, without augmentation, on every process."""
-        return one_pass(self, split)
+    def scores(self, split: Split, *, features: bool = False) -> Scores:
+        """Predictions for every sample of a split, without augmentation, on every process; with features if asked."""
+        return one_pass(self, split, features=features)
 
     # What the engine asks for
 

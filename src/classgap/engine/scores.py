@@ -17,7 +17,7 @@ class Scores:
 
     Attributes:
         logits_NK: at least float32.
-        features_ND: what the head was applied to.
+        features_ND: what the head was applied to; of width 0 unless they were asked for.
         targets_N: true classes.
     """
 

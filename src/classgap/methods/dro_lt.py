@@ -84,7 +84,7 @@ class DistributionalRobustness(StagedMethod):
     def epoch_start(self, run: Run) -> None:
         """In the second stage: a pass over the training set for the centroids."""
         if isinstance(self.loss, DROLTLoss):
-            scores = run.scores(run.train)
+            scores = run.scores(run.train, features=True)
             self.loss.update(*class_means(scores.features_ND, scores.targets_N, run.num_classes))
 
     def _balanced(self, run: Run) -> Order:

@@ -76,7 +76,7 @@ class WeightNormalization(MethodWrapper):
 
     def _best(self, run: Run, weight_KD: Tensor) -> float:
         assert run.validation is not None
-        scores = run.scores(run.validation)
+        scores = run.scores(run.validation, features=True)
         weight_KD = weight_KD.to(scores.features_ND)
 
         def figure(tau: float) -> float:
