@@ -36,7 +36,7 @@ def test_tau_is_the_best_on_held_out_samples(select: str) -> None:
     run = new_run(data="digits:lt=20", method=f"tau-norm:select={select}", **HELD)
     for batch in [*run.batches.epoch(0), *run.batches.epoch(1)]:
         run.method.step(run, batch)
-    scores, weight = run.scores(run.validation), run.tap.head.weight.detach().clone()
+    scores, weight = run.scores(run.validation, features=True), run.tap.head.weight.detach().clone()
     figures = {}
     for tenth in range(21):
         tau = tenth / 10
