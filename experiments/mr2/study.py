@@ -2,10 +2,12 @@
 
     python experiments/mr2/study.py run PLAN --clinc FILE.npz      # what PLAN names; goes on where it stopped
     python experiments/mr2/study.py table PLAN                     # means and deviations over seeds, in Markdown
+    python experiments/mr2/study.py choose PLAN                    # the best setting of each method, as a plan
 
 A plan is a YAML file beside this one: ``problems`` (files in problems/), ``seeds``, ``samples`` ("choice": other
-data or validation samples; "end": the test samples), and ``methods``: name → settings of ``classgap train``. Results
-are appended to PLAN.jsonl, a line a training.
+data or validation samples; "end": the test samples), and ``methods``: name → settings of ``classgap train``, the same
+for all problems or under the problem's name. What stands before the first comma of a name is the method. Results are
+appended to PLAN.jsonl, a line a training.
 """
 
 from __future__ import annotations
@@ -69,6 +71,10 @@ def one(settings: dict[str, Any], seed: int) -> dict[str, Any]:
         return figures | {"train": round(final["train_accuracy"], 4), "seconds": round(time.monotonic() - began, 1)}
 
 
+def methods_of(plan: dict[str, Any], problem: str) -> dict[str, dict[str, Any]]:
+    return plan["methods"].get(problem, plan["methods"])
+
+
 def run(name: str, clinc: str | None, problems: list[str] | None) -> None:
     torch.set_num_threads(1)
     plan = read_plan(name)
@@ -76,7 +82,7 @@ def run(name: str, clinc: str | None, problems: list[str] | None) -> None:
     for seed in plan["seeds"]:
         for problem in problems or plan["problems"]:
             base = settings_of(problem, plan["samples"], clinc)
-            for method, extra in plan["methods"].items():
+            for method, extra in methods_of(plan, problem).items():
                 if (problem, method, seed) in done:
                     continue
                 figures = one(base | (extra or {}), seed)
@@ -93,7 +99,7 @@ def table(name: str) -> None:
         seeds = sorted({line["seed"] for line in here})
         print(f"\n**{problem}** ({len(seeds)} seeds; mean ± standard deviation, %)\n")
         print("| method | overall | easy | medium | hard | worst |\n|---|---|---|---|---|---|")
-        for method in plan["methods"]:
+        for method in methods_of(plan, problem):
             rows = [line for line in here if line["method"] == method and "failed" not in line]
             cells = [np.array([100 * row[figure] for row in rows]) for figure in FIGURES]
             if rows:
@@ -102,9 +108,24 @@ def table(name: str) -> None:
                 print(f"| {method} | {' | '.join(shown)} |")
 
 
+def choose(name: str) -> None:
+    """Print, for each problem, the setting of each method with the best mean accuracy over the hard third."""
+    plan, lines = read_plan(name), stored(name)
+    chosen: dict[str, dict[str, Any]] = {}
+    for problem in plan["problems"]:
+        best: dict[str, tuple[float, str]] = {}
+        for method in methods_of(plan, problem):
+            hard = [line.get("hard", 0.0) for line in lines if (line["problem"], line["method"]) == (problem, method)]
+            if len(hard) == len(plan["seeds"]):
+                kind = method.split(",")[0].rstrip("0123456789. ")
+                best[kind] = max(best.get(kind, (0.0, "")), (float(np.mean(hard)), method))
+        chosen[problem] = {method: methods_of(plan, problem)[method] for _, method in best.values()}
+    print(yaml.safe_dump({"methods": chosen}, sort_keys=False, allow_unicode=True, width=120))
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("action", choices=["run", "table"])
+    parser.add_argument("action", choices=["run", "table", "choose"])
     parser.add_argument("plan")
     parser.add_argument("--clinc")
     parser.add_argument("--problems", nargs="*")
@@ -112,7 +133,7 @@ def main() -> None:
     if options.action == "run":
         run(options.plan, options.clinc, options.problems)
     else:
-        table(options.plan)
+        {"table": table, "choose": choose}[options.action](options.plan)
 
 
 if __name__ == "__main__":
