@@ -1,4 +1,4 @@
-"""Every method on two small problems, in one table a problem: about six minutes on two cores.
+"""Every method on two small problems, in one table a problem: about four minutes on one core.
 
     python examples/compare_methods.py                                  # all methods, one seed, 30 epochs
     python examples/compare_methods.py --methods erm mr2 sam+mr2 --seeds 5 --epochs 200

@@ -82,6 +82,12 @@ def test_stopped_in_each_stage(method: str, tmp_path: Path) -> None:
     assert "representation" not in lines[3]  # terms of its own loss
 
 
+@pytest.mark.parametrize("method", ["crt", "lws"])
+def test_weights_between_first_and_last_are_refused(method: str) -> None:
+    with pytest.raises(ValueError, match=f"{method} exchanges the classifier"):
+        moons_run(method, interpolate=0.5)
+
+
 def test_the_best_epoch_is_kept_with_its_factors(tmp_path: Path) -> None:
     run = moons_trained(tmp_path / "run", "lws:share=1", validation=0.25, select="balanced")
     lines = metrics(run)

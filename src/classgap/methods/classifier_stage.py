@@ -54,9 +54,14 @@ class ClassifierStage(MethodWrapper):
         return 1 if self.retrains else self.inner.views
 
     def prepare(self, run: Run) -> None:
-        """As the other method; the head has to be linear."""
+        """As the other method; the head has to be linear, and weights those that the last stage leaves."""
         super().prepare(run)
         linear_head(run.model, self.name)
+        if run.config.interpolate < 1:
+            raise ValueError(
+                f"{self.name} exchanges the classifier, so there is none between the first and the last; interpolate "
+                f"must be 1, got {run.config.interpolate}."
+            )
 
     def stages(self) -> Sequence[Stage]:
         """One more than the other method has."""
