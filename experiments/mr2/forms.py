@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import torch
 import torch.nn.functional as F
-from torch import Tensor
+from torch import Tensor, nn
 
 from classgap.functional import class_margins, group_by_class, growing_force, squared_norm
 from classgap.losses import ClassLoss, Part
 from classgap.losses.batch import Batch
 from classgap.methods import METHODS
 from classgap.methods.entry import MethodEntry
+from classgap.models import MODELS, build
+from classgap.registry import Entry
 from classgap.state import ClassStats
 
 
@@ -62,6 +64,28 @@ class BoundedNormLoss(ClassLoss):
         return (self.force * growing / shrinking.clamp(min=torch.finfo(shrinking.dtype).tiny)).clamp(max=self.strength)
 
 
+class Scaled(nn.Module):
+    """Features times a number."""
+
+    def __init__(self, scale: float) -> None:
+        super().__init__()
+        self.scale = scale
+
+    def forward(self, features_BD: Tensor) -> Tensor:
+        return self.scale * features_BD
+
+
+def scaled_mlp(*, num_classes: int, input_shape: tuple[int, ...], scale: float = 1.0) -> nn.Module:
+    """``mlp``, the same function whatever the scale of its features: what the features gain, the last layer loses."""
+    *hidden, head = build("mlp", num_classes=num_classes, input_shape=input_shape)
+    with torch.no_grad():
+        head.weight /= scale
+    return nn.Sequential(*hidden, Scaled(scale), head)
+
+
+MODELS.entries["scaled-mlp"] = Entry(
+    "scaled-mlp", "One hidden layer with features of any scale.", scaled_mlp, given=("num_classes", "input_shape")
+)
 METHODS.entries["bounded-norm"] = MethodEntry(
     "bounded-norm", "Cross-entropy and a bounded penalty on the feature norm.", BoundedNormLoss, given=("num_classes",)
 )
