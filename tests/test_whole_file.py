@@ -1,10 +1,13 @@
 import os
+import signal
 import stat
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
 
-from classgap.whole_file import write_whole
+from classgap.whole_file import remove_leftovers, whole_file, write_whole
 
 
 def test_it_writes_and_replaces_with_usual_permissions(tmp_path: Path) -> None:
@@ -31,3 +34,45 @@ def test_a_failure_keeps_what_was_there_and_leaves_nothing_behind(
         write_whole(target, "bad")
     assert target.read_text() == "good"
     assert os.listdir(tmp_path) == ["page.html"]
+
+
+def test_permissions_follow_the_umask_which_is_never_changed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    before = os.umask(0o027)
+    try:
+        with monkeypatch.context() as patch:
+            # It belongs to all threads: one that makes a file meanwhile would get the wrong permissions.
+            patch.delattr(os, "umask")
+            write_whole(tmp_path / "page.html", "text")
+    finally:
+        os.umask(before)
+    assert stat.S_IMODE((tmp_path / "page.html").stat().st_mode) == 0o640
+
+
+def test_two_writers_of_one_file_do_not_meet(tmp_path: Path) -> None:
+    target = tmp_path / "page.html"
+    with whole_file(target) as first, whole_file(target) as second:
+        first.write(b"first")
+        second.write(b"second")
+    assert target.read_bytes() == b"first"  # the last to be done
+    assert os.listdir(tmp_path) == ["page.html"]
+
+
+def test_what_a_killed_process_leaves_can_be_removed_and_nothing_else(tmp_path: Path) -> None:
+    folder = tmp_path / "checkpoints"
+    folder.mkdir()
+    code = (
+        "import os, signal, sys\n"
+        "from classgap.whole_file import whole_file\n"
+        "with whole_file(sys.argv[1]), whole_file(sys.argv[2]):\n"
+        "    os.kill(os.getpid(), signal.SIGKILL)\n"
+    )
+    targets = [str(tmp_path / "metrics.json"), str(folder / "model.safetensors")]
+    done = subprocess.run([sys.executable, "-c", code, *targets], check=False)
+    assert done.returncode == -signal.SIGKILL
+    others = {tmp_path / ".notes.tmp", tmp_path / "page.1-0123456789abcdef.tmp", folder / "last.pt"}
+    for path in others:
+        path.touch()
+    assert len([path for path in tmp_path.rglob("*") if path.is_file()]) == 5
+    remove_leftovers(tmp_path)
+    assert {path for path in tmp_path.rglob("*") if path.is_file()} == others
+    remove_leftovers(tmp_path / "missing")

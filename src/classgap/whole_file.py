@@ -3,32 +3,34 @@
 from __future__ import annotations
 
 import os
-import tempfile
+import re
+import secrets
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import BinaryIO
+
+_TEMPORARY = re.compile(r"\..+\.\d+-[0-9a-f]{16}\.tmp")
 
 
 @contextmanager
 def whole_file(path: str | os.PathLike[str]) -> Iterator[BinaryIO]:
     """A file to write to, which takes its place at ``path`` when all of it is on the disk.
 
-    Until then, and for good if anything fails, ``path`` holds what it held before.
+    Until then, and for good if anything fails, ``path`` holds what it held before. A process that is killed leaves a
+    hidden file beside it; `remove_leftovers` finds those.
     """
     target = Path(path)
-    handle, temporary = tempfile.mkstemp(dir=target.parent, prefix=f".{target.name}.")
+    temporary = target.with_name(f".{target.name}.{os.getpid()}-{secrets.token_hex(8)}.tmp")
+    file = open(temporary, "xb")  # noqa: SIM115  # the usual permissions, unlike those of tempfile
     try:
-        with os.fdopen(handle, "wb") as file:
+        with file:
             yield file
             file.flush()
             os.fsync(file.fileno())  # a full disk may not be noticed before
-        mask = os.umask(0)
-        os.umask(mask)
-        os.chmod(temporary, 0o666 & ~mask)  # mkstemp makes files that only their owner can read
         os.replace(temporary, target)
     except BaseException:
-        Path(temporary).unlink(missing_ok=True)
+        temporary.unlink(missing_ok=True)
         raise
 
 
@@ -36,3 +38,14 @@ def write_whole(path: str | os.PathLike[str], text: str) -> None:
     """Write ``text`` to ``path``, which at no time holds half of it; what was there stays if writing fails."""
     with whole_file(path) as file:
         file.write(text.encode("utf-8"))
+
+
+def remove_leftovers(directory: Path) -> None:
+    """Delete what killed processes left half written in a directory and below it.
+
+    Args:
+        directory: nothing may be writing to it; it need not exist.
+    """
+    for path in directory.rglob(".*.tmp"):
+        if _TEMPORARY.fullmatch(path.name) and path.is_file():
+            path.unlink(missing_ok=True)
