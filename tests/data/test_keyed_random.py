@@ -44,9 +44,19 @@ def test_the_numbers_never_change() -> None:
 
 def test_the_first_outputs_are_splitmix64() -> None:
     # A well-known reference sequence: SplitMix64 seeded with 0 begins so.
-    from classgap.data.keyed_random import _GOLDEN, _mixed_word
+    from classgap.data.keyed_random import _GOLDEN, _mixed
 
-    assert [_mixed_word(n * _GOLDEN) for n in (1, 2)] == [0xE220A8397B1DCDAF, 0x6E789E6AA1B965F4]
+    wanted = [0xE220A8397B1DCDAF, 0x6E789E6AA1B965F4]
+    assert [_mixed(n * _GOLDEN) % WORD for n in (1, 2)] == wanted
+    words = torch.tensor([n * _GOLDEN % WORD for n in (1, 2)], dtype=torch.uint64).view(torch.int64)
+    assert [word % WORD for word in _mixed(words).tolist()] == wanted
+
+
+def test_keys_of_any_seed_are_those_of_exact_integer_arithmetic() -> None:
+    for seed in (0, 1, -1, 2**63, 2**64 - 1, -(2**63)):
+        bits = keyed_bits(seed, 7, torch.tensor([3]), 1, stream=5)
+        assert int(bits) % WORD == slow_bits(seed, 7, 3, 0, 5)
+        assert 0 <= key_of(seed, 7, 5) < WORD
 
 
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float64])

@@ -9,12 +9,14 @@ from __future__ import annotations
 
 import zlib
 from dataclasses import dataclass
+from typing import TypeVar
 
 import torch
 from torch import Tensor
 
 _GOLDEN = 0x9E3779B97F4A7C15
 _WORD = 2**64 - 1
+_Words = TypeVar("_Words", int, Tensor)
 
 
 def _signed(word: int) -> int:
@@ -25,15 +27,9 @@ def _signed(word: int) -> int:
 _STEPS = ((30, _signed(0xBF58476D1CE4E5B9)), (27, _signed(0x94D049BB133111EB)))
 
 
-def _mixed_word(word: int) -> int:
-    word &= _WORD
-    word = ((word ^ (word >> 30)) * 0xBF58476D1CE4E5B9) & _WORD
-    word = ((word ^ (word >> 27)) * 0x94D049BB133111EB) & _WORD
-    return word ^ (word >> 31)
-
-
-def _mixed(words: Tensor) -> Tensor:
-    # The shift of int64 copies the sign; the mask makes it the shift of unsigned words.
+def _mixed(words: _Words) -> _Words:
+    """The finaliser, on int64 or on Python's integers, of which the low 64 bits count."""
+    # A shift copies the sign, or lets higher bits in; the mask makes it the shift of unsigned words.
     for shift, factor in _STEPS:
         words = (words ^ ((words >> shift) & (2 ** (64 - shift) - 1))) * factor
     return words ^ ((words >> 31) & (2**33 - 1))
@@ -52,7 +48,7 @@ def key_of(seed: int, epoch: int, stream: str | int) -> int:
     """
     word = 0
     for part in (seed, epoch, zlib.crc32(stream.encode()) + 2**32 if isinstance(stream, str) else stream):
-        word = _mixed_word(word + (part + 1) * _GOLDEN)
+        word = _mixed(word + (part + 1) * _GOLDEN) & _WORD
     return word
 
 
