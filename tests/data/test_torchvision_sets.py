@@ -68,6 +68,7 @@ def test_svhn(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(datasets.SVHN, "split_list", table)
     data = load("svhn", root=tmp_path)
     assert data.train.targets.tolist() == [0, 1, 9]
+    assert not data.mirrored
     assert np.array_equal(data.test.inputs[torch.tensor([1])][0].numpy(), images[..., 1].transpose(2, 0, 1))
 
 

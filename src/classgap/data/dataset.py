@@ -85,6 +85,7 @@ class Dataset:
         mean: of each channel, as a share of 255 for images; ``None`` if inputs are used as they are.
         std: of each channel.
         remarks: what was changed, left out or drawn on the way here, in sentences for the reader.
+        mirrored: whether a mirrored image keeps its class; a digit does not.
     """
 
     name: str
@@ -96,6 +97,7 @@ class Dataset:
     mean: tuple[float, ...] | None = None
     std: tuple[float, ...] | None = None
     remarks: tuple[str, ...] = ()
+    mirrored: bool = True
 
     @property
     def num_classes(self) -> int:

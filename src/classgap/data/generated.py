@@ -69,7 +69,7 @@ def digits(*, test: float = 0.5, data_seed: int = 0) -> Dataset:
     images = torch.from_numpy(np.round(made.images * (255 / 16)).astype(np.uint8))[:, None]
     train, held = hold_out(Split.of(images, torch.from_numpy(made.target)), test, data_seed, 10)
     mean, std = pixel_statistics(images[train.index])
-    return Dataset("digits", train, held, tuple("0123456789"), "image", (1, 8, 8), mean, std)
+    return Dataset("digits", train, held, tuple("0123456789"), "image", (1, 8, 8), mean, std, mirrored=False)
 
 
 def two_moons(

@@ -180,7 +180,7 @@ def svhn(*, root: Path | None = None) -> Dataset:
     """Street View House Numbers: 73,257 and 26,032 digits of 32×32."""
     opened = _open("svhn", "SVHN", root, [{"split": "train"}, {"split": "test"}])
     train, test = (_in_memory(part.data, part.labels) for part in opened)
-    return Dataset("svhn", train, test, tuple("0123456789"), "image", (3, 32, 32), *SVHN)
+    return Dataset("svhn", train, test, tuple("0123456789"), "image", (3, 32, 32), *SVHN, mirrored=False)
 
 
 def _open(name: str, kind: str, root: Path | None, parts: list[Arguments]) -> list[Any]:

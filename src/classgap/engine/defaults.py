@@ -60,7 +60,8 @@ def _suited(data: Dataset) -> Suited:
     side = max(data.shape[1:])
     if side < 24:  # a shifted crop would lose half of it
         return TINY_IMAGES
-    return SMALL_IMAGES if side <= 64 else LARGE_IMAGES
+    suited = SMALL_IMAGES if side <= 64 else LARGE_IMAGES
+    return suited if data.mirrored else replace(suited, augment=f"{suited.augment}:flip=no")
 
 
 def _slug(*parts: str) -> str:

@@ -1,0 +1,38 @@
+import pytest
+import torch
+
+from classgap.data import load
+from classgap.data.augment import build_augment
+from classgap.data.dataset import Dataset, Split
+from classgap.engine.config import TrainConfig
+from classgap.engine.defaults import complete
+
+
+def images(side: int, *, mirrored: bool) -> Dataset:
+    split = Split.of(torch.zeros(2, 3, side, side, dtype=torch.uint8), torch.tensor([0, 1]))
+    return Dataset("made", split, split, ("a", "b"), "image", (3, side, side), mirrored=mirrored)
+
+
+@pytest.mark.parametrize(
+    ("side", "mirrored", "wanted"),
+    [
+        (32, True, "crop-flip"),
+        (32, False, "crop-flip:flip=no"),
+        (256, True, "rrc"),
+        (256, False, "rrc:flip=no"),
+        (8, False, "none"),
+    ],
+)
+def test_only_images_that_may_be_mirrored_are(side: int, mirrored: bool, wanted: str) -> None:
+    augment = complete(TrainConfig(data="made"), images(side, mirrored=mirrored)).augment
+    assert augment == wanted
+    assert getattr(build_augment(augment), "flip", False) == (mirrored and side > 8)
+
+
+def test_an_augmentation_that_was_asked_for_stays() -> None:
+    assert complete(TrainConfig(data="made", augment="crop-flip"), images(32, mirrored=False)).augment == "crop-flip"
+
+
+def test_digits_are_not_to_be_mirrored_however_they_are_changed() -> None:
+    assert not load("digits").mirrored
+    assert not load("digits:fraction=0.5:lt=10:noise=0.1").mirrored
