@@ -13,7 +13,7 @@ from classgap.cli import main
 from classgap.cli.main import COMMANDS
 
 SURFACE = {
-    "demo": ["--out", "--seeds", "--epochs"],
+    "demo": ["--out", "--seeds", "--epochs", "--force"],
     "train": [
         *(
             "--data",

@@ -33,6 +33,47 @@ def test_flags_win_over_the_file(tmp_path: Path) -> None:
     assert (parsed.lr, parsed.nesterov, parsed.data) == (0.1, False, "digits")
 
 
+@pytest.mark.parametrize(
+    ("text", "flags", "expected"),
+    [
+        ("select: hard", ["--validation", "0.1"], {"select": "hard", "validation": 0.1}),
+        ("epochs: 3", ["--steps", "10"], {"epochs": None, "steps": 10}),
+        ("epochs: 3", ["--steps=10"], {"epochs": None, "steps": 10}),
+        ("epochs: 3", ["--steps", "None"], {"epochs": 3, "steps": None}),
+        ("steps: 10", ["--epochs", "3"], {"epochs": 3, "steps": None}),
+        ("warmup: 2", ["--warmup-steps", "5"], {"warmup": 0.0, "warmup_steps": 5}),
+        ("warmup: 2", ["--warmup_steps", "5"], {"warmup": 0.0, "warmup_steps": 5}),
+        ("warmup_steps: 5", ["--warmup", "2"], {"warmup": 2.0, "warmup_steps": 0}),
+        ("steps: 0", ["--steps", "4"], {"steps": 4}),
+    ],
+)
+def test_a_file_is_checked_together_with_the_flags(text: str, flags: list[str], expected: dict, tmp_path: Path) -> None:
+    file = tmp_path / "settings.yaml"
+    file.write_text(f"data: digits\n{text}\n")
+    found = _parse("train", ["--config", str(file), *flags]).settings()
+    assert {name: getattr(found, name) for name in expected} == expected
+
+
+@pytest.mark.parametrize(
+    ("text", "flags", "told"),
+    [
+        ("select: hard", ["--epochs", "1"], "set validation"),
+        ("epochs: 3", ["--epochs", "2", "--steps", "10"], "epochs and steps cannot both be given; got 2 and 10"),
+        ("{epochs: 3, steps: 10}", [], "epochs and steps cannot both be given; got 3 and 10"),
+    ],
+)
+def test_what_a_file_and_flags_cannot_be_together_is_refused(
+    text: str, flags: list[str], told: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    file, out = tmp_path / "settings.yaml", tmp_path / "run"
+    file.write_text(text)
+    words = ["train", "--data", "digits", "--config", str(file), "--out", str(out), *flags]
+    for more in ([], ["--dry-run"]):
+        assert main([*words, *more]) == 2
+        assert told in capsys.readouterr().err
+    assert not out.exists()
+
+
 def test_a_run_can_be_repeated_from_its_own_settings(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["train", *SMALL, "--out", str(tmp_path / "a"), "--no-report"]) == 0
     assert "classgap audit" in capsys.readouterr().out
@@ -53,6 +94,16 @@ def test_a_dry_run_shows_the_settings_and_writes_nothing(
     assert "runs/digits-mlp-width-8-erm-seed0" in told
     assert "Nothing was trained." in told
     assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize(("rank", "tells"), [("0", True), ("1", False)])
+def test_of_several_processes_one_shows_the_plan(
+    rank: str, tells: bool, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("TORCHELASTIC_RUN_ID", "none")  # as torchrun does
+    monkeypatch.setenv("RANK", rank)
+    assert main(["train", *SMALL, "--dry-run"]) == 0
+    assert ("Nothing was trained." in capsys.readouterr().out) == tells
 
 
 @pytest.mark.parametrize(
@@ -95,6 +146,11 @@ def test_the_demo_compares_and_says_what_happened(tmp_path: Path, capsys: pytest
     assert main(["demo", "--epochs", "1", "--seeds", "1", "--out", str(out)]) == 0
     assert (out / "mr2-seed0" / "metrics.jsonl").stat().st_mtime_ns == before
     assert main(["demo", "--seeds", "0"]) == 2
+    other = ["demo", "--epochs", "2", "--seeds", "1", "--out", str(out)]
+    assert main(other) == 2
+    assert "--force" in capsys.readouterr().err
+    assert main([*other, "--force"]) == 0
+    assert len((out / "mr2-seed0" / "metrics.jsonl").read_text().splitlines()) == 3  # two epochs and the test
 
 
 @pytest.mark.parametrize(("command", "registry"), [("datasets", DATASETS), ("models", MODELS)])

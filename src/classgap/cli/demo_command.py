@@ -36,6 +36,9 @@ class DemoCommand:
     epochs: int = 200
     """Epochs of each run."""
 
+    force: bool = False
+    """Start over."""
+
     def run(self) -> None:
         """Train, compare, tell."""
         from classgap.audit import AuditDiff
@@ -63,7 +66,8 @@ class DemoCommand:
         for seed in range(self.seeds):
             for method in METHODS:
                 place = self._place(method, seed)
-                train(TrainConfig(data="mnist1d", method=method, epochs=self.epochs, seed=seed, out=place), data=data)
+                config = TrainConfig(data="mnist1d", method=method, epochs=self.epochs, seed=seed, out=place)
+                train(config, data=data, force=self.force)
 
     def _place(self, method: str, seed: int) -> Path:
         return self.out / f"{method}-seed{seed}"

@@ -2,12 +2,19 @@
 
 from __future__ import annotations
 
+import os
+
 from rich.console import Console
 from rich.table import Table
 
 from classgap.engine import Run, RunDirectory, TrainConfig, Trained
 from classgap.engine.defaults import complete, default_directory
 from classgap.engine.train import choose_device, load_together
+
+
+def is_first() -> bool:
+    """Whether this is the process that tells: of those that ``torchrun`` started, the first, in or out of a group."""
+    return "TORCHELASTIC_RUN_ID" not in os.environ or os.environ.get("RANK", "0") == "0"
 
 
 def tell_plan(config: TrainConfig) -> None:

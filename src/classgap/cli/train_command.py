@@ -13,6 +13,8 @@ from tyro.conf import arg
 from classgap.engine.config import TrainConfig
 from classgap.engine.config_file import read_settings
 
+RIVALS = {"epochs": "steps", "steps": "epochs", "warmup": "warmup_steps", "warmup_steps": "warmup"}
+
 
 @dataclass(frozen=True, kw_only=True)
 class TrainCommand(TrainConfig):
@@ -37,29 +39,38 @@ class TrainCommand(TrainConfig):
     force: bool = False
     """Start over, even if the directory holds a run."""
 
+    def __post_init__(self) -> None:
+        """Check nothing yet: a file's settings may lack what the flags add; :meth:`settings` checks them together."""
+
     @classmethod
     def preset(cls, words: Sequence[str]) -> Any:
-        """What the flags change: the settings of ``--config``, which is read before the other flags."""
+        """What the flags change: the settings of ``--config``, without those that a flag stands in place of."""
         file = _value_of("--config", words)
-        settings: dict[str, Any] = {"data": tyro.MISSING}
-        return cls(**(settings if file is None else settings | read_settings(Path(file))))
+        found = {} if file is None else read_settings(Path(file))
+        for name, rival in RIVALS.items():
+            if _value_of(f"--{name.replace('_', '-')}", words) not in (None, "None"):
+                found.pop(rival, None)
+        return cls(**({"data": tyro.MISSING} | found))
 
     def settings(self) -> TrainConfig:
-        """What to train, without what concerns this command alone."""
+        """What to train, checked, without what concerns this command alone."""
         return TrainConfig(**{field.name: getattr(self, field.name) for field in fields(TrainConfig)})
 
     def run(self) -> None:
         """Train and tell."""
-        from classgap.cli.telling import tell_plan, tell_trained
+        from classgap.cli.telling import is_first, tell_plan, tell_trained
         from classgap.engine import Stopped, train
 
+        settings = self.settings()
         if self.dry_run:
-            tell_plan(self.settings())
+            if is_first():
+                tell_plan(settings)
             return
         try:
-            trained = train(self.settings(), force=self.force)
+            trained = train(settings, force=self.force)
         except Stopped as stopped:
-            print(f"classgap: {stopped}")
+            if is_first():
+                print(f"classgap: {stopped}")
             return
         if trained.first:
             tell_trained(trained)
@@ -68,8 +79,11 @@ class TrainCommand(TrainConfig):
 def _value_of(flag: str, words: Sequence[str]) -> str | None:
     """What follows a flag, or stands behind its equals sign."""
     for i, word in enumerate(words):
-        if word == flag and i + 1 < len(words):
+        name, equals, value = word.partition("=")
+        if name.replace("_", "-") != flag:  # --warmup_steps is understood too
+            continue
+        if equals:
+            return value
+        if i + 1 < len(words):
             return words[i + 1]
-        if word.startswith(f"{flag}="):
-            return word.removeprefix(f"{flag}=")
     return None
