@@ -17,6 +17,7 @@ import torch
 import torch.distributed as dist
 from torch import Tensor, nn
 from torch.autograd.function import once_differentiable
+from torch.utils.hooks import RemovableHandle
 
 
 def world_size() -> int:
@@ -43,11 +44,10 @@ def join(rendezvous: str, rank: int, processes: int, timeout: timedelta) -> None
 
 
 def join_launched(device: torch.device) -> bool:
-    """Become one of the processes that ``torchrun`` started; ``False`` if it did not start this one."""
-    if "TORCHELASTIC_RUN_ID" not in os.environ:
+    """Become one of the processes that ``torchrun`` started; ``False`` if it did not start this one, or it is one."""
+    if "TORCHELASTIC_RUN_ID" not in os.environ or dist.is_initialized():
         return False
-    if not dist.is_initialized():
-        dist.init_process_group("nccl" if device.type == "cuda" else "gloo")
+    dist.init_process_group("nccl" if device.type == "cuda" else "gloo")
     return True
 
 
@@ -94,17 +94,29 @@ def highest(code: int, device: torch.device) -> int:
     return int(box)
 
 
-def average_gradients(module: nn.Module) -> None:
+def average_gradients(module: nn.Module) -> list[RemovableHandle]:
     """Average a module's gradients over the processes from now on, as DistributedDataParallel does for a model.
 
     It is for few and small parameters, such as those of a loss: each is averaged on its own as soon as its gradient
     is there. It also gives every process the parameters of process 0.
+
+    Returns:
+        what ends it again, if it is to end.
     """
     if world_size() == 1:
-        return
+        return []
     for parameter in module.parameters():
         dist.broadcast(parameter.data, src=0)
-        parameter.register_post_accumulate_grad_hook(_average_gradient)
+    trained = [parameter for parameter in module.parameters() if parameter.requires_grad]
+    return [parameter.register_post_accumulate_grad_hook(_average_gradient) for parameter in trained]
+
+
+def share_buffers(*modules: nn.Module) -> None:
+    """Give every process the buffers of process 0, such as the running statistics of batch norm."""
+    if world_size() > 1:
+        for module in modules:
+            for buffer in module.buffers():
+                dist.broadcast(buffer, src=0)
 
 
 def _average_gradient(parameter: Tensor) -> None:

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 import torch
-from training_cases import finish, metrics, start, trained
+from training_cases import finish, metrics, new_run, start, trained
 
 from classgap.engine.checkpoint import load_weights
 
@@ -82,6 +82,15 @@ def test_two_processes_are_one_process_with_the_joined_batch(tmp_path: Path) -> 
         assert one.keys() == two.keys()
         numbers = {key: value for key, value in one.items() if isinstance(value, float)}
         assert {key: two[key] for key in numbers} == pytest.approx(numbers, rel=1e-3, abs=2e-3)
+
+
+def test_two_processes_predict_with_the_weights_that_are_saved(tmp_path: Path) -> None:
+    settings = {"model": "resnet20:width=4", "epochs": 1, "batch": 100}
+    assert finish(start(tmp_path / "run", processes=2, **settings))[0] == 0
+    run = new_run(**settings)
+    run.model.load_state_dict(load_weights(tmp_path / "run" / "checkpoints" / "model.safetensors"))
+    stored = load_weights(tmp_path / "run" / "predictions.safetensors")["logits"]
+    torch.testing.assert_close(stored, run.scores(run.data.test).logits_NK, rtol=1e-4, atol=1e-4)
 
 
 def test_two_processes_killed_and_resumed(tmp_path: Path) -> None:

@@ -35,6 +35,6 @@ def test_warm_up_rises_to_the_full_rate_and_the_rest_takes_what_is_left() -> Non
 def test_elm_settings() -> None:
     # ELM App. A, CIFAR: warm-up over 15 epochs, a tenth at epochs 96, 192 and 224 of 256.
     steps = 391
-    schedule = Schedule("step", 256 * steps, 15 * steps, milestone_updates((96, 192, 224), 256, steps))
+    schedule = Schedule("step", 256 * steps, 15 * steps, milestone_updates((96, 192, 224), 256 * steps, steps))
     at = {epoch: schedule.factor(epoch * steps) for epoch in (15, 95, 96, 192, 224, 255)}
     assert list(at.values()) == pytest.approx([1, 1, 0.1, 0.01, 0.001, 0.001])

@@ -9,8 +9,10 @@ import torch.nn.functional as F
 from training_cases import config, metrics, new_run, trained
 
 from classgap import Audit
-from classgap.engine import NonFiniteLoss, train
+from classgap.engine import NonFiniteLoss, TrainConfig, train
 from classgap.engine.checkpoint import load_checkpoint, load_weights
+from classgap.engine.fit import Fit
+from classgap.engine.progress import Display
 from classgap.models import build
 
 
@@ -160,6 +162,37 @@ def test_force_with_a_mistake_keeps_the_run_that_is_there(tmp_path: Path) -> Non
     with pytest.raises(ValueError, match="did you mean"):
         train(config(out=tmp_path / "run", method="mr3"), quiet=True, force=True)
     assert len(metrics(tmp_path / "run")) == 4
+
+
+def test_a_run_in_steps_that_was_killed_after_the_last_one_has_no_step_more(tmp_path: Path, monkeypatch) -> None:
+    settings = {"epochs": None, "steps": 20, "save_every": 0.0}  # an epoch has fourteen
+    whole = metrics(trained(tmp_path / "whole", **settings))
+    end_epoch = Fit._end_epoch
+
+    def killed_in_the_second(fit: Fit, display: Display) -> dict:
+        if fit.epochs_done:
+            raise KeyboardInterrupt
+        return end_epoch(fit, display)
+
+    with monkeypatch.context() as context:
+        context.setattr(Fit, "_end_epoch", killed_in_the_second)
+        with pytest.raises(KeyboardInterrupt):
+            trained(tmp_path / "killed", **settings)
+    assert load_checkpoint(tmp_path / "killed" / "checkpoints" / "last.pt")["position"]["updates"] == 20
+    assert metrics(trained(tmp_path / "killed", **settings)) == whole
+
+
+def test_milestones_are_shares_of_the_steps() -> None:
+    run = new_run(epochs=None, steps=20, schedule="step", milestones=(0.5, 0.75))
+    assert [run.schedule.factor(update) for update in (9, 10, 14, 15)] == pytest.approx([1, 0.1, 0.1, 0.01])
+
+
+def test_gaps_are_filled_as_the_run_was_begun(tmp_path: Path) -> None:
+    out = tmp_path / "run"
+    trained(out)
+    (out / "metrics.jsonl").write_text("")  # as if it had been killed at the very end
+    train(TrainConfig(data="digits", out=out), quiet=True)
+    assert len(metrics(out)) == 1  # its three epochs are in the checkpoint
 
 
 def test_metrics_for_tensorboard(tmp_path: Path) -> None:

@@ -237,14 +237,15 @@ def count_batches(samples: int, batch_size: int, world: int = 1) -> int:
             f"batch_size, which all {world} process(es) share, must be at least their number; got {batch_size}."
         )
     full, rest = divmod(samples, batch_size)
-    return full + (rest >= 2 * world or (full == 0 and rest > 0))
+    # Not a matter of the processes: their number must not change what is computed.
+    return full + (rest >= max(2, batch_size / 4) or (full == 0 and rest > 0))
 
 
 def batches_of(rows: Tensor, batch_size: int, world: int = 1) -> list[Tensor]:
     """An epoch in batches of all processes together.
 
-    The last, shorter batch is kept, unless it has fewer than two samples a process, which batch norm cannot use; it is
-    kept even then if it is the only one.
+    The last, shorter batch is kept, unless it is less than a quarter of the others: a few samples, perhaps one a
+    process, would spoil the statistics of batch norm. It is kept even then if it is the only one.
 
     Args:
         rows: of the epoch.

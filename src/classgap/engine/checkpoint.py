@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-import errno
-import os
 import pickle
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
 import torch
 from torch import Tensor, nn
 
+from classgap.engine.disk import writing
 from classgap.whole_file import whole_file
 
 FORMAT = 1
@@ -22,15 +22,8 @@ def save_checkpoint(state: dict[str, Any], path: Path) -> None:
     Raises:
         OSError: in one line, if the disk is full or the directory cannot be written to.
     """
-    try:
-        with whole_file(path) as file:
-            torch.save({"format": FORMAT, **state}, file)
-    except (OSError, RuntimeError) as error:  # torch's writer turns a failed write into a RuntimeError
-        reason = _reason(error)
-        if reason is None:
-            raise
-        kept = f"; the checkpoint before it, {path}, is kept" if path.exists() else ""
-        raise OSError(f"the checkpoint {path} cannot be written: {reason}{kept}. Free space and run again.") from None
+    with writing(path), whole_file(path) as file:
+        torch.save({"format": FORMAT, **state}, file)
 
 
 def load_checkpoint(path: Path) -> dict[str, Any]:
@@ -54,11 +47,8 @@ def save_weights(model: nn.Module, path: Path) -> None:
 
     # Clones, as safetensors refuses tensors that share memory, such as tied weights.
     tensors = {name: tensor.detach().cpu().contiguous().clone() for name, tensor in model.state_dict().items()}
-    try:
-        with whole_file(path) as file:
-            file.write(save(tensors))
-    except OSError as error:
-        raise OSError(f"the weights {path} cannot be written: {_reason(error) or error}.") from None
+    with writing(path), whole_file(path) as file:
+        file.write(save(tensors))
 
 
 def load_weights(path: Path) -> dict[str, Tensor]:
@@ -68,20 +58,9 @@ def load_weights(path: Path) -> dict[str, Tensor]:
     return load_file(path)
 
 
-def first_non_finite(model: nn.Module) -> str | None:
+def first_non_finite(*modules: nn.Module) -> str | None:
     """Name of a parameter or buffer that holds NaN or infinity, if there is one."""
-    for name, tensor in model.state_dict().items():
+    for name, tensor in chain.from_iterable(module.state_dict().items() for module in modules):
         if tensor.is_floating_point() and not bool(tensor.isfinite().all()):
             return name
     return None
-
-
-def _reason(error: BaseException) -> str | None:
-    """Why writing failed, if it did."""
-    cause: BaseException | None = error
-    while cause is not None:
-        if isinstance(cause, OSError) and cause.errno is not None:
-            hint = " (the disk is full)" if cause.errno in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG) else ""
-            return f"{os.strerror(cause.errno)}{hint}"
-        cause = cause.__cause__ or cause.__context__
-    return "writing failed" if "PytorchStreamWriter" in str(error) or "file" in str(error).lower() else None

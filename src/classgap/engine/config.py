@@ -159,6 +159,8 @@ class TrainConfig:
                 f"select={self.select!r} chooses an epoch, for which samples must be held out: set validation, such as "
                 "0.1. The test set is never used to choose."
             )
+        if self.nesterov and (self.optimizer != "sgd" or not self.momentum):
+            raise ValueError(f"nesterov needs sgd with momentum; got {self.optimizer} with momentum {self.momentum}.")
         if list(self.milestones) != sorted(self.milestones) or any(each <= 0 for each in self.milestones):
             raise ValueError(f"milestones must be above 0 and in rising order; got {self.milestones}.")
 

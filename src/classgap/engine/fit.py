@@ -40,10 +40,12 @@ class Fit:
         self.best: dict[str, Any] | None = None
         self._saved = self._epoch_began = time.monotonic()
         self._begun = False  # whether the current stage was set up
-        self._scalars = Scalars(directory.path, on=run.config.tensorboard and rank() == 0)
 
-    def __call__(self) -> None:
+    def __call__(self, stop: StopRequest) -> None:
         """Train to the end, from the last checkpoint if there is one.
+
+        Args:
+            stop: looked at after every step.
 
         Raises:
             Stopped: if a signal asked for it; a checkpoint was written.
@@ -51,32 +53,36 @@ class Fit:
         """
         self._resume()
         run = self.run
-        with StopRequest() as stop:
-            while run.position.stage < len(run.stages):
-                if not self._begun:
-                    run.begin_stage()
-                    self._begun = True
-                    self._keep_initial()
-                    self._save()  # so that there is something to go back to from the first step on
-                self._stage(stop)
-                run.method.stage_end(run)
-                run.position.after_stage()
-                self._begun = False
-            self._choose()
-            run.method.finish(run)
-        self._scalars.close()
+        while run.position.stage < len(run.stages):
+            if not self._begun:
+                run.begin_stage()
+                self._begun = True
+                self._keep_initial()
+                self._save()  # so that there is something to go back to from the first step on
+            self._stage(stop)
+            run.method.stage_end(run)
+            run.position.after_stage()
+            self._begun = False
+        self._choose()
+        run.method.finish(run)
 
     def _stage(self, stop: StopRequest) -> None:
         run, batch = self.run, self.run.config.batch or 1
         title = f"{run.config.method}, seed {run.config.seed}"
         title += f", {run.stage.name}" if len(run.stages) > 1 else ""
         done = run.position.updates * batch
-        with Display(title, run.updates * batch, done, quiet=self.quiet) as display:
+        logged = run.config.tensorboard and rank() == 0
+        with (
+            Display(title, run.updates * batch, done, quiet=self.quiet) as display,
+            Scalars(self.directory.path, on=logged, done=self.epochs_done) as scalars,
+        ):
             while run.position.epoch < run.epochs:
-                self.epoch(stop, display)
+                metrics = self.epoch(stop, display)
+                scalars.add(metrics, self.epochs_done)
+                self._look_up(stop)
 
-    def epoch(self, stop: StopRequest, display: Display) -> None:
-        """Train for an epoch, or what is left of it."""
+    def epoch(self, stop: StopRequest, display: Display) -> dict[str, Any]:
+        """Train for an epoch, or what is left of it; gives its figures."""
         run = self.run
         position = run.position
         self._epoch_began = time.monotonic()
@@ -86,6 +92,8 @@ class Fit:
         run.model.train()
         run.method.train()
         for batch in run.batches.epoch(position.epoch, start=position.step):
+            if position.updates == run.updates:
+                break
             try:
                 run.method.step(run, batch)
             except NonFiniteLoss as failure:
@@ -94,11 +102,9 @@ class Fit:
             position.after_step()
             display.advance(batch.total)
             self._look_up(stop)
-            if position.updates == run.updates:
-                break
-        self._end_epoch(display)
+        return self._end_epoch(display)
 
-    def _end_epoch(self, display: Display) -> None:
+    def _end_epoch(self, display: Display) -> dict[str, Any]:
         run = self.run
         metrics: dict[str, Any] = {"stage": run.stage.name, "epoch": run.position.epoch + 1}
         metrics["lr"] = run.optimizer.param_groups[0]["lr"]
@@ -113,10 +119,10 @@ class Fit:
         if rank() == 0:
             timing = {"seconds": round(seconds, 3), "samples_per_second": round(display.rate, 1)}
             self.directory.add_metrics({**metrics, "timing": timing})
-            self._scalars.add(metrics, self.epochs_done)
         display.epoch(run.position.epoch, run.epochs, metrics)
         if run.position.epoch == run.epochs:
             self._save()
+        return metrics
 
     def _look_up(self, stop: StopRequest) -> None:
         """After a step: save if it is time, stop if asked; all processes do the same."""
@@ -132,9 +138,11 @@ class Fit:
 
     def _save(self) -> None:
         run = self.run
-        spoiled = first_non_finite(run.model)
+        spoiled = first_non_finite(run.model, run.method)
         if spoiled is not None:  # keep the last good one
-            raise NonFiniteLoss(run.where(), [f"parameter {spoiled}"], [])
+            failure = NonFiniteLoss(f"update {run.position.updates} of {run.stage.name}", [f"parameter {spoiled}"], [])
+            self._tell(failure)
+            raise failure
         state = run.state_dict() | {
             "random": gather_values(random_state()),
             "epochs_done": self.epochs_done,
@@ -142,6 +150,7 @@ class Fit:
         }
         if rank() == 0:
             save_checkpoint(state, self.directory.last)
+            self.directory.keep_best(None if self.best is None else self.best["epoch"])
         wait_for_all()
         self._saved = time.monotonic()
 
@@ -168,7 +177,7 @@ class Fit:
         if self.best is None or value > self.best["value"]:
             self.best = {"epoch": metrics["epoch"], "value": value}
             if rank() == 0:
-                save_weights(self.run.model, self.directory.best)
+                save_weights(self.run.model, self.directory.best(metrics["epoch"]))
             wait_for_all()
 
     def _keep_initial(self) -> None:
@@ -179,7 +188,7 @@ class Fit:
         """Put the chosen weights into the model: of the best epoch, and between them and the initial ones."""
         model, config = self.run.model, self.run.config
         if self.best is not None:
-            model.load_state_dict(load_weights(self.directory.best))
+            model.load_state_dict(load_weights(self.directory.best(self.best["epoch"])))
         if config.interpolate < 1:
             initial = load_weights(self.directory.initial)
             trained = {name: tensor.cpu() for name, tensor in model.state_dict().items()}

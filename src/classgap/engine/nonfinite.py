@@ -19,9 +19,10 @@ class NonFiniteLoss(ArithmeticError):
     def __init__(self, where: str, terms: list[str], samples: list[int]) -> None:
         self.where, self.terms, self.samples = where, terms, samples
         shown = ", ".join(map(str, samples[:SHOWN])) + (", …" if len(samples) > SHOWN else "")
+        held = f" The batch held the training samples {shown}." if samples else ""
         super().__init__(
-            f"the loss is not finite at {where}: {', '.join(terms)}. The batch held the training samples {shown}. "
-            "Try a smaller learning rate, warm-up, gradient clipping, or bf16 or fp32 in place of fp16."
+            f"the loss is not finite at {where}: {', '.join(terms)}.{held} Try a smaller learning rate, warm-up, "
+            "gradient clipping, or bf16 or fp32 in place of fp16."
         )
 
 

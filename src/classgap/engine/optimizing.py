@@ -33,12 +33,12 @@ def make_optimizer(config: TrainConfig, groups: list[dict[str, Any]]) -> Optimiz
     return optimizer
 
 
-def make_schedule(config: TrainConfig, *, epochs: int, steps: int, updates: int) -> Schedule:
-    """The schedule of a stage of ``updates`` updates, ``steps`` in each of its ``epochs``."""
+def make_schedule(config: TrainConfig, *, updates: int, steps: int) -> Schedule:
+    """The schedule of a stage of ``updates`` updates, ``steps`` in an epoch."""
     return Schedule(
         config.schedule,
         total=updates,
         warmup=config.warmup_steps or round(config.warmup * steps),
-        milestones=milestone_updates(config.milestones, epochs, steps),
+        milestones=milestone_updates(config.milestones, updates, steps),
         gamma=config.gamma,
     )

@@ -11,6 +11,7 @@ from torch import Tensor
 from classgap.audit import Audit, read_predictions
 from classgap.distributed import rank, wait_for_all
 from classgap.engine.checkpoint import save_weights
+from classgap.engine.disk import writing
 from classgap.engine.run import Run
 from classgap.engine.run_directory import RunDirectory
 from classgap.engine.scores import Scores
@@ -55,7 +56,7 @@ def _write_predictions(run: Run, directory: RunDirectory, test: Scores, train: S
             if isinstance(bias, Tensor):
                 tensors["head_bias"] = bias.detach().float().cpu()
     plain = {name: tensor.contiguous() for name, tensor in tensors.items()}
-    with whole_file(directory.predictions) as file:
+    with writing(directory.predictions), whole_file(directory.predictions) as file:
         file.write(save(plain, {"class_names": json.dumps(list(run.data.class_names))}))
 
 

@@ -9,7 +9,7 @@ from torch import Tensor
 
 from classgap.data.batches import evaluation_batches
 from classgap.data.dataset import Split
-from classgap.distributed import Shards
+from classgap.distributed import Shards, share_buffers
 from classgap.engine.scores import Scores
 
 if TYPE_CHECKING:
@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 def one_pass(run: Run, split: Split, *, features: bool) -> Scores:
     """Logits, features (if asked for) and targets of all samples, in the split's order, on every process."""
     training = run.model.training
+    share_buffers(run.model, run.method)  # what process 0 saves is what all of them look through
     run.model.eval()
     run.method.eval()
     try:

@@ -81,7 +81,3 @@ class Display:
                 highlight=False,
                 soft_wrap=True,
             )
-
-    def say(self, text: str) -> None:
-        """One line above the bar."""
-        self._console.print(text, highlight=False, markup=False, soft_wrap=True)

@@ -10,13 +10,14 @@ import torch
 from torch import Tensor, nn
 from torch.nn.parallel import DistributedDataParallel
 from torch.optim import Optimizer
+from torch.utils.hooks import RemovableHandle
 
 from classgap import models
 from classgap.data.batches import Batch, Batches
 from classgap.data.dataset import Dataset, Split
 from classgap.data.order import Order
 from classgap.data.splits import hold_out
-from classgap.distributed import average_gradients, rank, world_size
+from classgap.distributed import average_gradients, gather_values, rank, world_size
 from classgap.engine.config import TrainConfig
 from classgap.engine.meter import Meter
 from classgap.engine.micro_batches import micro_batches
@@ -31,7 +32,7 @@ from classgap.engine.scores import Scores
 from classgap.features import FeatureTap
 from classgap.methods import Stage
 from classgap.methods import build as build_method
-from classgap.registry import Spec
+from classgap.registry import Spec, convert
 
 
 class Run:
@@ -51,6 +52,8 @@ class Run:
 
     def __init__(self, config: TrainConfig, data: Dataset, device: torch.device) -> None:
         assert config.model is not None
+        if data.num_classes < 2:
+            raise ValueError(f"{config.data} has {data.num_classes} class; a classifier needs two.")
         self.config, self.data, self.device = config, data, device
         self.train, self.validation = _cut(config, data)
         self.train_counts = self.train.counts(data.num_classes)
@@ -70,10 +73,14 @@ class Run:
         self.method.prepare(self)
         self.stages = tuple(self.method.stages())
         seed_everything(config.seed, process=rank())  # dropout may differ between processes, weights may not
-        self.optimizer: Optimizer
+        # What a stage trains with; made here already to refuse what cannot be, and by begin_stage anew.
         self.order: Order = build_order(config, self.train)
         self.batches = self._batches()
+        self.optimizer: Optimizer = make_optimizer(config, self.method.parameter_groups(self))
+        self.schedule = make_schedule(config, updates=self.updates, steps=len(self.batches))
+        self.scaler = grad_scaler(config.precision, device)
         self.network: nn.Module = self.model
+        self._averaging: list[RemovableHandle] = []
         self._logits: Tensor | None = None
 
     # What a method asks for
@@ -119,7 +126,7 @@ class Run:
     def crop(self) -> int | None:
         """The side of the square that an augmentation cuts out, ``rrc:size=224`` say; tests cut it from the middle."""
         size = Spec.parse(self.config.augment or "none").options.get("size")
-        return None if size is None else int(size)
+        return None if size is None else int(convert("augment: size", size, int))
 
     def forward(self, inputs: Tensor) -> Tensor:
         """Logits, in the precision of the run; ``tap.features`` are theirs. Without gradients no process waits."""
@@ -186,9 +193,11 @@ class Run:
         self.batches = self._batches()
         groups = self.method.parameter_groups(self)
         self.optimizer = make_optimizer(self.config, groups)
-        self.schedule = make_schedule(self.config, epochs=self.epochs, steps=len(self.batches), updates=self.updates)
+        self.schedule = make_schedule(self.config, updates=self.updates, steps=len(self.batches))
         self.scaler = grad_scaler(self.config.precision, self.device)
-        average_gradients(self.method)
+        for handle in self._averaging:
+            handle.remove()
+        self._averaging = average_gradients(self.method)
 
     def where(self) -> str:
         """The current place, for messages."""
@@ -266,15 +275,18 @@ class Run:
 
     def _measure(self, values: dict[str, Tensor], batch: Batch, weight: float) -> None:
         self.meter.add(values, weight)
-        if self._logits is not None and len(self._logits) == len(batch.labels):
+        comparable = self._logits is not None and len(self._logits) == len(batch.labels) and batch.targets.dim() == 1
+        if comparable and self._logits is not None:
             right = (self._logits.argmax(dim=1) == batch.labels).double().mean()
             self.meter.add({"train_accuracy": right}, len(batch.labels), local=True)
 
     def _stop_if_not_finite(self, values: dict[str, Tensor], batch: Batch) -> None:
+        """Raise the same on every process if a value is not finite on one; all processes must ask."""
         logits = {} if self._logits is None else {"logits": self._logits}
-        found = non_finite(logits | values)
+        everywhere = gather_values([non_finite(logits | values), self.train.index[batch.rows.cpu()].tolist()])
+        found = list(dict.fromkeys(name for names, _ in everywhere for name in names))
         if found:
-            raise NonFiniteLoss(self.where(), found, self.train.index[batch.rows.cpu()].tolist())
+            raise NonFiniteLoss(self.where(), found, [each for _, samples in everywhere for each in samples])
 
 
 def _cut(config: TrainConfig, data: Dataset) -> tuple[Split, Split | None]:

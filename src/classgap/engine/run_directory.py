@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import fcntl
 import json
 import shutil
 from pathlib import Path
@@ -10,6 +9,7 @@ from typing import Any, BinaryIO
 
 from classgap.engine.config import TrainConfig
 from classgap.engine.config_file import read_settings, write_config
+from classgap.engine.disk import writing
 from classgap.whole_file import write_whole
 
 # Where a run is stored and where it computes do not change what it is.
@@ -31,7 +31,6 @@ class RunDirectory:
         self.checkpoints = path / "checkpoints"
         self.last = self.checkpoints / "last.pt"
         self.initial = self.checkpoints / "initial.safetensors"
-        self.best = self.checkpoints / "best.safetensors"
         self.model = self.checkpoints / "model.safetensors"
         self.predictions = path / "predictions.safetensors"
         self.audit = path / "audit.json"
@@ -60,8 +59,9 @@ class RunDirectory:
         if self.config.exists():
             self.check_same(config)
         else:
-            write_config(config, self.config)
-        write_whole(self.environment, json.dumps(environment, indent=2) + "\n")
+            with writing(self.config):
+                write_whole(self.environment, json.dumps(environment, indent=2) + "\n")
+                write_config(config, self.config)
 
     def check_same(self, config: TrainConfig) -> None:
         """Refuse to go on with a run that was begun with other settings; ones that were not given agree with any."""
@@ -75,6 +75,13 @@ class RunDirectory:
                 f"{self.path} holds a run with other settings: {differences}. Name another --out, or start over in "
                 "this one with --force."
             )
+
+    def stored_settings(self) -> dict[str, Any]:
+        """The settings of the run that is here, in plain values; none if there is no run."""
+        if not self.config.exists():
+            return {}
+        settings = read_settings(self.config)
+        return settings | {"out": None, "milestones": list(settings["milestones"])}
 
     def finished(self) -> bool:
         """Whether the run that is here has ended."""
@@ -95,7 +102,7 @@ class RunDirectory:
 
     def add_metrics(self, line: dict[str, Any]) -> None:
         """Append a line."""
-        with self.metrics.open("a", encoding="utf-8") as file:
+        with writing(self.metrics), self.metrics.open("a", encoding="utf-8") as file:
             file.write(json.dumps(line, allow_nan=False) + "\n")
 
     def keep_metrics(self, count: int) -> None:
@@ -113,17 +120,32 @@ class RunDirectory:
         except OSError as error:
             raise ValueError(f"the run directory {self.path} cannot be written to: {error.strerror}.") from None
         try:
+            import fcntl  # not on Windows, where there is no such lock
+
             fcntl.flock(self._lock, fcntl.LOCK_EX | fcntl.LOCK_NB)  # let go by the system however the process ends
+        except ImportError:
+            pass
         except OSError:
             raise ValueError(f"another process is training in {self.path}; wait for it, or name another.") from None
         if force:
             self._remove_run()
+
+    def best(self, epoch: int) -> Path:
+        """The weights of an epoch that was the best so far."""
+        return self.checkpoints / f"best-epoch{epoch}.safetensors"
+
+    def keep_best(self, epoch: int | None) -> None:
+        """Remove the weights of epochs that are no longer the best; only when a checkpoint knows of the better one."""
+        for file in self.checkpoints.glob("best-epoch*.safetensors"):
+            if epoch is None or file != self.best(epoch):
+                file.unlink()
 
     def _is_foreign(self) -> bool:
         return not self.path.is_dir() or any(each.name != "checkpoints" for each in self.path.iterdir())
 
     def _remove_run(self) -> None:
         files = (self.config, self.environment, self.metrics, self.predictions, self.audit, self.report, self.failure)
-        for file in (*files, self.last, self.initial, self.best, self.model):
+        for file in (*files, self.last, self.initial, self.model):
             file.unlink(missing_ok=True)
+        self.keep_best(None)
         shutil.rmtree(self.path / "tensorboard", ignore_errors=True)

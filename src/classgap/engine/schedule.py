@@ -44,10 +44,10 @@ class Schedule:
         return 1.0
 
 
-def milestone_updates(milestones: Sequence[float], epochs: int, steps: int) -> tuple[int, ...]:
-    """Milestones in updates; given in epochs, or as shares of the stage where they are below 1.
+def milestone_updates(milestones: Sequence[float], updates: int, steps: int) -> tuple[int, ...]:
+    """Milestones in updates; given in epochs of ``steps``, or as shares of the stage's updates where they are below 1.
 
-    >>> milestone_updates((0.5, 3), epochs=4, steps=10)
+    >>> milestone_updates((0.5, 3), updates=40, steps=10)
     (20, 30)
     """
-    return tuple(round((each * epochs if each < 1 else each) * steps) for each in milestones)
+    return tuple(round(each * (updates if each < 1 else steps)) for each in milestones)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import signal
+import threading
 from types import FrameType, TracebackType
 from typing import Any
 
@@ -21,6 +22,8 @@ class StopRequest:
         self._before: dict[signal.Signals, Any] = {}
 
     def __enter__(self) -> StopRequest:
+        if threading.current_thread() is not threading.main_thread():
+            return self  # Python hands signals to the main thread only
         for number in (signal.SIGTERM, signal.SIGINT):
             self._before[number] = signal.signal(number, self._note)
         return self

@@ -12,14 +12,17 @@ import torch
 
 from classgap.data import load
 from classgap.data.dataset import Dataset
-from classgap.distributed import from_first, join_launched, leave, rank, wait_for_all
+from classgap.distributed import from_first, join_launched, leave, rank
 from classgap.engine.config import TrainConfig
+from classgap.engine.config_file import checked_settings
 from classgap.engine.defaults import complete, default_directory
 from classgap.engine.environment import environment
 from classgap.engine.fit import Fit
 from classgap.engine.outcome import write_outcome
 from classgap.engine.run import Run
 from classgap.engine.run_directory import RunDirectory
+from classgap.engine.stopping import StopRequest
+from classgap.engine.tensorboard import require_tensorboard
 
 
 @dataclass(frozen=True)
@@ -53,14 +56,18 @@ def train(config: TrainConfig, *, data: Dataset | None = None, force: bool = Fal
     try:
         finished = not force and _is_finished(directory, config)
         if not finished:
+            config = config if force else _filled(directory, config)
+            if config.tensorboard:
+                require_tensorboard()
             data = data or load_together(config.data)
             run = Run(complete(config, data), data, device)  # refuses what cannot be before anything is written
             _on_first(lambda: directory.begin(run.config, environment(device), force=force))
             _tell_remarks(data, quiet=quiet)
             fit = Fit(run, directory, quiet=quiet)
-            fit()
-            write_outcome(run, directory, fit.best)
-        return Trained(config.out, finished, rank() == 0)
+            with StopRequest() as stop:
+                fit(stop)
+                write_outcome(run, directory, fit.best)  # not stopped any more: a minute later there is a report
+        return Trained(directory.path, finished, rank() == 0)
     finally:
         directory.close()
         if launched:
@@ -90,12 +97,9 @@ def choose_device(name: str) -> torch.device:
 
 def load_together(text: str) -> Dataset:
     """The data set on every process; the first one decodes and stores it, the others find it stored."""
-    if rank() == 0:
-        data = load(text)
-        wait_for_all()
-        return data
-    wait_for_all()
-    return load(text)
+    found: list[Dataset] = []
+    _on_first(lambda: found.append(load(text)))
+    return found[0] if found else load(text)
 
 
 def _is_finished(directory: RunDirectory, config: TrainConfig) -> bool:
@@ -114,6 +118,13 @@ def _is_finished(directory: RunDirectory, config: TrainConfig) -> bool:
 
     _on_first(look)
     return bool(from_first(finished))
+
+
+def _filled(directory: RunDirectory, config: TrainConfig) -> TrainConfig:
+    """The settings, with gaps filled as they were when the run was begun."""
+    stored = from_first(RunDirectory(directory.path).stored_settings() if rank() == 0 else None)
+    gaps = {name: value for name, value in checked_settings(stored).items() if getattr(config, name) is None}
+    return replace(config, **gaps)
 
 
 def _tell_remarks(data: Dataset, *, quiet: bool) -> None:

@@ -21,23 +21,19 @@ class Stage:
 
     Attributes:
         name: for metrics and progress.
-        epochs: how many; those of the run if not given.
-        share: of the run's epochs, in place of ``epochs``.
+        share: of the run's epochs, or of its steps.
     """
 
     name: str
-    epochs: int | None = None
-    share: float | None = None
+    share: float = 1.0
 
-    def length(self, epochs: int) -> int:
-        """Epochs of this stage in a run of ``epochs``.
+    def length(self, total: int) -> int:
+        """Epochs, or steps, of this stage in a run that asks for so many.
 
         >>> Stage("warm-up", share=0.25).length(40)
         10
         """
-        if self.epochs is not None:
-            return self.epochs
-        return epochs if self.share is None else max(1, round(self.share * epochs))
+        return max(1, round(self.share * total))
 
 
 class Method(nn.Module):
