@@ -2,16 +2,16 @@
 PYTHON ?= python3
 BIN := .venv/bin
 
-.PHONY: demo test test-slow check format bench clean
+.PHONY: demo test test-slow check format bench docs clean
 
 demo: .venv/installed
 	$(BIN)/classgap demo
 
 test: check
-	$(BIN)/python -m pytest
+	$(BIN)/python -m pytest -n 2
 
 test-slow: .venv/installed
-	$(BIN)/python -m pytest -m slow
+	$(BIN)/python -m pytest -n 2 -m slow
 
 check: .venv/installed
 	$(BIN)/ruff format --check .
@@ -26,6 +26,9 @@ bench: .venv/installed
 	$(BIN)/python benchmarks/loss_cost.py
 	$(BIN)/python benchmarks/data_cost.py
 	$(BIN)/python benchmarks/train_cost.py
+
+docs: .venv/installed
+	$(BIN)/python -m classgap.methods.page docs/methods.md
 
 clean:
 	rm -rf .venv build dist classgap-demo runs
