@@ -8,8 +8,10 @@ import torch
 from safetensors.torch import save_file
 from torch import Tensor, nn
 
-from classgap.models import Frozen, build
+from classgap.losses import GaussianMixtureHead
+from classgap.models import Frozen, build, expected_images
 from classgap.models.checkpoint import load_weights
+from classgap.models.cosine import CosineClassifier
 
 SHAPE = (3, 8, 8)
 NETWORK = "resnet20:width=4"
@@ -153,6 +155,65 @@ def test_a_frozen_run_and_one_with_published_weights_need_no_download(tmp_path: 
     assert not isinstance(loaded, Frozen)
     assert same(loaded, probe.module.state_dict())
     assert all(parameter.requires_grad for parameter in loaded.parameters())
+    assert expected_images(loaded) == ((0.485, 0.456, 0.406), (0.229, 0.224, 0.225))
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "timm:test_resnet.r160_in1k:pretrained=yes",
+        "timm:test_vit.r160_in1k:pretrained=yes:frozen=yes",
+        "timm:test_resnet.r160_in1k",
+    ],
+)
+def test_a_run_of_timm_expects_the_images_of_its_weights(text: str, tmp_path: Path) -> None:
+    timm = pytest.importorskip("timm")
+    plain = text.split(":pretrained")[0]
+    run = run_directory(tmp_path / "run", {"model": made(plain).state_dict()}, text)
+    published = timm.get_pretrained_cfg(plain.removeprefix("timm:"))
+    wanted = (published.mean, published.std) if "pretrained" in text else None
+    assert expected_images(made(f"checkpoint:{run}")) == wanted
+    again = run_directory(tmp_path / "again", {"model": made(plain).state_dict()}, f"checkpoint:{run}")
+    assert expected_images(made(f"checkpoint:{again}")) == wanted  # of a run that started from that run
+
+
+@pytest.mark.parametrize("name", ["googlenet", "inception_v3"])
+def test_a_run_of_torchvision_scales_its_images_again_where_the_published_weights_do(name: str, tmp_path: Path) -> None:
+    pytest.importorskip("torchvision")
+    plain = build(f"torchvision:{name}", num_classes=5, input_shape=(3, 75, 75))
+    run = run_directory(tmp_path / "run", {"model": plain.state_dict()}, f"torchvision:{name}:pretrained=yes")
+    loaded = build(f"checkpoint:{run}", num_classes=5, input_shape=(3, 75, 75))
+    assert (plain.transform_input, loaded.transform_input) == (False, True)
+
+
+HEADS: dict[str, Any] = {
+    "ldam": lambda: CosineClassifier(16, 5, 30.0),
+    "lgm": lambda: GaussianMixtureHead(16, 5),
+    "lgm:variances=learned": lambda: GaussianMixtureHead(16, 5, variances="learned"),
+}
+
+
+@pytest.mark.parametrize("method", HEADS)
+def test_a_head_of_another_kind_is_not_dropped_unasked(method: str, tmp_path: Path) -> None:
+    trained = made(NETWORK)
+    trained.fc = HEADS[method]()
+    run = run_directory(tmp_path / "run", {"model": trained.state_dict()})
+    with pytest.raises(ValueError, match=r"head for 5 classes, but of another kind: .*fc\.weight \(5, 16\).*head=new"):
+        made(f"checkpoint:{run}")
+    loaded = made(f"checkpoint:{run}:head=new")
+    assert same(loaded, trained.state_dict(), but="fc.")
+    assert loaded.fc.weight.std().item() == pytest.approx(0.01, rel=0.4)
+    assert same(made(f"checkpoint:{run}", 7), trained.state_dict(), but="fc.")  # other classes need a new one anyway
+
+
+def test_a_head_that_fits_can_be_left_out_too(tmp_path: Path) -> None:
+    state = saved_state()
+    torch.save(state, tmp_path / "weights.pth")
+    model = made(f"checkpoint:{tmp_path}/weights.pth:model=resnet20:head=new")
+    assert same(model, state, but="fc.")
+    assert not torch.equal(model.fc.weight, state["fc.weight"])
+    with pytest.raises(ValueError, match="head must be kept or new; got 'old'"):
+        made(f"checkpoint:{tmp_path}/weights.pth:model=resnet20:head=old")
 
 
 def test_weights_that_do_not_fit_are_named(tmp_path: Path) -> None:

@@ -10,7 +10,7 @@ from safetensors.torch import save_file
 from torch import nn
 
 from classgap import FeatureTap
-from classgap.models import CosineClassifier, Frozen, build
+from classgap.models import CosineClassifier, Frozen, build, expected_images
 
 open_clip = pytest.importorskip("open_clip")
 
@@ -121,20 +121,49 @@ def test_a_directory_brings_its_own_weights(folder: Path) -> None:
         made(folder, ":weights=openai")
 
 
-def test_a_file_gives_the_weights(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    # Registered as open_clip's own configurations are, so that the name is typed without a directory.
+@pytest.fixture
+def tiny_clip(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
+    """Registered as open_clip's own configurations are, so that the name is typed without a directory."""
     monkeypatch.setattr(open_clip.factory, "_MODEL_CONFIGS", dict(open_clip.factory._MODEL_CONFIGS))
     monkeypatch.setattr(open_clip.factory, "_MODEL_CONFIG_PATHS", list(open_clip.factory._MODEL_CONFIG_PATHS))
     (tmp_path / "tiny-clip.json").write_text(
         json.dumps({"embed_dim": 8, "vision_cfg": TOWERS["vit"], "text_cfg": TEXT})
     )
     open_clip.add_model_config(tmp_path / "tiny-clip.json")
-    published = open_clip.create_model("tiny-clip")
+    return "tiny-clip"
+
+
+def test_a_file_gives_the_weights(tiny_clip: str, tmp_path: Path) -> None:
+    published = open_clip.create_model(tiny_clip)
     torch.save(published.state_dict(), tmp_path / "weights.pt")
-    text = f"open_clip:tiny-clip:weights={tmp_path}/weights.pt"
+    text = f"open_clip:{tiny_clip}:weights={tmp_path}/weights.pt"
     model = build(text, num_classes=3, input_shape=SHAPE, class_names=CLASSES)
     for name, value in published.visual.state_dict().items():
         assert torch.equal(model.visual.state_dict()[name], value), name
+
+
+@pytest.mark.parametrize(
+    ("options", "expected"),
+    [
+        ("", None),
+        (":weights=half", ((0.5, 0.5, 0.5), (0.25, 0.25, 0.25))),
+        (":weights=gone.pt", (open_clip.OPENAI_DATASET_MEAN, open_clip.OPENAI_DATASET_STD)),
+    ],
+)
+def test_a_run_expects_the_images_of_its_weights_and_needs_them_no_more(
+    options: str, expected: object, tiny_clip: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    tag = {"half": {"url": "", "mean": (0.5, 0.5, 0.5), "std": (0.25, 0.25, 0.25)}}
+    monkeypatch.setitem(open_clip.pretrained._PRETRAINED, tiny_clip, tag)
+    run = tmp_path / "run"
+    (run / "checkpoints").mkdir(parents=True)
+    (run / "config.yaml").write_text(f"model: open_clip:{tiny_clip}{options}\n")
+    model = build(f"open_clip:{tiny_clip}", num_classes=3, input_shape=SHAPE, class_names=CLASSES)
+    save_file(model.state_dict(), run / "checkpoints" / "model.safetensors")
+    loaded = build(f"checkpoint:{run}", num_classes=3, input_shape=SHAPE, class_names=CLASSES)
+    assert expected_images(loaded) == expected
+    images = torch.randn(2, *SHAPE)
+    assert torch.equal(loaded.eval()(images), model.eval()(images))
 
 
 def test_what_cannot_be_made_is_refused() -> None:

@@ -18,6 +18,7 @@ from classgap.registry import Entry, Registry, Spec
 
 SHAPE = ("num_classes", "input_shape")
 NAMES = (*SHAPE, "class_names")
+LOAD = "load"  # a checkpoint replaces the weights that a library would load
 SMALL_IMAGE = 64  # pixels a side, up to which networks for 32×32 are the better choice
 
 
@@ -29,6 +30,7 @@ def checkpoint(
     class_names: Sequence[str] | None = None,
     model: str | None = None,
     frozen: bool = False,
+    head: str = "kept",
 ) -> nn.Module:
     """A network with the weights of a file or a run; see `load_checkpoint`."""
     return load_checkpoint(
@@ -39,6 +41,7 @@ def checkpoint(
         class_names=class_names,
         model=model,
         frozen=frozen,
+        head=head,
     )
 
 
@@ -73,13 +76,13 @@ MODELS: Registry[nn.Module] = Registry(
         Entry("mlp", "Hidden layers with ReLU, for features of any shape.", mlp, given=SHAPE),
         Entry("linear", "One linear layer, to probe features.", linear, given=SHAPE),
         Entry("elm-mlp", "Hidden layers of 16, 8 and 2 units, for points in the plane (ELM).", elm_mlp, given=SHAPE),
-        Entry("timm", "A model of timm.", timm_model, argument="NAME", given=SHAPE, extra="vision"),
+        Entry("timm", "A model of timm.", timm_model, argument="NAME", given=(*SHAPE, LOAD), extra="vision"),
         Entry(
             "torchvision",
             "A classifier of torchvision.",
             torchvision_model,
             argument="NAME",
-            given=SHAPE,
+            given=(*SHAPE, LOAD),
             extra="vision",
         ),
         Entry(
@@ -87,7 +90,7 @@ MODELS: Registry[nn.Module] = Registry(
             "A CLIP model with a cosine classifier that starts from the class names.",
             open_clip_model,
             argument="NAME",
-            given=NAMES,
+            given=(*NAMES, LOAD),
             extra="vision",
         ),
         Entry("checkpoint", "Weights from a file or a run, to train on or to probe.", checkpoint, "PATH", NAMES),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -46,6 +47,7 @@ def open_clip_model(
     template: str = "a photo of a {}.",
     frozen: bool = False,
     learn_scale: bool = False,
+    load: bool = True,
 ) -> nn.Module:
     """A model of open_clip that classifies as zero-shot CLIP does, until it is trained.
 
@@ -63,6 +65,7 @@ def open_clip_model(
             for the 80 of CLIP's authors.
         frozen: train the head only.
         learn_scale: train the scale of the logits too.
+        load: whether ``weights`` are loaded here; if not, the model is the same but for its weights.
     """
     open_clip = package("open_clip", f"open_clip:{name}")
     channels = image_channels(f"open_clip:{name}", input_shape)
@@ -71,7 +74,7 @@ def open_clip_model(
     if class_names is None:
         raise ValueError(f"open_clip:{name} makes its head from class names; class_names is missing.")
     templates = _templates(open_clip, template)
-    clip = _create(open_clip, name, weights, input_shape).eval()  # some text encoders have dropout
+    clip = _create(open_clip, name, weights, input_shape, load).eval()  # some text encoders have dropout
     text_KD = zero_shot_weights(clip.encode_text, open_clip.get_tokenizer(name), class_names, templates)
     scale = clip.logit_scale.detach().exp().item()
     head = CosineClassifier(text_KD.shape[1], num_classes, scale, learn_scale=learn_scale)
@@ -105,20 +108,23 @@ def zero_shot_weights(
     return F.normalize(torch.stack(rows), dim=-1)
 
 
-def _create(open_clip: Any, name: str, weights: str | None, input_shape: tuple[int, ...]) -> Any:
+def _create(open_clip: Any, name: str, weights: str | None, input_shape: tuple[int, ...], load: bool) -> Any:
     if ":" not in name:
         known = open_clip.list_models()
         if name.replace("/", "-") not in known:
             raise ValueError(f"open_clip has no model {name!r}; {suggestion(name, known)}")
         tags = open_clip.list_pretrained_tags_by_model(name.replace("/", "-"))
-        if weights is not None and weights not in tags and not Path(weights).is_file():
+        if load and weights is not None and weights not in tags and not Path(weights).is_file():
             near = suggestion(weights, tags)
             raise ValueError(f"there is no file {weights!r}, and no weights of that name for {name}; {near}")
     elif weights is not None:
         raise ValueError(f"open_clip:{name} brings its own weights; leave weights={weights} out.")
     try:
         # pretrained_hf=False: without weights of the whole model nothing is downloaded, not even a text encoder.
-        return open_clip.create_model(name, weights, force_image_size=input_shape[1], pretrained_hf=False)
+        make = partial(open_clip.create_model, name, force_image_size=input_shape[1], pretrained_hf=False)
+        if load or weights is None:
+            return make(pretrained=weights)
+        return make(force_preprocess_cfg=open_clip.get_pretrained_cfg(name, weights))  # what a tag's images were like
     except (RuntimeError, OSError) as error:
         raise ValueError(f"open_clip:{name} cannot be made for input shape {input_shape}: {error}") from error
 

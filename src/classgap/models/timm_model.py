@@ -21,6 +21,7 @@ def timm_model(
     pretrained: bool = False,
     frozen: bool = False,
     drop: float = 0.0,
+    load: bool = True,
 ) -> nn.Module:
     """A model of timm, for images with any number of channels.
 
@@ -32,13 +33,15 @@ def timm_model(
         pretrained: load published weights, which timm downloads the first time.
         frozen: train the head only.
         drop: dropout before the head.
+        load: whether pretrained weights are loaded here; if not, the model is the same but for its weights.
     """
     timm = package("timm", f"timm:{name}")
     channels = image_channels(f"timm:{name}", input_shape)
     options: dict[str, Any] = {"drop_rate": drop} if drop else {}
     if ":" not in name and _made_for_one_size(timm, name):
         options["img_size"] = input_shape[1:]
-    model = timm.create_model(name, pretrained=pretrained, num_classes=num_classes, in_chans=channels, **options)
+    given = pretrained and load
+    model = timm.create_model(name, pretrained=given, num_classes=num_classes, in_chans=channels, **options)
     if pretrained:
         settings = timm.data.resolve_model_data_config(model)
         expect_images(model, settings["mean"], settings["std"])

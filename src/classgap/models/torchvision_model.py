@@ -20,6 +20,7 @@ def torchvision_model(
     input_shape: tuple[int, ...],
     pretrained: bool = False,
     frozen: bool = False,
+    load: bool = True,
 ) -> nn.Module:
     """A classifier of torchvision, for images with three channels.
 
@@ -29,6 +30,7 @@ def torchvision_model(
         input_shape: of an image.
         pretrained: load torchvision's default weights, which it downloads the first time, and give it a new head.
         frozen: train the head only.
+        load: whether pretrained weights are loaded here; if not, the model is the same but for its weights.
     """
     models = package("torchvision", f"torchvision:{name}").models
     channels = image_channels(f"torchvision:{name}", input_shape)
@@ -40,12 +42,15 @@ def torchvision_model(
             f"torchvision:{name} takes images of 3 channels; got input shape {input_shape}. "
             "timm:NAME makes models for any number of channels."
         )
-    if pretrained:
+    if pretrained and load:
         model = models.get_model(name, weights="DEFAULT")
         replace_head(model, num_classes)
-        expect_images(model, *IMAGENET)  # as all of torchvision's weights
     else:
         model = models.get_model(name, weights=None, num_classes=num_classes)
+    if pretrained:
+        expect_images(model, *IMAGENET)  # as all of torchvision's weights
+        if hasattr(model, "transform_input"):  # GoogLeNet and Inception scale such images again, to those of their own
+            model.transform_input = True
     size = getattr(model, "image_size", None)
     if size is not None and input_shape[1:] != (size, size):
         raise ValueError(
