@@ -117,6 +117,7 @@ def test_of_several_processes_one_shows_the_plan(
         (["--data", "digits", "--device", "cuda"], 2, "torch sees no GPU here"),
         (["--epoch", "3", "--data", "digits"], 2, "did you mean --epochs?"),
         (["--model", "mlp"], 2, "--data"),
+        (["--data", "digits", "--lr", "1e39"], 2, "lr must be at most 1e+30"),
         (
             ["--data", "digits", "--model", "mlp", "--lr", "1e30", "--epochs", "3"],
             1,

@@ -13,6 +13,9 @@ from classgap.engine.config_file import checked_settings, read_settings, write_c
     [
         ({"epochs": 0}, "epochs must be a whole number of at least 1, got 0"),
         ({"lr": -1.0}, "lr must be a finite number above 0"),
+        ({"lr": 1e39}, r"lr must be at most 1e\+30, got 1e\+39"),
+        ({"loss_lr": 1e39}, "loss_lr must be at most"),
+        ({"weight_decay": 1e39}, "weight_decay must be at most"),
         ({"epochs": 3, "steps": 4}, "epochs and steps cannot both be given"),
         ({"warmup": 1.0, "warmup_steps": 4}, "warmup and warmup_steps cannot both"),
         ({"select": "hard"}, "set validation"),

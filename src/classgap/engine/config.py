@@ -15,6 +15,8 @@ Schedules = Literal["cosine", "step", "constant"]
 Precisions = Literal["fp32", "bf16", "fp16"]
 Rules = Literal["last", "accuracy", "balanced", "hard", "worst"]
 
+LARGEST_RATE = 1e30  # optimisers step in 32 bits, where numbers end at 3e38, and refuse larger factors in mid-run
+
 _suited = "what suits the data"
 
 
@@ -139,6 +141,9 @@ class TrainConfig:
         for name in ("weight_decay", "momentum", "warmup", "gamma", "save_every"):
             if getattr(self, name) is not None:
                 number(name, getattr(self, name), at_least=0)
+        for name in ("lr", "loss_lr", "weight_decay"):
+            if (getattr(self, name) or 0) > LARGEST_RATE:
+                raise ValueError(f"{name} must be at most {LARGEST_RATE:g}, got {getattr(self, name)!r}.")
         whole_number("accumulate", self.accumulate, at_least=1)
         whole_number("warmup_steps", self.warmup_steps, at_least=0)
         whole_number("seed", self.seed, at_least=0)
