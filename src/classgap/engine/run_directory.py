@@ -10,7 +10,7 @@ from typing import Any, BinaryIO
 from classgap.engine.config import TrainConfig
 from classgap.engine.config_file import read_settings, write_config
 from classgap.engine.disk import writing
-from classgap.whole_file import write_whole
+from classgap.whole_file import remove_leftovers, write_whole
 
 # Where a run is stored and where it computes do not change what it is.
 _ELSEWHERE = ("out", "device", "save_every", "report", "tensorboard")
@@ -127,6 +127,7 @@ class RunDirectory:
             pass
         except OSError:
             raise ValueError(f"another process is training in {self.path}; wait for it, or name another.") from None
+        remove_leftovers(self.path)
         if force:
             self._remove_run()
 
@@ -141,7 +142,11 @@ class RunDirectory:
                 file.unlink()
 
     def _is_foreign(self) -> bool:
-        return not self.path.is_dir() or any(each.name != "checkpoints" for each in self.path.iterdir())
+        # A process that was killed while it wrote its first file leaves a hidden one behind.
+        return not self.path.is_dir() or any(
+            each.name not in ("checkpoints", self.environment.name) and not each.name.endswith(".tmp")
+            for each in self.path.iterdir()
+        )
 
     def _remove_run(self) -> None:
         files = (self.config, self.environment, self.metrics, self.predictions, self.audit, self.report, self.failure)
