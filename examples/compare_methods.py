@@ -6,7 +6,7 @@
 
 Learning rate and weight decay are the same for all: good ones for cross-entropy (experiments/mr2/tuning.yaml). Of each
 method three settings are tried once, on data of another generator seed; the one with the best hard third trains on the
-data that count, with every seed. Stages count: a method of two stages trains twice as long, which the last column shows.
+data that count, with every seed. A method of two stages trains twice as long, which the last column shows.
 """
 
 from __future__ import annotations

@@ -24,6 +24,7 @@ from typing import Any
 import numpy as np
 import torch
 import yaml
+from scipy import stats
 
 HERE = Path(__file__).parent
 sys.path.insert(0, str(HERE))
@@ -98,14 +99,26 @@ def table(name: str) -> None:
         here = [line for line in lines if line["problem"] == problem]
         seeds = sorted({line["seed"] for line in here})
         print(f"\n**{problem}** ({len(seeds)} seeds; mean ± standard deviation, %)\n")
-        print("| method | overall | easy | medium | hard | worst |\n|---|---|---|---|---|---|")
+        print("| method | overall | easy | medium | hard | worst | hard: gain, p |\n|---|---|---|---|---|---|---|")
         for method in methods_of(plan, problem):
             rows = [line for line in here if line["method"] == method and "failed" not in line]
             cells = [np.array([100 * row[figure] for row in rows]) for figure in FIGURES]
             if rows:
                 spread = [cell.std(ddof=1) if len(cell) > 1 else 0.0 for cell in cells]
                 shown = [f"{cell.mean():.2f} ± {sd:.2f}" for cell, sd in zip(cells, spread, strict=True)]
-                print(f"| {method} | {' | '.join(shown)} |")
+                print(
+                    f"| {method} | {' | '.join(shown)} | {gain(here, method, next(iter(methods_of(plan, problem))))} |"
+                )
+
+
+def gain(lines: list[dict[str, Any]], method: str, first: str) -> str:
+    """The mean gain on the hard third over the first method, seed by seed, and a paired t-test's p."""
+    hard = {(line["method"], line["seed"]): line.get("hard", 0.0) for line in lines}
+    pairs = [(hard[method, seed], hard[first, seed]) for name, seed in hard if name == method and (first, seed) in hard]
+    if method == first or len(pairs) < 2:
+        return ""
+    after, before = np.array(pairs).T
+    return f"{100 * (after - before).mean():+.2f}, {stats.ttest_rel(after, before).pvalue:.3f}"
 
 
 def choose(name: str) -> None:
