@@ -23,14 +23,25 @@ from rich.console import Console
 from rich.table import Table
 from torch import Tensor
 
-from classgap.data import load
+from classgap.data import Dataset, Split, load
 from classgap.engine import Run, RunDirectory, TrainConfig
 from classgap.engine.defaults import complete
 from classgap.engine.fit import Fit
 from classgap.engine.progress import Display
 from classgap.engine.stopping import StopRequest
 
-PROBLEMS = {"MNIST-1D, 1-D convolution": ("mnist1d:train=4000", "conv1d"), "digits, ResNet-20": ("digits", "resnet20")}
+PROBLEMS = {
+    "ResNet-20, 32×32 images": ("images", "resnet20"),
+    "1-D convolution, MNIST-1D": ("mnist1d:train=4000", "conv1d"),
+}
+
+
+def images(samples: int = 1280) -> Dataset:
+    """Noise of the size of CIFAR."""
+    pixels = torch.randint(256, (samples, 3, 32, 32), dtype=torch.uint8)
+    split = Split.of(pixels, torch.arange(samples) % 100)
+    names = tuple(map(str, range(100)))
+    return Dataset("images", split, split, names, "image", (3, 32, 32), (0.5,) * 3, (0.25,) * 3)
 
 
 def bare_epoch(run: Run, epoch: int, criterion: Callable[[Tensor, Tensor], Tensor]) -> None:
@@ -52,7 +63,7 @@ def seconds(action: Callable[[], None]) -> float:
 
 def measure(data: str, model: str, rounds: int, folder: Path) -> list[float]:
     """The smallest seconds of a bare epoch, of one with the engine's loss, and of the engine's."""
-    source = load(data)
+    source = images() if data == "images" else load(data)
     config = complete(TrainConfig(data=data, model=model, epochs=10_000), source)
     runs = [Run(config, source, torch.device("cpu")) for _ in range(2)]
     for run in runs:
