@@ -49,3 +49,13 @@ def test_a_line_that_was_cut_off_is_left_out(tmp_path: Path) -> None:
     directory.add_metrics({"final": True})
     assert directory.read_metrics() == [{"epoch": 0}, {"epoch": 1}, {"final": True}]
     assert directory.finished()
+
+
+def test_what_a_killed_process_left_is_no_obstacle_and_is_removed(tmp_path: Path) -> None:
+    run = tmp_path / "run"
+    (run / "checkpoints").mkdir(parents=True)
+    left = [run / ".config.yaml.12-0123456789abcdef.tmp", run / "checkpoints" / ".last.pt.12-0123456789abcdef.tmp"]
+    for path in left:
+        path.write_text("half of")
+    opened(run).close()
+    assert not any(path.exists() for path in left)
