@@ -9,6 +9,7 @@ for epoch in range(sampler.epoch, 90):
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Iterator
 from typing import Generic, TypeVar
 
@@ -21,7 +22,7 @@ from classgap.data.order import ClassAware, ClassBalanced, Order, share_of
 Item = TypeVar("Item")
 
 
-class _OrderSampler(Sampler[Item], Generic[Item]):
+class _OrderSampler(Sampler[Item], ABC, Generic[Item]):
     """Hands out this process's part of an order and remembers how far it came."""
 
     def __init__(self, order: Order, num_replicas: int | None, rank: int | None) -> None:
@@ -34,8 +35,9 @@ class _OrderSampler(Sampler[Item], Generic[Item]):
         self._start = 0
         self._position = 0
 
+    @abstractmethod
     def _items(self) -> list[Item]:
-        raise NotImplementedError
+        """What this process uses in this epoch."""
 
     def set_epoch(self, epoch: int) -> None:
         """Say which epoch comes next; a position that was loaded is kept if it is of this epoch."""
@@ -68,8 +70,9 @@ class _OrderSampler(Sampler[Item], Generic[Item]):
             )
         self.epoch, self._start, self._position = epoch, position, position
 
+    @abstractmethod
     def __len__(self) -> int:
-        raise NotImplementedError
+        """How many items that are."""
 
 
 class ClassBalancedSampler(_OrderSampler[int]):
