@@ -1,4 +1,4 @@
-"""Means over an epoch, gathered on the device so that no step waits for them."""
+"""Means over an epoch."""
 
 from __future__ import annotations
 
@@ -10,27 +10,33 @@ from torch import Tensor
 from classgap.distributed import gather_values, rank
 
 
+def numbers_in(values: Mapping[str, Tensor]) -> dict[str, float]:
+    """The numbers in tensors of one element each, for all of which a device is waited for once."""
+    if all(value.device.type == "cpu" for value in values.values()):
+        return {name: value.item() for name, value in values.items()}
+    together = torch.stack([value.detach().double() for value in values.values()])
+    return dict(zip(values, together.tolist(), strict=True))
+
+
 class Meter:
     """Weighted means of named numbers.
 
     >>> meter = Meter()
-    >>> meter.add({"loss": torch.tensor(1.0)}, weight=3)
-    >>> meter.add({"loss": torch.tensor(5.0)}, weight=1)
+    >>> meter.add({"loss": 1.0}, weight=3)
+    >>> meter.add({"loss": 5.0}, weight=1)
     >>> meter.means()
     {'loss': 2.0}
     """
 
     def __init__(self) -> None:
-        self._sums: dict[str, Tensor] = {}
-        self._weights: dict[str, float] = {}
+        self._sums: dict[str, tuple[float, float]] = {}  # the sum of values times weights, and of weights
         self._local: set[str] = set()
 
-    def add(self, values: Mapping[str, Tensor], weight: float, *, local: bool = False) -> None:
+    def add(self, values: Mapping[str, float], weight: float, *, local: bool = False) -> None:
         """Count numbers of one batch; ``local`` ones are of this process's samples, others are the same everywhere."""
         for name, value in values.items():
-            share = value.detach().double() * weight
-            self._sums[name] = self._sums[name] + share if name in self._sums else share
-            self._weights[name] = self._weights.get(name, 0.0) + weight
+            total, before = self._sums.get(name, (0.0, 0.0))
+            self._sums[name] = total + value * weight, before + weight
         if local:
             self._local.update(values)
 
@@ -40,11 +46,11 @@ class Meter:
 
     def reset(self) -> None:
         """Start again from nothing."""
-        self._sums, self._weights = {}, {}
+        self._sums = {}
 
     def state_dict(self) -> dict[str, tuple[float, float, bool]]:
         """Sum, weight and locality by name, over all processes; all processes must ask."""
-        mine = {name: (float(total), self._weights[name]) for name, total in self._sums.items()}
+        mine = dict(self._sums)
         if self._local:
             everywhere = gather_values({name: mine[name] for name in sorted(self._local) if name in mine})
             for name in self._local & mine.keys():
@@ -52,11 +58,8 @@ class Meter:
                 mine[name] = (sum(total for total, _ in parts), sum(weight for _, weight in parts))
         return {name: (total, weight, name in self._local) for name, (total, weight) in mine.items()}
 
-    def load_state_dict(self, state: Mapping[str, tuple[float, float, bool]], device: torch.device) -> None:
+    def load_state_dict(self, state: Mapping[str, tuple[float, float, bool]]) -> None:
         """Go on from a stored state, of which process 0 takes the local parts of all."""
-        self.reset()
         self._local = {name for name, (_, _, local) in state.items() if local}
-        for name, (total, weight, local) in state.items():
-            kept = 0.0 if local and rank() else 1.0
-            self._sums[name] = torch.tensor(kept * total, dtype=torch.float64, device=device)
-            self._weights[name] = kept * weight
+        kept = {name: 0.0 if local and rank() else 1.0 for name, (_, _, local) in state.items()}
+        self._sums = {name: (kept[name] * total, kept[name] * weight) for name, (total, weight, _) in state.items()}

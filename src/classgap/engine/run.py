@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
 from typing import Any
@@ -19,7 +20,7 @@ from classgap.data.order import Order
 from classgap.data.splits import hold_out
 from classgap.distributed import average_gradients, gather_values, rank, world_size
 from classgap.engine.config import TrainConfig
-from classgap.engine.meter import Meter
+from classgap.engine.meter import Meter, numbers_in
 from classgap.engine.micro_batches import micro_batches
 from classgap.engine.nonfinite import NonFiniteLoss, non_finite
 from classgap.engine.optimizing import make_optimizer, make_schedule
@@ -224,7 +225,7 @@ class Run:
         self.model.load_state_dict(state["model"])
         self.optimizer.load_state_dict(state["optimizer"])
         self.scaler.load_state_dict(state["scaler"])
-        self.meter.load_state_dict(state["meter"], self.device)
+        self.meter.load_state_dict(state["meter"])
 
     def _placed(self, module: nn.Module) -> nn.Module:
         module = module.to(self.device)
@@ -266,19 +267,21 @@ class Run:
         except ValueError:
             self._stop_if_not_finite({}, batch)  # losses refuse such logits before they remember anything
             raise
-        terms = self.method.loss.terms
-        if not bool(value.isfinite()):
-            self._stop_if_not_finite({"loss": value, **terms}, batch)
+        values = {"loss": value.detach(), **self.method.loss.terms}
+        numbers = numbers_in(values)
+        if not math.isfinite(numbers["loss"]):
+            self._stop_if_not_finite(values, batch)
         if weight:
-            self._measure({"loss": value, **terms}, batch, weight)
+            self.meter.add(numbers, weight)
+            self._measure_accuracy(batch)
         return value
 
-    def _measure(self, values: dict[str, Tensor], batch: Batch, weight: float) -> None:
-        self.meter.add(values, weight)
-        comparable = self._logits is not None and len(self._logits) == len(batch.labels) and batch.targets.dim() == 1
-        if comparable and self._logits is not None:
-            right = (self._logits.argmax(dim=1) == batch.labels).double().mean()
-            self.meter.add({"train_accuracy": right}, len(batch.labels), local=True)
+    def _measure_accuracy(self, batch: Batch) -> None:
+        logits_BK, labels_B = self._logits, batch.labels
+        if logits_BK is None or len(logits_BK) != len(labels_B) or batch.targets.dim() != 1:
+            return  # of several views, or of mixed samples, none is right or wrong
+        right = int((logits_BK.argmax(dim=1) == labels_B).sum())
+        self.meter.add({"train_accuracy": right / max(1, len(labels_B))}, len(labels_B), local=True)
 
     def _stop_if_not_finite(self, values: dict[str, Tensor], batch: Batch) -> None:
         """Raise the same on every process if a value is not finite on one; all processes must ask."""

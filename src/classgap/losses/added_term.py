@@ -18,7 +18,7 @@ class AddedTermLoss(ClassLoss):
     >>> class Small(AddedTermLoss):
     ...     term_name = "size"
     ...     def term(self, batch):
-    ...         return batch.features.square().sum(dim=1) * (batch.labels_B >= 0)
+    ...         return batch.counted(batch.features.square().sum(dim=1))
     >>> import torch
     >>> loss = Small(3, strength=0.1)
     >>> _ = loss(torch.zeros(2, 3), torch.tensor([0, 1]), features=torch.ones(2, 4))

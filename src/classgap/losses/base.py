@@ -26,6 +26,10 @@ class Part:
     terms_B: Tensor
     weight: float | Tensor = 1.0
 
+    def times_weight(self, value: Tensor) -> Tensor:
+        """A value of this part times its factor."""
+        return value if isinstance(self.weight, float) and self.weight == 1 else value * self.weight
+
 
 class ClassLoss(nn.Module):
     """A classification loss that may look at features, the head and its own memory.
@@ -50,9 +54,9 @@ class ClassLoss(nn.Module):
     >>> class Smoothed(ClassLoss):
     ...     def parts(self, batch):
     ...         log_p = batch.logits_BK.log_softmax(dim=1)
-    ...         valid = (batch.labels_B >= 0).to(log_p.dtype)
     ...         true = log_p.gather(1, batch.labels_B.clamp(min=0)[:, None]).squeeze(1)
-    ...         return {"true": Part(-true * valid, 0.9), "uniform": Part(-log_p.mean(dim=1) * valid, 0.1)}
+    ...         uniform = log_p.mean(dim=1)
+    ...         return {"true": Part(batch.counted(-true), 0.9), "uniform": Part(batch.counted(-uniform), 0.1)}
     >>> logits, targets = torch.randn(4, 3), torch.tensor([0, 1, 2, -100])
     >>> value = Smoothed(num_classes=3)(logits, targets)
     >>> expected = nn.functional.cross_entropy(logits, targets, label_smoothing=0.1)
@@ -74,7 +78,7 @@ class ClassLoss(nn.Module):
         self._frozen = False
 
     def parts(self, batch: Batch) -> dict[str, Part]:
-        """The named parts of the loss. Samples that are ignored (label -1) have terms of 0."""
+        """The named parts of the loss. Samples that are ignored (label -1) have terms of 0: see ``batch.counted``."""
         raise TypeError(f"{type(self).__name__} must define parts(batch)")
 
     def feature_width(self) -> int | None:
@@ -157,18 +161,25 @@ class ClassLoss(nn.Module):
     def _reduce(self, parts: dict[str, Part], batch: Batch) -> Tensor:
         if batch.weight_B is not None:
             parts = {name: Part(part.terms_B * batch.weight_B, part.weight) for name, part in parts.items()}
-        count = (batch.labels_B >= 0).sum().to(batch.logits_BK.dtype)
-        count, *sums = batch.shards.sums(count, *(part.terms_B.sum() for part in parts.values()))
+        count, sums = _totals([part.terms_B.sum() for part in parts.values()], batch)
         if self.reduction != "sum":
-            sums = [each / count.clamp(min=1) for each in sums]
-        self.terms = {name: each.detach() for name, each in zip(parts, sums, strict=True)}
+            sums = [each / count for each in sums]
+        # Copies: the only term may be the value itself, which a caller may well change in place.
+        self.terms = {name: each.detach().clone() for name, each in zip(parts, sums, strict=True)}
         self.terms |= {f"{name}_weight": part.weight for name, part in parts.items() if isinstance(part.weight, Tensor)}
         pieces = [part.terms_B for part in parts.values()] if self.reduction == "none" else sums
-        weighted = [piece * part.weight for piece, part in zip(pieces, parts.values(), strict=True)]
-        if torch.compiler.is_compiling():  # which would return the detached term itself as the loss if there is one
-            return torch.stack(weighted).sum(dim=0)
+        weighted = [part.times_weight(piece) for piece, part in zip(pieces, parts.values(), strict=True)]
         return reduce(operator.add, weighted)
 
     def extra_repr(self) -> str:
         """The settings that differ between losses of one class."""
         return f"num_classes={self.num_classes}, reduction={self.reduction!r}"
+
+
+def _totals(shares: list[Tensor], batch: Batch) -> tuple[Tensor | int, list[Tensor]]:
+    """How many samples all processes count, at least 1, and their sums of each number."""
+    if len(batch.shards.sizes) == 1 and batch.complete:
+        return len(batch.labels_B), shares
+    count = torch.as_tensor(batch.count(), dtype=batch.logits_BK.dtype, device=batch.logits_BK.device)
+    count, *sums = batch.shards.sums(count, *shares)
+    return count.clamp(min=1), sums

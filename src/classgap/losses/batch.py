@@ -43,6 +43,15 @@ class Batch:
     weight_B: Tensor | None
     shards: Shards
     finite: Tensor | None  # 0-d, in compiled code only: elsewhere anything else was refused
+    complete: bool = False  # whether no sample here is ignored; False in compiled code, which cannot look
+
+    def counted(self, terms_B: Tensor) -> Tensor:
+        """The terms, with 0 for samples that are ignored."""
+        return terms_B if self.complete else terms_B * (self.labels_B >= 0)
+
+    def count(self) -> Tensor | int:
+        """How many samples of this process are not ignored."""
+        return len(self.labels_B) if self.complete else (self.labels_B >= 0).sum()
 
     @property
     def features(self) -> Tensor:
@@ -83,15 +92,18 @@ def admit(
         problem = _first(_head_problems(inputs.get("head"), head_type, inputs.get("features"), num_classes))
     if problem is None:
         problem = _first(_device_problems(logits, targets, inputs, loss_name, device))
+    span = None
     if problem is None and not compiling:
-        problem = _first(_value_problems(logits, targets, inputs, num_classes, ignore_index))
+        span = _span(targets)
+        problem = _first(_value_problems(logits, targets, span, inputs, num_classes, ignore_index))
     place = logits.device if isinstance(logits, Tensor) else torch.device("cpu")
     everywhere = all_agree(problem is None, place) if joint and not compiling else problem is None
     if not everywhere:
         raise ValueError(problem or f"{loss_name}: another process was given invalid inputs; its message says which.")
 
     logits, features = _promote(logits), _promote(inputs.get("features"))
-    labels = _labels(targets, ignore_index)
+    complete = span is not None and not span[0] <= ignore_index <= span[1]
+    labels = targets.long() if complete else _labels(targets, ignore_index)
     soft = targets.to(logits.dtype) if targets.is_floating_point() else None
     weight = _promote(inputs.get("sample_weight"))
     finite = None
@@ -109,6 +121,7 @@ def admit(
         weight_B=weight,
         shards=Shards.of(len(labels), place, joint=joint),
         finite=finite,
+        complete=complete,
     )
 
 
@@ -207,9 +220,14 @@ def _head_problems(head: Any, head_type: type[nn.Module], features: Tensor | Non
 
 
 def _value_problems(
-    logits: Tensor, targets: Tensor, inputs: dict[str, Any], num_classes: int, ignore_index: int
+    logits: Tensor,
+    targets: Tensor,
+    span: tuple[int, int] | None,
+    inputs: dict[str, Any],
+    num_classes: int,
+    ignore_index: int,
 ) -> Iterator[str]:
-    yield from _target_problems(targets, num_classes, ignore_index)
+    yield from _target_problems(targets, span, num_classes, ignore_index)
     head = inputs.get("head")
     parameters = {} if head is None else {f"head.{name}": value for name, value in head.named_parameters()}
     for name, value in {"logits": logits, **inputs, **parameters}.items():
@@ -227,30 +245,31 @@ def _value_problems(
         yield f"sample_weight must not be negative; got {float(weight.min())}."
 
 
-def _target_problems(targets: Tensor, num_classes: int, ignore_index: int) -> Iterator[str]:
+def _target_problems(
+    targets: Tensor, span: tuple[int, int] | None, num_classes: int, ignore_index: int
+) -> Iterator[str]:
     if targets.is_floating_point():
         # Half precision shares of a thousand classes add up to 1 within about a percent.
         wrong_B = ~((_promote(targets).sum(dim=1) - 1).abs() < 0.02) | (targets < 0).any(dim=1)
         for row in wrong_B.nonzero()[:1].flatten().tolist():
             yield f"soft targets must be shares of at least 0 that add up to 1; row {row} is {_numbers(targets[row])}."
         return
-    wrong = _outside(targets, num_classes, ignore_index)
-    if wrong is not None:
+    if span is None or (span[0] >= 0 and span[1] < num_classes):
+        return
+    wrong = targets[((targets < 0) | (targets >= num_classes)) & (targets != ignore_index)]
+    if len(wrong):
         yield (
             f"targets must be class indices from 0 to {num_classes - 1}, or {ignore_index} to be ignored; got "
-            f"{wrong}: check the labels, or build the loss with a larger num_classes."
+            f"{int(wrong[0])}: check the labels, or build the loss with a larger num_classes."
         )
 
 
-def _outside(targets: Tensor, num_classes: int, ignore_index: int) -> int | None:
-    """A target that is no class, if there is one."""
-    if not targets.numel():
+def _span(targets: Tensor) -> tuple[int, int] | None:
+    """The smallest and the largest label, where there are labels."""
+    if targets.is_floating_point() or not targets.numel():
         return None
-    lowest, highest = (int(extreme) for extreme in targets.aminmax())
-    if lowest >= 0 and highest < num_classes:
-        return None
-    wrong = targets[((targets < 0) | (targets >= num_classes)) & (targets != ignore_index)]
-    return int(wrong[0]) if len(wrong) else None
+    lowest, highest = targets.aminmax()
+    return int(lowest), int(highest)
 
 
 def _all_finite(values: Tensor, squared: bool = False) -> bool:

@@ -72,7 +72,7 @@ class ConditionalMutualInformationLoss(ClassLoss):
             if self.updates:
                 self._update(log_p_NK.detach().exp(), groups, batch.finite)
             kl_B = concentration(log_p_NK[mine], self.centroids().to(log_p_NK.dtype)[batch.labels_B.clamp(min=0)])
-            parts["concentration"] = Part(kl_B * (batch.labels_B >= 0), self.concentrate)
+            parts["concentration"] = Part(batch.counted(kl_B), self.concentrate)
         if self.separate:
             parts["separation"] = Part(separation(log_p_NK, groups, mine), -self.separate)
         return parts

@@ -92,7 +92,7 @@ class ConfusionalSpectralLoss(ClassLoss):
         cross_entropy_B = F.cross_entropy(batch.logits_BK, batch.labels_B, reduction="none", ignore_index=-1)
         weights_KK = self.pair_weights.to(cross_entropy_B.dtype)
         weight_B = weights_KK[batch.logits_BK.argmax(dim=1), batch.labels_B.clamp(min=0)]
-        weight_B = weight_B * (batch.labels_B >= 0)
+        weight_B = batch.counted(weight_B)
         spectral_B = weight_B * cross_entropy_B + torch.special.xlogy(weight_B, weight_B)
         return {
             "cross_entropy": Part(cross_entropy_B, 1 - self.strength),

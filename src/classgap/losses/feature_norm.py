@@ -45,7 +45,7 @@ class FeatureNormLoss(ClassLoss):
         cross_entropy_B = F.cross_entropy(batch.logits_BK, batch.targets, reduction="none", ignore_index=-1)
         parts = {"cross_entropy": Part(cross_entropy_B)}
         if self.strength:
-            parts["norm"] = Part(squared_norm(batch.features) * (batch.labels_B >= 0), self.strength)
+            parts["norm"] = Part(batch.counted(squared_norm(batch.features)), self.strength)
         return parts
 
     def extra_repr(self) -> str:

@@ -128,7 +128,7 @@ class GaussianMixtureLoss(ClassLoss):
             logits_BK = logits_BK.scatter_add(1, label_B[:, None], -self.margin * distance_B[:, None])
         parts = {"classification": Part(margin_cross_entropy(logits_BK, batch.labels_B))}
         if self.strength:
-            parts["likelihood"] = Part(torch.where(batch.labels_B >= 0, -own_B, 0), self.strength)
+            parts["likelihood"] = Part(batch.counted(-own_B), self.strength)
         return parts
 
     def extra_repr(self) -> str:

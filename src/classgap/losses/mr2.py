@@ -158,7 +158,7 @@ class MR2Loss(ClassLoss):
     def _safe_strength(self, logit_B: Tensor, force_B: Tensor, batch: Batch) -> Tensor:
         """The largest λ up to AUTO_STRENGTH that keeps the pull's force within LARGEST_FORCE times cross-entropy's."""
         # Of the samples that are right with p > 1/2 only: a well calibrated model's total is 0 at any accuracy.
-        growing_B = growing_force(logit_B).clamp(min=0) * (batch.labels_B >= 0)
+        growing_B = batch.counted(growing_force(logit_B).clamp(min=0))
         growing, shrinking = batch.shards.sums(growing_B.sum(), force_B.sum())
         # Without pairs nothing shrinks, the quotient is huge or 0, and λ does not matter.
         allowed = LARGEST_FORCE * growing / shrinking.clamp(min=torch.finfo(shrinking.dtype).tiny)

@@ -83,7 +83,7 @@ class RangeLoss(ClassLoss):
         if self.inter:
             nearest = nearest_centres(groups.mean(features_ND), groups, squared=self.squared)
             shortfall = (self.margin - nearest).clamp(min=0)
-            parts["inter"] = Part(shortfall * (batch.labels_B >= 0), self.inter)
+            parts["inter"] = Part(batch.counted(shortfall.expand_as(batch.labels_B)), self.inter)
         return parts
 
     def _intra(self, features_ND: Tensor, groups: ClassGroups, mine: slice) -> Tensor:

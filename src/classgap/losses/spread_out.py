@@ -56,7 +56,7 @@ class SpreadOutLoss(AddedTermLoss):
         unit_ND = batch.shards.gather(on_sphere(batch.features))
         pairs = SamplePairs.of(batch.shards.gather(batch.labels_B))
         value = spread_out(unit_ND, pairs.negative_BN if self.pairs == "different" else pairs.other_BN)
-        return value * (batch.labels_B >= 0)
+        return batch.counted(value.expand_as(batch.labels_B))
 
     def extra_repr(self) -> str:
         """The settings that make the form."""

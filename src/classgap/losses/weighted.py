@@ -57,7 +57,7 @@ class ClassWeightedLoss(ClassLoss):
         weights_K = self.class_weights.to(batch.logits_BK.dtype)
         if batch.soft_BK is not None:
             return batch.soft_BK @ weights_K
-        return weights_K[batch.labels_B.clamp(min=0)] * (batch.labels_B >= 0)
+        return batch.counted(weights_K[batch.labels_B.clamp(min=0)])
 
     def over_mean_weight(self, terms_B: Tensor, batch: Batch) -> Tensor:
         """Terms that hold their class weights, over the whole batch's mean weight.
@@ -66,6 +66,6 @@ class ClassWeightedLoss(ClassLoss):
         """
         if self._equal:
             return terms_B
-        valid = (batch.labels_B >= 0).sum().to(terms_B.dtype)
+        valid = torch.as_tensor(batch.count(), dtype=terms_B.dtype, device=terms_B.device)
         total, count = batch.shards.sums(self.weights_of(batch).sum(), valid)
         return terms_B * torch.where(total > 0, count / total, 0)

@@ -83,7 +83,7 @@ class JustTrainTwice(Method):
         if self._notes_errors(run):
             self.wrong.zero_()
         if run.stage.name == RETRAIN:
-            run.meter.add({"errors": self.wrong.sum()}, 1)
+            run.meter.add({"errors": int(self.wrong.sum())}, 1)
 
     def objective(self, run: Run, batch: Batch) -> Tensor:
         """Cross-entropy."""
