@@ -10,9 +10,9 @@ from torch import Tensor, nn
 from classgap.data.order import ClassBalanced
 from classgap.losses.arguments import number
 from classgap.losses.cross_entropy import CrossEntropyLoss
-from classgap.methods.exchanged_head import linear_head
 from classgap.methods.method import Method, Stage
 from classgap.methods.wrapper import MethodWrapper
+from classgap.models.heads import linear_head
 
 if TYPE_CHECKING:
     from classgap.data.batches import Batch

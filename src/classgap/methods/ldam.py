@@ -10,9 +10,9 @@ from torch import Tensor
 from classgap.functional import effective_number_weights
 from classgap.losses.arguments import number, positive_counts, share
 from classgap.losses.ldam import LDAMLoss
-from classgap.methods.exchanged_head import exchange_head, head_of
 from classgap.methods.method import Method
 from classgap.models.cosine import CosineClassifier
+from classgap.models.heads import exchange_head, head_of
 
 if TYPE_CHECKING:
     from classgap.data.batches import Batch

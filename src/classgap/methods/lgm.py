@@ -8,8 +8,8 @@ from torch import Tensor
 
 from classgap.losses import GaussianMixtureHead, GaussianMixtureLoss
 from classgap.losses.arguments import number, one_of, yes_or_no
-from classgap.methods.exchanged_head import exchange_head, head_of
 from classgap.methods.method import Method
+from classgap.models.heads import exchange_head, head_of
 
 if TYPE_CHECKING:
     from classgap.data.batches import Batch

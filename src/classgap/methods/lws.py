@@ -8,8 +8,8 @@ import torch
 from torch import Tensor, nn
 
 from classgap.methods.classifier_stage import ClassifierStage
-from classgap.methods.exchanged_head import exchange_head, head_of
 from classgap.methods.method import Method
+from classgap.models.heads import exchange_head, head_of
 
 if TYPE_CHECKING:
     from classgap.engine.run import Run

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any, Literal
 from torch import Tensor, nn
 
 from classgap.losses.base import ClassLoss
-from classgap.methods.exchanged_head import head_of
 from classgap.methods.method import Method, Stage
+from classgap.models.heads import head_of
 
 if TYPE_CHECKING:
     from classgap.data.batches import Batch

@@ -9,9 +9,9 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from classgap.losses.arguments import number, one_of
-from classgap.methods.exchanged_head import linear_head
 from classgap.methods.method import Method
 from classgap.methods.wrapper import MethodWrapper
+from classgap.models.heads import linear_head
 
 if TYPE_CHECKING:
     from classgap.engine.run import Run

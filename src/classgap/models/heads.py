@@ -23,11 +23,37 @@ def head_name(model: nn.Module) -> str:
     return next(name for name, layer in model.named_modules() if layer is head)
 
 
-def replace_head(model: nn.Module, num_classes: int) -> None:
-    """Give the model a new linear head of another width, drawn as torch does by default."""
+def head_of(model: nn.Module) -> nn.Module:
+    """The layer that makes the logits.
+
+    >>> head_of(nn.Sequential(nn.Linear(8, 4), nn.ReLU(), nn.Linear(4, 3)))
+    Linear(in_features=4, out_features=3, bias=True)
+    """
+    return model.get_submodule(head_name(model))
+
+
+def linear_head(model: nn.Module, wanted_by: str) -> nn.Linear:
+    """The head, for those who need it to be linear.
+
+    Raises:
+        ValueError: if it is another layer.
+    """
+    head = head_of(model)
+    if type(head) is not nn.Linear:
+        raise ValueError(f"{wanted_by} needs a linear head, but this model ends in {head}.")
+    return head
+
+
+def exchange_head(model: nn.Module, head: nn.Module) -> None:
+    """Put ``head`` where the model's head is. A tap has to be made anew; the engine does so before a stage begins.
+
+    >>> model = nn.Sequential(nn.Linear(8, 4), nn.ReLU(), nn.Linear(4, 3))
+    >>> exchange_head(model, nn.Linear(4, 3, bias=False))
+    >>> model[-1]
+    Linear(in_features=4, out_features=3, bias=False)
+    """
     place, _, name = head_name(model).rpartition(".")
-    parent = model.get_submodule(place)
-    setattr(parent, name, nn.Linear(getattr(parent, name).in_features, num_classes))
+    setattr(model.get_submodule(place), name, head)
 
 
 class Frozen(nn.Module):

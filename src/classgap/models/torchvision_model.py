@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from torch import nn
 
-from classgap.models.heads import Frozen, replace_head
+from classgap.models.heads import Frozen, exchange_head, linear_head
 from classgap.models.optional import package
 from classgap.models.shapes import image_channels
 from classgap.models.statistics import IMAGENET, expect_images
@@ -44,7 +44,7 @@ def torchvision_model(
         )
     if pretrained and load:
         model = models.get_model(name, weights="DEFAULT")
-        replace_head(model, num_classes)
+        exchange_head(model, nn.Linear(linear_head(model, f"torchvision:{name}").in_features, num_classes))
     else:
         model = models.get_model(name, weights=None, num_classes=num_classes)
     if pretrained:

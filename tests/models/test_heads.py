@@ -6,8 +6,8 @@ import torch.nn.functional as F
 from torch import nn
 
 from classgap import FeatureTap
-from classgap.models import Frozen, build
-from classgap.models.heads import head_name, replace_head
+from classgap.models import CosineClassifier, Frozen, build
+from classgap.models.heads import exchange_head, head_name, head_of, linear_head
 
 
 def probe() -> Frozen:
@@ -53,13 +53,19 @@ def test_a_tap_and_the_compiler_look_through() -> None:
     torch.testing.assert_close(compiled(images), logits)
 
 
-def test_a_nested_head_is_named_and_replaced() -> None:
+def test_a_nested_head_is_named_and_exchanged() -> None:
     model = nn.Module()
     model.classifier = nn.Sequential(nn.Linear(4, 6), nn.ReLU(), nn.Linear(6, 10))
     assert head_name(model) == "classifier.2"
-    replace_head(model, 3)
-    assert model.classifier[2].weight.shape == (3, 6)
+    other = nn.Linear(6, 3)
+    exchange_head(model, other)
+    assert model.classifier[2] is head_of(model) is linear_head(model, "this test") is other
     assert model.classifier[0].weight.shape == (6, 4)
+
+
+def test_a_head_that_is_not_linear_is_refused_by_name() -> None:
+    with pytest.raises(ValueError, match="this test needs a linear head, but .* CosineClassifier"):
+        linear_head(nn.Sequential(nn.Linear(4, 6), CosineClassifier(6, 3)), "this test")
 
 
 def test_a_model_without_a_head_cannot_be_probed() -> None:
