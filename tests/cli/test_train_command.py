@@ -3,6 +3,7 @@
 import json
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from classgap.cli import main
@@ -94,6 +95,17 @@ def test_a_dry_run_shows_the_settings_and_writes_nothing(
     assert "runs/digits-mlp-width-8-erm-seed0" in told
     assert "Nothing was trained." in told
     assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize("folder", ["[old]", "a[/old]"])  # in rich's markup a style, and the end of one
+def test_a_dry_run_shows_brackets_as_they_are(
+    folder: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path(folder).mkdir(parents=True)
+    np.savez(Path(folder) / "f.npz", features=np.zeros((20, 3), np.float32), targets=np.arange(20) % 2)
+    assert main(["train", "--data", f"features:{folder}/f.npz", "--epochs", "1", "--dry-run"]) == 0
+    assert f"features:{folder}/f.npz" in capsys.readouterr().out
 
 
 @pytest.mark.parametrize(("rank", "tells"), [("0", True), ("1", False)])

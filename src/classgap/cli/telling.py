@@ -6,10 +6,12 @@ import os
 
 from rich.console import Console
 from rich.table import Table
+from rich.text import Text
 
 from classgap.engine import Run, RunDirectory, TrainConfig, Trained
 from classgap.engine.defaults import complete, default_directory
 from classgap.engine.train import choose_device, load_together
+from classgap.report.wording import printable
 
 
 def is_first() -> bool:
@@ -27,7 +29,8 @@ def tell_plan(config: TrainConfig) -> None:
     table = Table(title="Settings", show_header=False, title_justify="left")
     for name, value in complete_config.to_dict().items():
         if name != "out":
-            table.add_row(name, str(value), style=None if getattr(config, name) == value else "dim")
+            style = None if getattr(config, name) == value else "dim"
+            table.add_row(name, Text(printable(str(value))), style=style)  # plain: brackets in a path are no markup
     console.print(table)
     held = 0 if run.validation is None else len(run.validation)
     parameters = sum(each.numel() for each in run.model.parameters())
@@ -36,15 +39,16 @@ def tell_plan(config: TrainConfig) -> None:
         f"classes; {parameters:,} parameters; {len(run.batches):,} updates an epoch, {run.updates:,} in stage "
         f"{run.stage.name} of {', '.join(stage.name for stage in run.stages)}.",
         highlight=False,
+        markup=False,
     )
-    print(f"It would be stored in {config.out or default_directory(config)}. Nothing was trained.")
+    place = printable(str(config.out or default_directory(config)))
+    print(f"It would be stored in {place}. Nothing was trained.")
 
 
 def tell_trained(trained: Trained) -> None:
     """The audit of a finished run, and where everything is."""
     from classgap.audit import Audit
     from classgap.report import print_audit
-    from classgap.report.wording import printable
 
     directory = RunDirectory(trained.directory)
     place = printable(str(trained.directory))

@@ -29,7 +29,7 @@ class Display:
     def __init__(self, title: str, total: int, done: int = 0, *, quiet: bool = False) -> None:
         self._console = Console(stderr=True, quiet=quiet or rank() > 0)
         self._bar = Progress(
-            TextColumn("{task.description}"),
+            TextColumn("{task.description}", markup=False),
             BarColumn(),
             TextColumn("{task.percentage:>3.0f} %"),
             TextColumn("{task.fields[rate]}"),
@@ -79,5 +79,6 @@ class Display:
                 f"{self._title}: epoch {number} of {epochs}, {figures}, {self.rate:,.0f} samples a second, "
                 f"{left:,.0f} s left",
                 highlight=False,
+                markup=False,
                 soft_wrap=True,
             )
