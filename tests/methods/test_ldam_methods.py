@@ -1,4 +1,4 @@
-"""LDAM in training: the cosine head, and weights that change at the right epoch."""
+"""LDAM in training: the cosine head, and weights that change at the right update."""
 
 from pathlib import Path
 
@@ -8,6 +8,7 @@ import torch.nn.functional as F
 from method_cases import STEPS, assert_resumes, first_batch, metrics, moons_run, moons_trained
 
 from classgap import methods
+from classgap.engine import Run
 from classgap.engine.checkpoint import load_checkpoint
 from classgap.models import CosineClassifier
 
@@ -46,14 +47,38 @@ def published_weights(counts: torch.Tensor) -> torch.Tensor:
     return (inverse / inverse.sum() * len(counts)).float()
 
 
+def updates_with_weights(run: Run) -> list[int]:
+    """The updates, counted from 0, that are made with the published weights; all others have weights of 1."""
+    found, batch = [], first_batch(run)
+    for update in range(run.updates):
+        run.position.updates = update
+        run.method.objective(run, batch)
+        if run.method.loss.class_weights.tolist() != [1, 1]:
+            expected = published_weights(run.train_counts)
+            torch.testing.assert_close(run.method.loss.class_weights, expected, rtol=1e-4, atol=1e-6)
+            found.append(update)
+    return found
+
+
 def test_weights_switch_at_epoch_160_of_200() -> None:
-    run = moons_run("ldam-drw", epochs=200)
-    for epoch, switched in ((0, False), (159, False), (160, True), (199, True)):
-        run.method.loss.reweight([1.0, 1.0])
-        run.position.epoch = epoch
-        run.method.epoch_start(run)
-        wanted = published_weights(run.train_counts) if switched else torch.ones(2)
-        torch.testing.assert_close(run.method.loss.class_weights, wanted, rtol=1e-4, atol=1e-6)
+    run = moons_run("ldam-drw", epochs=200, batch=512)
+    assert run.updates == 200
+    assert updates_with_weights(run) == list(range(160, 200))
+
+
+@pytest.mark.parametrize(
+    ("length", "first"),
+    [({"epochs": 1}, 6), ({"epochs": 2}, 12), ({"epochs": 5}, 32), ({"steps": 11}, 8), ({"steps": 1}, 0)],
+)
+def test_weights_switch_in_runs_of_any_length(length: dict[str, int], first: int) -> None:
+    """An epoch has 8 updates; 0.8 of 8, 16, 40, 11 and 1 fall into updates 6, 12, 32, 8 and 0."""
+    run = moons_run("ldam-drw", **({"epochs": None} | length))
+    assert updates_with_weights(run) == list(range(first, run.updates))
+
+
+@pytest.mark.parametrize(("switch", "switched"), [(0, list(range(STEPS))), (1, [])])
+def test_weights_from_the_start_or_never(switch: int, switched: list[int]) -> None:
+    assert updates_with_weights(moons_run(f"ldam-drw:switch={switch}", epochs=1)) == switched
 
 
 def test_published_numbers() -> None:
@@ -68,6 +93,13 @@ def test_resumed_before_and_after_the_switch(tmp_path: Path) -> None:
     deferred = metrics(whole)
     assert [line["loss"] for line in deferred[:2]] == [line["loss"] for line in plain[:2]]
     assert deferred[2]["loss"] != plain[2]["loss"]
+
+
+@pytest.mark.parametrize("length", [{"epochs": 2}, {"epochs": None, "steps": 16}])
+def test_resumed_around_a_switch_in_mid_epoch(length: dict[str, int], tmp_path: Path) -> None:
+    whole = assert_resumes(tmp_path, "ldam-drw", [11, 12, 13], **length)
+    weights = load_checkpoint(whole.last)["method"]["loss.class_weights"]
+    assert weights[1] > 1.5
 
 
 def test_a_switch_beyond_the_end_is_refused() -> None:

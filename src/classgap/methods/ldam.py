@@ -54,13 +54,14 @@ class DeferredLDAM(LDAM):
         w_c = 1 before the switch,      w_c ∝ (1 - β) / (1 - β^{N_c}),  Σ_c w_c = K  from then on
 
     Cao et al., "Learning Imbalanced Datasets with Label-Distribution-Aware Margin Loss", NeurIPS 2019, arXiv
-    1906.07413. The published schedule switches at epoch 160 of 200, where it also lowers the learning rate.
+    1906.07413. The published schedule switches at epoch 160 of 200, where it also lowers the learning rate. Here
+    updates are counted, so that runs of a few epochs or of a number of steps switch too, in mid-epoch if need be.
 
     Args:
         loss: with margins and scale.
         class_counts: N, training samples of each class.
         beta: β.
-        switch: the share of the epochs after which the weights change.
+        switch: the share of the updates after which the weights change; 1 is never.
     """
 
     def __init__(
@@ -70,13 +71,16 @@ class DeferredLDAM(LDAM):
         self.class_counts = positive_counts("class_counts", class_counts)
         self.beta = share("beta", beta)
         if number("switch", switch, at_least=0) > 1:
-            raise ValueError(f"switch must be a share of the epochs from 0 to 1; got {switch!r}.")
+            raise ValueError(f"switch must be a share of the updates from 0 to 1; got {switch!r}.")
         self.switch = switch
+        self._switched = False  # a resumed run finds out again, and gives the same weights
 
-    def epoch_start(self, run: Run) -> None:
-        """From the switch on: the weights."""
-        if run.position.epoch >= round(self.switch * run.epochs):
+    def objective(self, run: Run, batch: Batch) -> Tensor:
+        """The loss; from the update on in which the switch falls, with the weights."""
+        if not self._switched and (run.position.updates + 1) / run.updates > self.switch:
             self.loss.reweight(effective_number_weights(self.class_counts, self.beta))
+            self._switched = True
+        return super().objective(run, batch)
 
 
 def ldam(class_counts: Sequence[float] | Tensor, *, margin: float = 0.5, scale: float = 30.0) -> Method:
@@ -103,7 +107,7 @@ def ldam_drw(
         margin: the largest margin, that of the rarest class.
         scale: s, of the cosines.
         beta: β.
-        switch: the share of the epochs after which the weights change.
+        switch: the share of the updates after which the weights change; 1 is never.
 
     >>> ldam_drw([16, 1]).switch
     0.8
