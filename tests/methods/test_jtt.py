@@ -1,6 +1,7 @@
 """Just Train Twice: the error set, its copies, and the fresh start."""
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 import torch
@@ -16,7 +17,9 @@ def find_errors(run) -> None:
         run.position.epoch = epoch
         run.method.epoch_start(run)
         for batch in run.batches.epoch(epoch):
-            run.method.step(run, batch)
+            if run.position.updates < run.updates:
+                run.method.step(run, batch)
+                run.position.after_step()
     run.method.stage_end(run)
 
 
@@ -50,7 +53,27 @@ def test_online_errors_are_those_made_before_each_update() -> None:
             if epoch == 1:
                 expected[batch.rows] = plain.model(batch.inputs).argmax(dim=1) != batch.labels
             plain.method.step(plain, batch)
+            plain.position.after_step()
     assert expected.any()
+    assert torch.equal(run.method.wrong, expected)
+
+
+def test_online_errors_of_an_epoch_cut_short_are_completed_by_the_epoch_before() -> None:
+    """11 updates of 8 an epoch: the second epoch comes by 192 of 512 samples."""
+    steps = {"epochs": None, "steps": 11}
+    run, plain = moons_run("jtt:errors=online:first=1", **steps), moons_run("erm", **steps)
+    find_errors(run)
+    last_visit: dict[int, bool] = {}
+    for batch in [*plain.batches.epoch(0), *plain.batches.epoch(1)][:11]:
+        wrong = plain.model(batch.inputs).argmax(dim=1) != batch.labels
+        last_visit |= dict(zip(batch.rows.tolist(), wrong.tolist(), strict=True))
+        plain.method.step(plain, batch)
+        plain.position.after_step()
+    assert len(last_visit) == len(run.train) == 512
+    expected = torch.tensor([last_visit[row] for row in range(512)])
+    reached = torch.zeros(512, dtype=torch.bool)
+    reached[run.batches.order(1)[:192]] = True
+    assert (expected & ~reached).any()
     assert torch.equal(run.method.wrong, expected)
 
 
@@ -92,16 +115,27 @@ def test_stopped_in_each_training_and_between_them(errors: str, tmp_path: Path) 
     assert metrics(whole)[0]["stage"] == "find errors"
 
 
+def test_stopped_in_an_epoch_that_is_cut_short(tmp_path: Path) -> None:
+    assert_resumes(tmp_path, "jtt:errors=online:first=1:copies=2", [9, 11, 12], epochs=None, steps=11)
+
+
+def test_two_epochs_are_enough_for_online_errors(tmp_path: Path) -> None:
+    lines = metrics(moons_trained(tmp_path / "run", "jtt:errors=online", epochs=2))
+    assert [line["stage"] for line in lines[:-1]] == ["find errors", "train", "train"]
+    assert lines[1]["errors"] == round((1 - lines[0]["train_accuracy"]) * 512) > 0
+
+
 @pytest.mark.parametrize(
     ("method", "settings", "told"),
     [
         ("jtt", {"sampling": "class-balanced"}, "sampling must be shuffled"),
         ("jtt:errors=online", {"mix": "mixup:alpha=0.2"}, "mix must be none"),
+        ("jtt:errors=online", {"epochs": None, "steps": 37}, "takes 8 updates, .* has 7, .* at least 40 steps"),
         ("jtt:errors=lazy", {}, "'clean', 'online'"),
         ("jtt:first=0", {}, "first must be"),
     ],
 )
-def test_what_makes_no_sense_is_refused(method: str, settings: dict[str, str], told: str) -> None:
+def test_what_makes_no_sense_is_refused(method: str, settings: dict[str, Any], told: str) -> None:
     with pytest.raises(ValueError, match=told):
         moons_run(method, **settings)
 

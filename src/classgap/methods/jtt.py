@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 import torch
 from torch import Tensor
 
-from classgap.data.order import Repeated
-from classgap.distributed import Shards
+from classgap.data.order import Repeated, count_batches
+from classgap.distributed import Shards, world_size
 from classgap.losses.arguments import number, one_of, probability, whole_number
 from classgap.losses.cross_entropy import CrossEntropyLoss
 from classgap.methods.method import Method, Stage
@@ -29,9 +30,10 @@ class JustTrainTwice(Method):
     an epoch, so that epochs are longer; the paper's λ is ``copies`` + 1, the published option is ``copies``.
 
     The error set is that of the paper, what the first network gets wrong at the end, in a pass without augmentation; or
-    that of the published code, the predictions made on the way through the last epoch, each before its own update. If
-    nothing is wrong, the second training is plain. Both numbers below should be chosen on held-out samples: with many
-    epochs there are no errors left, with few nearly everything is one.
+    that of the published code, the predictions made on the way through the last epoch, each before its own update. What
+    that epoch leaves out (--steps may cut it short, and a few samples that fill no batch are dropped) counts with its
+    visit before. If nothing is wrong, the second training is plain. Both numbers below should be chosen on held-out
+    samples: with many epochs there are no errors left, with few nearly everything is one.
 
     Args:
         num_classes: K.
@@ -68,6 +70,8 @@ class JustTrainTwice(Method):
             raise ValueError(f"jtt repeats samples itself; sampling must be shuffled, got {run.config.sampling!r}.")
         if self.errors == "online" and run.config.mix != "none":
             raise ValueError(f"jtt:errors=online looks at single samples; mix must be none, got {run.config.mix!r}.")
+        if self.errors == "online" and run.config.steps is not None:
+            self._expect_an_epoch(run, run.config.steps)
         self._initial = {name: tensor.clone() for name, tensor in run.model.state_dict().items()}
 
     def stage_start(self, run: Run) -> None:
@@ -79,16 +83,14 @@ class JustTrainTwice(Method):
             run.order = Repeated(1 + self.copies * self.wrong.long().cpu(), run.config.seed)
 
     def epoch_start(self, run: Run) -> None:
-        """Online errors are those of the last epoch; metrics tell how many there are."""
-        if self._notes_errors(run):
-            self.wrong.zero_()
+        """Metrics tell how many errors there are."""
         if run.stage.name == RETRAIN:
             run.meter.add({"errors": int(self.wrong.sum())}, 1)
 
     def objective(self, run: Run, batch: Batch) -> Tensor:
         """Cross-entropy."""
         logits = run.forward(batch.inputs)
-        if self.loss.updates and self._notes_errors(run):
+        if self.loss.updates and self.errors == "online" and run.stage.name == FIND:  # the last visit is what stays
             shards = Shards.of(len(batch), run.device)
             wrong_B = (logits.detach().argmax(dim=1) != batch.labels).long()  # gloo does not send bools
             self.wrong[shards.gather(batch.rows)] = shards.gather(wrong_B).bool()
@@ -100,5 +102,13 @@ class JustTrainTwice(Method):
             scores = run.scores(run.train)
             self.wrong.copy_(scores.logits_NK.argmax(dim=1) != scores.targets_N)
 
-    def _notes_errors(self, run: Run) -> bool:
-        return self.errors == "online" and run.stage.name == FIND and run.position.epoch == run.epochs - 1
+    def _expect_an_epoch(self, run: Run, steps: int) -> None:
+        assert run.config.batch is not None
+        found = self.stages()[0].length(steps)
+        needed = count_batches(len(run.train), run.config.batch, world_size())
+        if found < needed:
+            raise ValueError(
+                f"jtt:errors=online has to go through the training set, which takes {needed} updates, but the first "
+                f"training has {found}, a share of {self.first:g} of steps={steps}; use at least "
+                f"{math.ceil(needed / self.first)} steps, a larger first=…, or errors=clean."
+            )
