@@ -18,6 +18,20 @@ def test_logits_are_scaled_cosines() -> None:
             assert logits[row, column].item() == pytest.approx(expected, rel=1e-5, abs=1e-5)
 
 
+@pytest.mark.parametrize("scale", [30.0, 100.0])
+def test_it_computes_in_float32_under_autocast_and_in_half_precision(scale: float) -> None:
+    head, features = CosineClassifier(64, 10, scale=scale), torch.randn(200, 64)
+    cosines = torch.cosine_similarity(features.double()[:, None], head.weight.double(), dim=2)
+    with torch.autocast("cpu", dtype=torch.bfloat16):
+        logits = head(features)
+    assert logits.dtype == torch.float32
+    torch.testing.assert_close(logits.double(), scale * cosines, rtol=1e-5, atol=1e-4)
+    rounded = features.half()
+    exact = head.half()(rounded)
+    assert exact.dtype == torch.float32
+    torch.testing.assert_close(exact, head.float()(rounded.float()), rtol=0, atol=0)
+
+
 def test_zero_features_give_zero_logits_and_finite_gradients() -> None:
     head = CosineClassifier(5, 3)
     features = torch.zeros(2, 5, requires_grad=True)
