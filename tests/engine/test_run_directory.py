@@ -3,6 +3,7 @@ from pathlib import Path
 import pytest
 
 from classgap.engine import RunDirectory, TrainConfig
+from classgap.engine.checkpoint import save_checkpoint
 
 DIGITS = TrainConfig(data="digits", lr=0.1, epochs=3)
 
@@ -28,6 +29,33 @@ def test_a_directory_of_other_things_is_left_alone(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
     with pytest.raises(ValueError, match="holds other files"):
         opened(tmp_path / "file")
+
+
+@pytest.mark.parametrize(
+    "config",
+    ["name: thesis\nversion: 3\n", "[1, 2", "", "data: digits\nepochs: 3\n"],  # the last one is a settings file of ours
+)
+def test_force_leaves_projects_that_have_a_config_alone(config: str, tmp_path: Path) -> None:
+    for name in ("audit.json", "report.html", "metrics.jsonl", "tensorboard/events", "checkpoints/last.pt"):
+        (tmp_path / name).parent.mkdir(exist_ok=True)
+        (tmp_path / name).write_text("years of work")
+    (tmp_path / "config.yaml").write_text(config)
+    before = {path: path.read_bytes() for path in tmp_path.rglob("*") if path.is_file()}
+    with pytest.raises(ValueError, match="holds other files and no run"):
+        opened(tmp_path, force=True)
+    assert {path: path.read_bytes() for path in tmp_path.rglob("*") if path.is_file()} == before
+
+
+def test_force_removes_a_run_whose_settings_are_of_another_version(tmp_path: Path) -> None:
+    directory = opened(tmp_path / "run")
+    save_checkpoint({}, directory.last)
+    directory.close()
+    with directory.config.open("a") as file:
+        file.write("abolished: 3\n")
+    with pytest.raises(ValueError, match="no setting 'abolished'"):
+        opened(tmp_path / "run")
+    opened(tmp_path / "run", force=True).close()
+    assert not directory.last.exists()
 
 
 def test_other_settings_are_named(tmp_path: Path) -> None:

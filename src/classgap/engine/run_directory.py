@@ -7,6 +7,7 @@ import shutil
 from pathlib import Path
 from typing import Any, BinaryIO
 
+from classgap.engine.checkpoint import load_checkpoint
 from classgap.engine.config import TrainConfig
 from classgap.engine.config_file import read_settings, write_config
 from classgap.engine.disk import writing
@@ -112,7 +113,7 @@ class RunDirectory:
 
     def _open(self, *, force: bool) -> None:
         """Make the directory and keep other processes out of it; ``force`` removes a run that is there."""
-        if self.path.exists() and not self.config.exists() and self._is_foreign():
+        if self.path.exists() and self._is_foreign(force=force):
             raise ValueError(f"{self.path} holds other files and no run; name an empty or a new directory.")
         try:
             self.checkpoints.mkdir(parents=True, exist_ok=True)
@@ -141,12 +142,30 @@ class RunDirectory:
             if epoch is None or file != self.best(epoch):
                 file.unlink()
 
-    def _is_foreign(self) -> bool:
+    def _is_foreign(self, *, force: bool) -> bool:
+        """Whether someone else's files are here: many projects have a ``config.yaml``, and ``force`` removes it."""
+        if not self.path.is_dir():
+            return True
+        if self.config.exists():
+            return force and not self._holds_run()
         # A process that was killed while it wrote its first file leaves a hidden one behind.
-        return not self.path.is_dir() or any(
+        return any(
             each.name not in ("checkpoints", self.environment.name) and not each.name.endswith(".tmp")
             for each in self.path.iterdir()
         )
+
+    def _holds_run(self) -> bool:
+        """Whether the settings of a run are here beside what it was run with, or else a checkpoint of one."""
+        try:
+            return self.environment.exists() and "data" in read_settings(self.config)
+        except ValueError:  # of another version, perhaps
+            return self._has_checkpoint()
+
+    def _has_checkpoint(self) -> bool:
+        try:
+            return self.last.exists() and bool(load_checkpoint(self.last))
+        except ValueError:
+            return False
 
     def _remove_run(self) -> None:
         files = (self.config, self.environment, self.metrics, self.predictions, self.audit, self.report, self.failure)
