@@ -1,8 +1,9 @@
 import pytest
 import torch
+import torch.nn.functional as F
 from torch import nn
 
-from classgap.losses import ClassLoss, MR2Loss, Part
+from classgap.losses import ClassLoss, CrossEntropyLoss, MR2Loss, Part
 
 
 class Halves(ClassLoss):
@@ -23,6 +24,17 @@ def test_reductions_count_what_is_not_ignored(reduction: str, expected) -> None:
     assert loss(LOGITS, TARGETS).tolist() == expected
     scale = 1 if reduction == "sum" else 2
     assert {name: term.item() * scale for name, term in loss.terms.items()} == {"one": 3.0, "two": 30.0}
+
+
+@pytest.mark.parametrize("reduction", ["mean", "sum"])
+def test_terms_stay_when_a_caller_changes_the_value_in_place(reduction: str) -> None:
+    """A loss of one part is its part: they may not share memory."""
+    loss = CrossEntropyLoss(2, reduction=reduction)
+    value = loss(LOGITS, TARGETS)
+    expected = F.cross_entropy(LOGITS, TARGETS, reduction=reduction)
+    value /= 4
+    torch.testing.assert_close(value, expected / 4)
+    torch.testing.assert_close(loss.terms["cross_entropy"], expected)
 
 
 def test_weights_do_not_change_the_divisor() -> None:

@@ -103,6 +103,13 @@ class LiveTerms(Sound):
         return value
 
 
+class SharedTerms(Sound):
+    def forward(self, *args, **kwargs):
+        value = super().forward(*args, **kwargs)
+        self.terms = {"gap": value.detach().mean() if value.ndim else value.detach()}
+        return value
+
+
 class BreaksTheGraph(Sound):
     def gap(self, batch, valid):
         torch._dynamo.graph_break()
@@ -161,6 +168,7 @@ BROKEN = {
     "state_round_trip": Forgets,
     "ownership": LooseTensor,
     "terms": LiveTerms,
+    "terms_are_copies": SharedTerms,
     "compile": BreaksTheGraph,
     "refusals": UpdatesBeforeLooking,
     "soft_targets": DropsSoftTargets,

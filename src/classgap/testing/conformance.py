@@ -177,6 +177,18 @@ def check_terms(case: LossCase) -> None:
         assert term.shape == () and not term.requires_grad, f"term {name!r} must be a detached number"
 
 
+def check_terms_are_copies(case: LossCase) -> None:
+    """What a caller does to the value in place, such as ``value /= 4``, does not change ``terms``."""
+    for reduction in ("mean", "sum", "none"):
+        loss = case.build()
+        loss.reduction = reduction
+        value = case.call(loss, case.inputs(0))
+        before = {name: term.item() for name, term in loss.terms.items()}
+        value += 1
+        for name, term in loss.terms.items():
+            assert term.item() == before[name], f"term {name!r} changed with the value: keep a copy"
+
+
 def check_compile(case: LossCase) -> None:
     """One graph, with the values, gradients and state of eager mode; a non-finite batch leaves the state alone."""
     torch._dynamo.reset()
@@ -286,6 +298,7 @@ CHECKS: dict[str, Callable[[LossCase], None]] = {
         check_state_round_trip,
         check_ownership,
         check_terms,
+        check_terms_are_copies,
         check_compile,
         check_refusals,
         check_soft_targets,
