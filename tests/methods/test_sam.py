@@ -95,8 +95,9 @@ def test_batch_norm_learns_from_the_first_pass_only() -> None:
     assert not torch.allclose(*weights)
 
 
-def test_a_loss_learns_from_the_first_pass_only_and_metrics_are_its() -> None:
-    plain, flat = moons_run("mr2", **PLAIN), moons_run("mr2", **PLAIN)
+@pytest.mark.parametrize("accumulate", [1, 3])
+def test_a_loss_learns_from_the_first_pass_only_and_metrics_are_its(accumulate: int) -> None:
+    plain, flat = (moons_run("mr2", accumulate=accumulate, **PLAIN) for _ in range(2))
     flat.method = SharpnessAware(Method(MR2Loss(num_classes=2)), rho=0.5)
     for run in (plain, flat):
         run.method.step(run, first_batch(run))

@@ -1,0 +1,49 @@
+"""A batch that goes through the network in parts: every sample once, and losses that remember see part after part."""
+
+import copy
+
+import pytest
+import torch
+from training_cases import new_run
+
+from classgap.data.batch import Batch
+from classgap.engine.micro_batches import micro_batches
+from classgap.losses import ClassLoss, LargeMarginDiscriminativeLoss, MR2Loss
+
+
+def made_batch(size: int) -> Batch:
+    labels = torch.arange(size) % 10
+    return Batch(torch.randn(size, 1, 8, 8), labels, labels, torch.arange(size), size)
+
+
+@pytest.mark.parametrize(("size", "parts", "sizes"), [(10, 1, [10]), (10, 3, [3, 3, 4]), (2, 5, [1, 1])])
+def test_parts_hold_every_sample_once_and_their_shares_add_up(size: int, parts: int, sizes: list[int]) -> None:
+    found = micro_batches(made_batch(size), parts)
+    assert [len(part) for part, _ in found] == sizes
+    assert torch.cat([part.rows for part, _ in found]).tolist() == list(range(size))
+    assert [share for _, share in found] == [each / size for each in sizes]
+
+
+@pytest.mark.parametrize(
+    ("method", "twin"),
+    [("mr2:strength=0.5", MR2Loss(10, strength=0.5)), ("lmdl", LargeMarginDiscriminativeLoss(10, 16))],
+)
+def test_a_loss_that_remembers_is_called_for_one_part_after_the_other(method: str, twin: ClassLoss) -> None:
+    """Gradients are those of the parts' losses by their shares; the memory has moved once with each part."""
+    run = new_run(method=method, accumulate=3)
+    model, batch = copy.deepcopy(run.model), made_batch(20)
+    run.backward(run.method.objective, batch)
+    total = 0.0
+    for rows in (slice(0, 6), slice(6, 13), slice(13, 20)):
+        features = model[:-1](batch.inputs[rows])
+        value = twin(model[-1](features), batch.labels[rows], features=features, head=model[-1])
+        share = len(batch.labels[rows]) / 20
+        (share * value).backward()
+        total += share * value.item()
+    for ours, theirs in zip(run.model.parameters(), model.parameters(), strict=True):
+        torch.testing.assert_close(ours.grad, theirs.grad)
+    remembered = twin.state_dict()
+    assert remembered
+    for name, tensor in run.method.loss.state_dict().items():
+        torch.testing.assert_close(tensor, remembered[name])
+    assert run.meter.means()["loss"] == pytest.approx(total, rel=1e-5)
