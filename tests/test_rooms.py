@@ -25,7 +25,7 @@ ALLOWED = {
     "report": {"audit", "whole_file"},
     "models": {"features", "registry"},
     "data": {"distributed", "registry", "whole_file"},
-    "methods": {"functional", "state", "losses", "features", "distributed", "models", "data", "registry"},
+    "methods": {"functional", "state", "losses", "features", "distributed", "models", "data", "registry", "whole_file"},
     "engine": {"distributed", "features", "registry", "whole_file", "losses", "models", "data", "methods", "audit"},
     "testing": {"losses", "distributed"},
     "cli": {"audit", "report", "registry", "models", "data", "methods", "engine"},

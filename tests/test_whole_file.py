@@ -76,3 +76,12 @@ def test_what_a_killed_process_leaves_can_be_removed_and_nothing_else(tmp_path: 
     remove_leftovers(tmp_path)
     assert {path for path in tmp_path.rglob("*") if path.is_file()} == others
     remove_leftovers(tmp_path / "missing")
+
+
+def test_of_one_file_only_its_own_are_removed(tmp_path: Path) -> None:
+    own, other = (tmp_path / f".{name}.json.1-0123456789abcdef.tmp" for name in ("[a]", "a"))
+    own.touch()
+    other.touch()
+    remove_leftovers(tmp_path / "[a].json")
+    assert not own.exists()
+    assert other.exists()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import glob
 import os
 import re
 import secrets
@@ -40,12 +41,13 @@ def write_whole(path: str | os.PathLike[str], text: str) -> None:
         file.write(text.encode("utf-8"))
 
 
-def remove_leftovers(directory: Path) -> None:
-    """Delete what killed processes left half written in a directory and below it.
+def remove_leftovers(place: Path) -> None:
+    """Delete what killed processes left half written: of a file, or in a directory and below it.
 
     Args:
-        directory: nothing may be writing to it; it need not exist.
+        place: the file or directory; nothing may be writing to it, and it need not exist.
     """
-    for path in directory.rglob(".*.tmp"):
+    beside = () if place.is_dir() else place.parent.glob(f".{glob.escape(place.name)}.*.tmp")
+    for path in (*place.rglob(".*.tmp"), *beside):
         if _TEMPORARY.fullmatch(path.name) and path.is_file():
             path.unlink(missing_ok=True)

@@ -1,6 +1,7 @@
 import multiprocessing
 import os
 import resource
+import signal
 import time
 from pathlib import Path
 
@@ -94,6 +95,25 @@ def test_a_full_disk_costs_a_warning(tmp_path: Path, cache: Path) -> None:
     assert np.array_equal(found.images.numpy(), expected())
     assert cached(cache) == []
     assert list((cache / "decoded").glob(".*")) == []
+
+
+def test_what_a_killed_process_left_of_a_cache_file_is_removed(tmp_path: Path, cache: Path) -> None:
+    paths = files(tmp_path)
+
+    def killed() -> None:
+        os.fsync = lambda file: os.kill(os.getpid(), signal.SIGKILL)  # written, and not yet in its place
+        decode(paths, Reading())
+
+    process = multiprocessing.get_context("fork").Process(target=killed)
+    process.start()
+    process.join(60)
+    (left,) = (path for path in (cache / "decoded").iterdir() if path.suffix != ".lock")
+    other = left.with_name(left.name.replace(left.name[1:9], "another1"))  # which may be being written
+    other.write_text("half of")
+    assert np.array_equal(decode(paths, Reading()).images.numpy(), expected())
+    assert len(cached(cache)) == 1
+    assert not left.exists()
+    assert other.exists()
 
 
 def test_concurrent_loaders_agree_and_one_decodes(tmp_path: Path, cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:

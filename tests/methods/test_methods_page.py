@@ -1,7 +1,9 @@
 """The catalogue is complete, and docs/methods.md is what it says."""
 
 import re
+import resource
 import shlex
+import sys
 from pathlib import Path
 
 import pytest
@@ -9,7 +11,7 @@ import pytest
 from classgap import methods
 from classgap.methods.entry import CODE, OURS, PAPER, ROLES
 from classgap.methods.explained import Explained
-from classgap.methods.page import END, page, rewritten
+from classgap.methods.page import END, main, page, rewritten
 
 DOCS = Path(__file__).parents[2] / "docs" / "methods.md"
 CONTROLS = {"erm", "feature-norm"}  # what people would try first; without a paper
@@ -24,6 +26,22 @@ def test_the_page_is_that_of_the_catalogue() -> None:
 def test_what_is_written_by_hand_is_kept() -> None:
     assert rewritten(f"old\n{END}\nmeasured\n") == page() + "measured\n"
     assert rewritten("") == page()
+
+
+def test_a_page_that_cannot_be_written_stays(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = tmp_path / "methods.md"
+    path.write_text(f"old\n{END}\nmeasured\n")
+    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+    monkeypatch.setattr(sys, "argv", ["page", str(path)])
+    resource.setrlimit(resource.RLIMIT_FSIZE, (300, hard))  # as on a full disk
+    try:
+        with pytest.raises(OSError, match="File too large"):
+            main()
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
+    assert path.read_text() == f"old\n{END}\nmeasured\n"
+    main()
+    assert path.read_text() == page() + "measured\n"
 
 
 @pytest.mark.parametrize("name", methods.names())

@@ -10,10 +10,8 @@ from __future__ import annotations
 import hashlib
 import json
 import os
-import uuid
 import warnings
 from collections.abc import Sequence
-from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -24,6 +22,7 @@ from classgap import distributed
 from classgap.data.image_files import image_size, in_threads, read_image, try_image
 from classgap.data.places import cache_dir, one_process
 from classgap.data.progress import progress
+from classgap.whole_file import remove_leftovers, whole_file
 
 _FORMAT = "1"  # raise it when decoding changes
 _TINY = 8192  # bytes
@@ -89,6 +88,7 @@ def decode(paths: Sequence[str], reading: Reading) -> Decoded:
         found = _load(place, reading)  # another process may just have written it
         if found is not None:
             return found
+        remove_leftovers(place)
         made = _decode(paths, stats, reading)
         return (_load(place, reading) or made) if _save(place, made) else made
 
@@ -163,16 +163,11 @@ def _save(place: Path, decoded: Decoded) -> bool:
 
     tensors = {"kept": decoded.kept} | ({} if decoded.images is None else {"images": decoded.images})
     facts = {"height": decoded.height, "width": decoded.width, "checked": decoded.checked, "broken": decoded.broken}
-    temporary = place.with_name(f".{place.stem}.{uuid.uuid4().hex}")
     try:
         place.parent.mkdir(parents=True, exist_ok=True)
-        save_file(tensors, temporary, metadata={"format": _FORMAT, "facts": json.dumps(facts)})
-        with temporary.open("rb+") as file:
-            os.fsync(file)  # a file that is in place is complete, after a power cut too
-        os.replace(temporary, place)
+        with whole_file(place) as file:  # by name: gigabytes of images are not copied into one text of bytes first
+            save_file(tensors, file.name, metadata={"format": _FORMAT, "facts": json.dumps(facts)})
     except (OSError, SafetensorError) as error:
-        with suppress(OSError):
-            temporary.unlink(missing_ok=True)
         if distributed.rank() == 0:
             room = sum(tensor.nbytes for tensor in tensors.values()) / 1e9
             wanted = f"set CLASSGAP_CACHE to a directory with room for {room:.2f} GB"

@@ -13,6 +13,7 @@ from classgap.methods.catalog import METHODS
 from classgap.methods.composition import WHY_ONE
 from classgap.methods.entry import ROLES
 from classgap.methods.explained import Explained
+from classgap.whole_file import write_whole
 
 END = "<!-- Everything above is made by python -m classgap.methods.page; what follows is written by hand. -->"
 
@@ -98,7 +99,7 @@ def main() -> None:
         print(page(), end="")
         return
     path = Path(sys.argv[1])
-    path.write_text(rewritten(path.read_text(encoding="utf-8") if path.exists() else ""), encoding="utf-8")
+    write_whole(path, rewritten(path.read_text(encoding="utf-8") if path.exists() else ""))
 
 
 if __name__ == "__main__":
