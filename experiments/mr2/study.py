@@ -1,13 +1,13 @@
 """Methods on problems over seeds, through ``classgap train``; every result is kept, none is computed twice.
 
-    python experiments/mr2/study.py run PLAN --clinc FILE.npz      # what PLAN names; goes on where it stopped
+    python experiments/mr2/study.py run PLAN --clinc FILE.npz --cifar FOLDER    # goes on where it stopped
     python experiments/mr2/study.py table PLAN                     # means and deviations over seeds, in Markdown
     python experiments/mr2/study.py choose PLAN                    # the best setting of each method, as a plan
 
-A plan is a YAML file beside this one: ``problems`` (files in problems/), ``seeds``, ``samples`` ("choice": other
-data or validation samples; "end": the test samples), and ``methods``: name → settings of ``classgap train``, the same
-for all problems or under the problem's name. What stands before the first comma of a name is the method. Results are
-appended to PLAN.jsonl, a line a training.
+A plan is a YAML file beside this one: ``problems`` (files in problems/), ``seeds``, ``samples`` ("choice": other data,
+validation samples or held-out training samples; "end": the test samples), ``settings`` of single problems, and
+``methods``: name → settings of ``classgap train``, the same for all problems or under the problem's name. What stands
+before the first comma of a name is the method. Results are appended to PLAN.jsonl, a line a training.
 """
 
 from __future__ import annotations
@@ -33,6 +33,7 @@ import forms  # noqa: E402, F401 - adds its methods to the registry
 from classgap.data import load  # noqa: E402
 from classgap.engine import RunDirectory, TrainConfig, train  # noqa: E402
 from classgap.engine.config_file import checked_settings  # noqa: E402
+from classgap.whole_file import write_whole  # noqa: E402
 
 FIGURES = ("accuracy", "easy", "medium", "hard", "worst")
 PLACES = {"choice": {"data_seed": 7, "part": "val"}, "end": {"data_seed": 42, "part": "test"}}
@@ -44,16 +45,37 @@ def read_plan(name: str) -> dict[str, Any]:
 
 def stored(name: str) -> list[dict[str, Any]]:
     path = HERE / f"{name}.jsonl"
-    return [json.loads(line) for line in path.read_text().splitlines()] if path.exists() else []
+    if not path.exists():
+        return []
+    text = path.read_text()
+    whole = text[: text.rfind("\n") + 1]  # a killed process may have left half a line
+    if whole != text:
+        write_whole(path, whole)
+    return [json.loads(line) for line in whole.splitlines()]
 
 
-def settings_of(problem: str, on: str, clinc: str | None) -> dict[str, Any]:
+def settings_of(problem: str, on: str, files: dict[str, Path | None]) -> dict[str, Any]:
     text = (HERE / "problems" / f"{problem}.yaml").read_text()
-    if "{clinc}" in text and clinc is None:
-        raise SystemExit(f"{problem} needs --clinc FILE.npz")
-    for key, value in (PLACES[on] | {"clinc": clinc}).items():
+    for name, path in files.items():
+        if f"{{{name}}}" in text:
+            if path is None:
+                raise SystemExit(f"{problem} needs --{name}")
+            text = text.replace(f"{{{name}}}", str(only_training(path) if on == "choice" and path.is_dir() else path))
+    for key, value in PLACES[on].items():
         text = text.replace(f"{{{key}}}", str(value))
     return yaml.safe_load(text)
+
+
+def only_training(folder: Path) -> Path:
+    """Links to a folder's training images, of which every fifth is for testing: what choices are made on."""
+    made = folder.with_name(f"{folder.name}-choice")
+    if not made.exists():
+        for place in sorted((folder / "train").iterdir()):
+            for part in ("train", "test"):
+                (made / part / place.name).mkdir(parents=True, exist_ok=True)
+            for i, image in enumerate(sorted(place.iterdir())):
+                (made / ("train" if i % 5 else "test") / place.name / image.name).symlink_to(image.resolve())
+    return made
 
 
 loaded = functools.cache(load)
@@ -76,13 +98,13 @@ def methods_of(plan: dict[str, Any], problem: str) -> dict[str, dict[str, Any]]:
     return plan["methods"].get(problem, plan["methods"])
 
 
-def run(name: str, clinc: str | None, problems: list[str] | None) -> None:
+def run(name: str, files: dict[str, Path | None], problems: list[str] | None) -> None:
     torch.set_num_threads(1)
     plan = read_plan(name)
     done = {(line["problem"], line["method"], line["seed"]) for line in stored(name)}
     for seed in plan["seeds"]:
         for problem in problems or plan["problems"]:
-            base = settings_of(problem, plan["samples"], clinc)
+            base = settings_of(problem, plan["samples"], files) | plan.get("settings", {}).get(problem, {})
             for method, extra in methods_of(plan, problem).items():
                 if (problem, method, seed) in done:
                     continue
@@ -101,8 +123,8 @@ def table(name: str) -> None:
         print(f"\n**{problem}** ({len(seeds)} seeds; mean ± standard deviation, %)\n")
         print("| method | overall | easy | medium | hard | worst | hard: gain, p |\n|---|---|---|---|---|---|---|")
         for method in methods_of(plan, problem):
-            rows = [line for line in here if line["method"] == method and "failed" not in line]
-            cells = [np.array([100 * row[figure] for row in rows]) for figure in FIGURES]
+            rows = [line for line in here if line["method"] == method]
+            cells = [np.array([100 * row.get(figure, 0.0) for row in rows]) for figure in FIGURES]  # 0 if it failed
             if rows:
                 spread = [cell.std(ddof=1) if len(cell) > 1 else 0.0 for cell in cells]
                 shown = [f"{cell.mean():.2f} ± {sd:.2f}" for cell, sd in zip(cells, spread, strict=True)]
@@ -140,11 +162,12 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("action", choices=["run", "table", "choose"])
     parser.add_argument("plan")
-    parser.add_argument("--clinc")
+    parser.add_argument("--clinc", type=Path)
+    parser.add_argument("--cifar", type=Path)
     parser.add_argument("--problems", nargs="*")
     options = parser.parse_args()
     if options.action == "run":
-        run(options.plan, options.clinc, options.problems)
+        run(options.plan, {"clinc": options.clinc, "cifar": options.cifar}, options.problems)
     else:
         {"table": table, "choose": choose}[options.action](options.plan)
 
