@@ -9,7 +9,6 @@ from classgap.data.order import (
     ClassBalanced,
     Repeated,
     Shuffled,
-    Weighted,
     batches_of,
     count_batches,
     share_of,
@@ -20,7 +19,6 @@ LONG_TAIL = torch.tensor([0] * 50 + [3] * 20 + [1] * 7 + [5] * 3)  # classes 2 a
 ORDERS = {
     "shuffled": lambda seed: Shuffled(40, seed),
     "repeated": lambda seed: Repeated(torch.arange(10), seed),
-    "weighted": lambda seed: Weighted(torch.arange(10.0), seed, 30),
     "balanced": lambda seed: ClassBalanced(LONG_TAIL, seed),
     "aware": lambda seed: ClassAware(LONG_TAIL, 3, 2, seed),
 }
@@ -42,13 +40,6 @@ def test_shuffled_has_every_sample_once() -> None:
 def test_repeated_has_each_sample_as_often_as_asked() -> None:
     times = torch.tensor([2, 0, 5, 1])
     assert torch.bincount(Repeated(times)(0), minlength=4).equal(times)
-
-
-def test_weighted_draws_by_weight_and_never_without() -> None:
-    weights = torch.tensor([0.0, 1.0, 2.0, 0.0, 5.0, 0.0])
-    counts = torch.bincount(Weighted(weights, length=8000)(0), minlength=6)
-    assert counts[[0, 3, 5]].tolist() == [0, 0, 0]
-    assert stats.chisquare(counts[[1, 2, 4]].numpy(), [1000, 2000, 5000]).pvalue > 1e-3
 
 
 def test_balanced_draws_all_present_classes_equally() -> None:
@@ -141,9 +132,6 @@ def test_shares_join_to_the_whole_and_are_even(samples: int, world: int) -> None
     [
         (lambda: Repeated(torch.tensor([0.5])), "times_N"),
         (lambda: Repeated(torch.tensor([-1])), "times_N"),
-        (lambda: Weighted(torch.zeros(3)), "weights_N"),
-        (lambda: Weighted(torch.tensor([1.0, torch.nan])), "weights_N"),
-        (lambda: Weighted(torch.tensor([1.0, torch.inf])), "weights_N"),
         (lambda: ClassBalanced(torch.rand(3)), "targets"),
         (lambda: ClassBalanced(torch.tensor([], dtype=torch.long)), "targets"),
         (lambda: ClassAware(LONG_TAIL, 0, 2), "per_class"),

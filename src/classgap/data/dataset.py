@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Protocol
 
 import torch
@@ -108,7 +108,3 @@ class Dataset:
     def train_counts(self) -> Tensor:
         """Training samples of each class, (K,)."""
         return self.train.counts(self.num_classes)
-
-    def with_train(self, train: Split) -> Dataset:
-        """The same with another training split."""
-        return replace(self, train=train)

@@ -12,7 +12,7 @@ from classgap import distributed
 from classgap.data.dataset import Dataset, Inputs, Split
 from classgap.data.decoded import Decoded, Reading, decode
 from classgap.data.image_files import ImageFiles
-from classgap.data.pixels import IMAGENET, pixel_statistics
+from classgap.data.pixels import IMAGENET, Statistics, pixel_statistics
 
 _SMALL = 64  # up to this size images are seldom photographs like ImageNet's: their own statistics are taken
 _NAMED = 5  # broken files that a message names
@@ -68,31 +68,29 @@ def image_dataset(
         raise ValueError(f"broken must be stop or skip; got {broken!r}.")
     paths = train.paths + test.paths
     decoded = decode(paths, Reading(size, memory, check=broken == "skip"))
-    border = len(train.paths)
-    cut = int((decoded.kept < border).sum())
+    cut = int((decoded.kept < len(train.paths)).sum())
     if decoded.broken:
-        report = _report(name, decoded, paths)
-        if broken == "stop":
-            raise ValueError(f"{report}. Repair or remove them, or add :broken=skip to go on without them.")
-        if not 0 < cut < len(decoded.kept):
-            raise ValueError(f"{report}. None is left to {'test on' if cut else 'learn from'}.")
-        if distributed.rank() == 0:
-            warnings.warn(f"{report}; they are left out.", stacklevel=2)
-        remarks += (f"{report}; they are left out.",)
+        remarks += (_left_out(name, decoded, paths, cut, broken),)
     images = _inputs(decoded, paths)
     targets = torch.tensor(train.targets + test.targets)
+    parts = ((slice(0, cut), 0), (slice(cut, len(decoded.kept)), len(train.paths)))
     splits = [
-        Split(part, targets[kept], kept - first)
-        for part, kept, first in (
-            (_slice(images, 0, cut), decoded.kept[:cut], 0),
-            (_slice(images, cut, len(decoded.kept)), decoded.kept[cut:], border),
-        )
+        Split(_slice(images, rows), targets[decoded.kept[rows]], decoded.kept[rows] - first) for rows, first in parts
     ]
-    mean, std = IMAGENET
-    if isinstance(images, Tensor) and min(decoded.height, decoded.width) <= _SMALL:
-        mean, std = pixel_statistics(images[:cut])
     shape = (3, decoded.height, decoded.width)
-    return Dataset(name, splits[0], splits[1], class_names, "image", shape, mean, std, remarks)
+    return Dataset(name, splits[0], splits[1], class_names, "image", shape, *_statistics(images, cut), remarks)
+
+
+def _left_out(name: str, decoded: Decoded, paths: tuple[str, ...], cut: int, broken: str) -> str:
+    """What there is to say about files that cannot be read, if it is possible to go on without them."""
+    report = _report(name, decoded, paths)
+    if broken == "stop":
+        raise ValueError(f"{report}. Repair or remove them, or add :broken=skip to go on without them.")
+    if not 0 < cut < len(decoded.kept):
+        raise ValueError(f"{report}. None is left to {'test on' if cut else 'learn from'}.")
+    if distributed.rank() == 0:
+        warnings.warn(f"{report}; they are left out.", stacklevel=3)
+    return f"{report}; they are left out."
 
 
 def _report(name: str, decoded: Decoded, paths: tuple[str, ...]) -> str:
@@ -108,7 +106,13 @@ def _inputs(decoded: Decoded, paths: tuple[str, ...]) -> Tensor | ImageFiles:
     return ImageFiles(tuple(paths[row] for row in decoded.kept.tolist()), decoded.height, decoded.width)
 
 
-def _slice(images: Tensor | ImageFiles, start: int, end: int) -> Inputs:
+def _statistics(images: Tensor | ImageFiles, cut: int) -> Statistics:
+    if isinstance(images, Tensor) and min(images.shape[2:]) <= _SMALL:
+        return pixel_statistics(images[:cut])
+    return IMAGENET
+
+
+def _slice(images: Tensor | ImageFiles, rows: slice) -> Inputs:
     if isinstance(images, Tensor):
-        return images[start:end]
-    return ImageFiles(images.paths[start:end], images.height, images.width)
+        return images[rows]
+    return ImageFiles(images.paths[rows], images.height, images.width)

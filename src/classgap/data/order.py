@@ -60,7 +60,7 @@ class Repeated:
 
     def __post_init__(self) -> None:
         if self.times_N.is_floating_point() or self.times_N.ndim != 1 or bool((self.times_N < 0).any()):
-            raise ValueError("times_N must be one integer from 0 a sample; round fractions, or use Weighted.")
+            raise ValueError("times_N must be one integer from 0 a sample; round fractions.")
 
     def __len__(self) -> int:
         return int(self.times_N.sum())
@@ -69,40 +69,6 @@ class Repeated:
         """The rows of this epoch."""
         rows = torch.arange(len(self.times_N)).repeat_interleave(self.times_N)
         return rows[keyed_permutation(self.seed, epoch, len(rows), stream="repeat")]
-
-
-@dataclass(frozen=True, eq=False)
-class Weighted:
-    """Independent draws, each sample with probability proportional to its weight.
-
-    Args:
-        weights_N: finite, from 0, not all 0.
-        seed: of the draws.
-        length: draws an epoch; by default as many as there are samples.
-
-    >>> Weighted(torch.tensor([0.0, 1.0, 0.0]), length=3)(0)
-    tensor([1, 1, 1])
-    """
-
-    weights_N: Tensor
-    seed: int = 0
-    length: int | None = None
-
-    def __post_init__(self) -> None:
-        weights = self.weights_N.double()
-        if weights.ndim != 1 or not bool((weights >= 0).all()) or not 0 < float(weights.sum()) < float("inf"):
-            raise ValueError("weights_N must be one finite number from 0 a sample, and not all 0.")
-
-    def __len__(self) -> int:
-        return len(self.weights_N) if self.length is None else self.length
-
-    def __call__(self, epoch: int) -> Tensor:
-        """The rows of this epoch."""
-        edges = self.weights_N.double().cumsum(0)
-        point = keyed_uniform(self.seed, epoch, torch.arange(len(self)), 1, stream="weighted", dtype=torch.float64)
-        # A product that rounds up to the last edge belongs to the last sample that has weight.
-        last = int(self.weights_N.nonzero()[-1])
-        return torch.searchsorted(edges, point[:, 0] * edges[-1], right=True).clamp(max=last)
 
 
 @dataclass(frozen=True, eq=False)
