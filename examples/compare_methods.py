@@ -3,6 +3,7 @@
     python examples/compare_methods.py                       # all methods, 5 seeds; goes on where it stopped
     python examples/compare_methods.py --methods erm mr2 sam+mr2 --seeds 10
     python examples/compare_methods.py --markdown            # the table of docs/methods.md
+    python examples/compare_methods.py --choices             # what the three settings of each method reached
 
 Learning rate and weight decay are the same for all: good ones for cross-entropy (experiments/mr2/tuning.yaml). Of each
 method three settings are tried once, on data of another generator seed; the one with the best hard third trains on the
@@ -29,6 +30,7 @@ from rich.table import Table
 from classgap.data import load
 from classgap.engine import RunDirectory, TrainConfig, train
 from classgap.engine.nonfinite import NonFiniteLoss
+from classgap.whole_file import write_whole
 
 SETTINGS = {"model": "conv1d", "lr": 0.3, "weight_decay": 5e-3, "validation": 0.1, "report": False}
 CHOICE, END = "mnist1d:seed=7", "mnist1d"  # two draws of the generator
@@ -110,12 +112,21 @@ class Results:
     def __init__(self, path: Path, epochs: int, jobs: int) -> None:
         self.path, self.epochs, self.jobs = path, epochs, jobs
         path.parent.mkdir(parents=True, exist_ok=True)
-        lines = [json.loads(line) for line in path.read_text().splitlines()] if path.exists() else []
-        self.known = {tuple(line["job"]): line["figures"] for line in lines if line["epochs"] == epochs}
+        self.known = {tuple(line["job"]): line["figures"] for line in self._lines() if line["epochs"] == epochs}
+
+    def _lines(self) -> list[dict[str, Any]]:
+        """What is in the file; half a line that a killed process left is removed, so that the next one begins anew."""
+        text = self.path.read_text() if self.path.exists() else ""
+        whole = text[: text.rfind("\n") + 1]
+        if whole != text:
+            write_whole(self.path, whole)
+        return [json.loads(line) for line in whole.splitlines()]
 
     def measure(self, jobs: list[tuple[str, str, str, int]], title: str, console: Console) -> None:
         """Train what is not known yet, in processes of one thread each."""
         missing = [job for job in jobs if job not in self.known]
+        if not missing:
+            return
         context = multiprocessing.get_context("spawn")
         with ProcessPoolExecutor(self.jobs, context) as pool, Progress(transient=True, console=console) as progress:
             task = progress.add_task(title, total=len(missing))
@@ -127,9 +138,14 @@ class Results:
                     file.write(json.dumps(line) + "\n")
                 progress.advance(task)
 
+    def chosen_by(self, method: str) -> dict[str, float]:
+        """The hard third that each setting reached on the data for choosing; -1 if it failed."""
+        return {choice: self.known[CHOICE, method, choice, 100].get("hard", -1.0) for choice in SEARCH[method]}
+
     def best(self, method: str) -> str:
         """The setting with the best hard third on the data for choosing."""
-        return max(SEARCH[method], key=lambda choice: self.known[CHOICE, method, choice, 100].get("hard", -1.0))
+        reached = self.chosen_by(method)
+        return max(reached, key=reached.__getitem__)
 
 
 def interval(values: np.ndarray) -> str:
@@ -140,55 +156,74 @@ def interval(values: np.ndarray) -> str:
 
 
 def rows(results: Results, methods: list[str], seeds: int) -> list[list[str]]:
-    """A line for each method, the best hard third first."""
+    """A line for each method, the best hard third first. Trainings that failed are told, and count in no column."""
     runs = {
         method: [results.known[END, method, results.best(method), seed] for seed in range(seeds)] for method in methods
     }
-    plain = np.mean([run["seconds"] for run in runs["erm"]])
+    finite = {method: [line for line in lines if "hard" in line] for method, lines in runs.items()}
+    plain = _mean(finite["erm"], "seconds")
     found = []
-    for method, lines in runs.items():
-        done = [line for line in lines if "hard" in line]
-        if not done:
-            found.append((0.0, [method, results.best(method), "not finite", "", "", "", "", ""]))
-            continue
-        cells = [interval(np.array([line[name] for line in done])) for name in FIGURES]
-        slow = np.mean([line["seconds"] for line in done]) / plain
-        hard = float(np.mean([line["hard"] for line in done]))
-        found.append((hard, [method, results.best(method), *cells, f"{slow:.1f}"]))
+    for method, lines in finite.items():
+        name = method if len(lines) == seeds else f"{method} ({len(lines)} of {seeds} finite)"
+        cells = [interval(np.array([line[figure] for line in lines])) if lines else "" for figure in FIGURES]
+        slow = f"{_mean(lines, 'seconds') / plain:.1f}" if lines and plain else ""
+        found.append((_mean(lines, "hard"), [name, results.best(method), *cells, slow]))
     return [row for _, row in sorted(found, key=lambda each: -each[0])]
 
 
-def main() -> None:
+def _mean(lines: list[dict[str, float]], figure: str) -> float:
+    return float(np.mean([line[figure] for line in lines])) if lines else 0.0
+
+
+def choices(results: Results, methods: list[str]) -> list[list[str]]:
+    """A line for each setting that was tried, with its hard third on the data for choosing; a star at the chosen."""
+    found = []
+    for method in methods:
+        for choice, hard in results.chosen_by(method).items():
+            told = f"{hard:.1f}" if hard >= 0 else "not finite"
+            found.append([method, choice, f"{told} *" if choice == results.best(method) else told])
+    return found
+
+
+def show(title: str, columns: list[str], lines: list[list[str]], *, markdown: bool, console: Console) -> None:
+    """A table, in the terminal or as Markdown."""
+    if markdown:
+        print(f"| {' | '.join(columns)} |\n|{'---|' * len(columns)}")
+        for line in lines:
+            print(f"| {' | '.join(line)} |")
+        return
+    table = Table(title=title)
+    for column in columns:
+        table.add_column(column, justify="left" if column in ("method", "chosen", "setting") else "right")
+    for line in lines:
+        table.add_row(*line)
+    console.print(table)
+
+
+def main(words: list[str] | None = None) -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--methods", nargs="+", choices=SEARCH, default=list(SEARCH), metavar="METHOD")
     parser.add_argument("--epochs", type=int, default=40)
     parser.add_argument("--seeds", type=int, default=5)
     parser.add_argument("--jobs", type=int, default=2)
     parser.add_argument("--results", type=Path, default=Path("runs/compare_methods.jsonl"))
-    parser.add_argument("--markdown", action="store_true")
-    options = parser.parse_args()
+    parser.add_argument("--markdown", action="store_true", help="print Markdown")
+    parser.add_argument("--choices", action="store_true", help="print the trainings that settings were chosen by")
+    options = parser.parse_args(words)
     methods = list(dict.fromkeys(["erm", *options.methods]))
     console = Console()
     results = Results(options.results, options.epochs, options.jobs)
-    choices = [(CHOICE, method, choice, 100) for method in methods for choice in SEARCH[method]]
-    results.measure(choices, "choosing", console)
+    tried = [(CHOICE, method, choice, 100) for method in methods for choice in SEARCH[method]]
+    results.measure(tried, "choosing", console)
+    form = {"markdown": options.markdown, "console": console}
+    if options.choices:
+        title = f"MNIST-1D of another generator seed, {options.epochs} epochs a stage, one training each"
+        show(title, ["method", "setting", "hard third, %"], choices(results, methods), **form)
+        return
     ends = [(END, method, results.best(method), seed) for seed in range(options.seeds) for method in methods]
     results.measure(ends, "training", console)
-    columns = ("method", "chosen", *FIGURES, "time / erm")
-    lines = rows(results, methods, options.seeds)
-    if options.markdown:
-        print(f"| {' | '.join(columns)} |\n|{'---|' * len(columns)}")
-        for line in lines:
-            print(f"| {' | '.join(line)} |")
-        return
-    table = Table(
-        title=f"MNIST-1D, {options.epochs} epochs a stage, {options.seeds} seeds: accuracy in %, 95 % interval"
-    )
-    for column in columns:
-        table.add_column(column, justify="left" if column in ("method", "chosen") else "right")
-    for line in lines:
-        table.add_row(*line)
-    console.print(table)
+    title = f"MNIST-1D, {options.epochs} epochs a stage, {options.seeds} seeds: accuracy in %, 95 % interval"
+    show(title, ["method", "chosen", *FIGURES, "time / erm"], rows(results, methods, options.seeds), **form)
 
 
 if __name__ == "__main__":
