@@ -9,6 +9,7 @@ from torch import nn
 
 from classgap import FeatureTap
 from classgap.models import Frozen, build, expected_images
+from classgap.models.torchvision_model import torchvision_model
 
 timm = pytest.importorskip("timm")
 torchvision = pytest.importorskip("torchvision")
@@ -43,6 +44,19 @@ def test_parameters_are_those_of_the_library() -> None:
     count = sum(parameter.numel() for parameter in made("torchvision:resnet18", classes=1000).parameters())
     assert count == 11689512
     assert made("timm:resnet18:drop=0.2").drop_rate == 0.2
+
+
+@pytest.mark.parametrize(
+    ("name", "wanted"),
+    [
+        ("resnet18", ((0.485, 0.456, 0.406), (0.229, 0.224, 0.225))),
+        ("efficientnet_v2_l", ((0.5, 0.5, 0.5), (0.5, 0.5, 0.5))),  # the only one that is not scaled as ImageNet
+    ],
+)
+def test_torchvisions_weights_tell_how_images_are_scaled(name: str, wanted: tuple) -> None:
+    with torch.device("meta"):  # its weights would take half a gigabyte
+        model = torchvision_model(name, num_classes=4, input_shape=(3, 64, 64), pretrained=True, load=False)
+    assert expected_images(model) == wanted
 
 
 @pytest.mark.parametrize("text", ["timm:resnet18:frozen=yes", f"torchvision:{SMALL}:frozen=yes"])

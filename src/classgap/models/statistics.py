@@ -8,8 +8,6 @@ from torch import nn
 
 Statistics = tuple[tuple[float, ...], tuple[float, ...]]
 
-IMAGENET: Statistics = ((0.485, 0.456, 0.406), (0.229, 0.224, 0.225))
-
 
 def expect_images(model: nn.Module, mean: Sequence[float], std: Sequence[float]) -> None:
     """Note on a model what its weights expect: mean and standard deviation of each channel, as shares of 255."""

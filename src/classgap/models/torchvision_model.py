@@ -7,7 +7,7 @@ from torch import nn
 from classgap.models.heads import Frozen, exchange_head, linear_head
 from classgap.models.optional import package
 from classgap.models.shapes import image_channels
-from classgap.models.statistics import IMAGENET, expect_images
+from classgap.models.statistics import expect_images
 from classgap.registry import suggestion
 
 AUXILIARY = ("aux1", "aux2", "AuxLogits")  # GoogLeNet and Inception classify in the middle too, in training
@@ -48,7 +48,8 @@ def torchvision_model(
     else:
         model = models.get_model(name, weights=None, num_classes=num_classes)
     if pretrained:
-        expect_images(model, *IMAGENET)  # as all of torchvision's weights
+        images = models.get_model_weights(name).DEFAULT.transforms()
+        expect_images(model, images.mean, images.std)
         if hasattr(model, "transform_input"):  # GoogLeNet and Inception scale such images again, to those of their own
             model.transform_input = True
     size = getattr(model, "image_size", None)
