@@ -1,5 +1,8 @@
 """Two real processes; the losses' own checks are in the conformance suite."""
 
+import subprocess
+import sys
+
 import pytest
 import torch
 from torch import nn
@@ -111,3 +114,19 @@ def test_a_failing_job_reports_the_process_and_its_traceback(processes: Processe
     with pytest.raises(RuntimeError, match=r"process 1:(.|\n)*KeyError: 'on purpose'"):
         processes.run(fail_on_rank_one)
     assert processes.run(world_size) == [2, 2]
+
+
+JOINED = """
+import torch
+from torch.distributed import distributed_c10d as group
+from classgap.distributed import join_launched, leave
+assert join_launched(torch.device("cpu"))
+print(group._get_default_group()._get_backend(torch.device("cpu")).options._timeout.total_seconds())
+leave()
+"""
+
+
+def test_processes_wait_for_hours_while_the_first_one_decodes() -> None:
+    launched = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node=1"]
+    done = subprocess.run([*launched, "--no-python", sys.executable, "-c", JOINED], capture_output=True, text=True)
+    assert float(done.stdout) >= 24 * 3600, done.stderr

@@ -19,6 +19,10 @@ from torch import Tensor, nn
 from torch.autograd.function import once_differentiable
 from torch.utils.hooks import RemovableHandle
 
+# Process 0 may download and decode for hours while the others wait for it. No time limit is needed to notice a process
+# that died: torchrun then ends them all.
+PATIENCE = timedelta(days=7)
+
 
 def world_size() -> int:
     """Number of processes, 1 when ``torch.distributed`` is not in use.
@@ -47,7 +51,7 @@ def join_launched(device: torch.device) -> bool:
     """Become one of the processes that ``torchrun`` started; ``False`` if it did not start this one, or it is one."""
     if "TORCHELASTIC_RUN_ID" not in os.environ or dist.is_initialized():
         return False
-    dist.init_process_group("nccl" if device.type == "cuda" else "gloo")
+    dist.init_process_group("nccl" if device.type == "cuda" else "gloo", timeout=PATIENCE)
     return True
 
 
