@@ -3,6 +3,7 @@
 from functools import partial
 
 from slow_logit_references import (
+    SlowBoundedNorm,
     SlowCrossEntropy,
     SlowEqualization,
     SlowFairDRO,
@@ -80,6 +81,7 @@ LOGIT_CASES = {
     "cross-entropy-weighted": cross_entropy(class_weights=WEIGHTS, label_smoothing=0.1),
     "cross-entropy-one-class": cross_entropy(num_classes=1),
     "feature-norm": LossCase(partial(FeatureNormLoss, 5, strength=0.3), 5, reference=SlowFeatureNorm(0.3)),
+    "feature-norm-auto": LossCase(partial(FeatureNormLoss, 5), 5, reference=SlowBoundedNorm()),
     "logit-adjusted": LossCase(
         partial(LogitAdjustedLoss, COUNTS, tau=1.5), 5, reference=SlowLogitAdjusted(COUNTS, 1.5)
     ),

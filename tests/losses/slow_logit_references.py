@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 from collections import defaultdict
 
-from slow_references import cross_entropy, norm
+from slow_references import cross_entropy, growing_force, norm
 
 from classgap.losses import ConfusionalSpectralLoss, FairDROLoss
 from classgap.testing import Inputs
@@ -75,6 +75,20 @@ class SlowFeatureNorm(SlowMean):
 
     def term(self, logits: list[float], target: int, features: list[float]) -> float:
         return cross_entropy(logits, target) + self.strength * norm(features) ** 2
+
+
+class SlowBoundedNorm:
+    """Cross-entropy and the squared length, whose pull on all lengths is at most four times cross-entropy's."""
+
+    def __call__(self, batches: list[Inputs]) -> list[float]:
+        return [self.one(inputs) for inputs in batches]
+
+    def one(self, inputs: Inputs) -> float:
+        entropies = [cross_entropy(z, y) for z, y in zip(inputs.logits.tolist(), inputs.targets.tolist(), strict=True)]
+        squares = [norm(features) ** 2 for features in inputs.features.tolist()]
+        growing = sum(max(0.0, growing_force(math.exp(-each))) for each in entropies)
+        factor = 4 * growing / (2 * sum(squares))
+        return sum(a + factor * b for a, b in zip(entropies, squares, strict=True)) / len(squares)
 
 
 class SlowLogitAdjusted(SlowMean):

@@ -27,6 +27,29 @@ def test_without_strength_it_is_cross_entropy_and_needs_no_features() -> None:
     torch.testing.assert_close(FeatureNormLoss(3, strength=0)(LOGITS, TARGETS), F.cross_entropy(LOGITS, TARGETS))
 
 
+@pytest.mark.parametrize("scale", [0.01, 1.0, 1000.0])
+def test_auto_never_shrinks_features_more_than_four_times_as_fast_as_cross_entropy_grows_them(scale: float) -> None:
+    """Both forces by brute force: the loss of features that are a little larger, through a linear head."""
+    torch.manual_seed(0)
+    head, features, step = torch.nn.Linear(5, 3, bias=False).double(), torch.randn(6, 5, dtype=torch.float64), 1e-6
+    targets = head(features).argmax(dim=1)  # all right, some with p > 1/2
+    with torch.no_grad():
+        head.weight *= 20 / scale
+    loss = FeatureNormLoss(3)
+    loss(head(scale * features), targets, features=scale * features)
+    entropy = [F.cross_entropy(head(grown * scale * features), targets) for grown in (1, 1 + step)]
+    growing = (entropy[0] - entropy[1]).item() / step
+    square = (scale * features).square().sum(dim=1).mean().item()
+    shrinking = loss.terms["norm_weight"].item() * square * ((1 + step) ** 2 - 1) / step
+    assert 0 < shrinking <= 4 * growing * (1 + 1e-3)
+
+
+def test_auto_leaves_a_model_alone_that_does_not_classify() -> None:
+    loss = FeatureNormLoss(3)
+    loss(torch.zeros(4, 3), torch.tensor([0, 1, 2, 0]), features=FEATURES)
+    assert loss.terms["norm_weight"] == 0
+
+
 def test_wrong_arguments_are_named() -> None:
     with pytest.raises(ValueError, match="strength must be a finite number of at least 0"):
         FeatureNormLoss(3, strength=-1)

@@ -3,11 +3,17 @@
 from __future__ import annotations
 
 import torch.nn.functional as F
+from torch import Tensor
 
 from classgap.functional import squared_norm
 from classgap.losses.arguments import number
 from classgap.losses.base import ClassLoss, Part
 from classgap.losses.batch import Batch
+from classgap.losses.safe_strength import safe_strength
+
+# strength="auto": the penalty shrinks the features with at most so many times the force with which cross-entropy grows
+# them. Chosen from 0.5 to 16 on samples that no result was taken from; docs/mr2.md.
+LARGEST_FORCE = 4.0
 
 
 class FeatureNormLoss(ClassLoss):
@@ -16,16 +22,19 @@ class FeatureNormLoss(ClassLoss):
         mean over samples of   CE(z, y)  +  a ‖f‖²
 
     No paper proposes it. A loss that pulls the samples of a class together also makes features smaller; this one does
-    nothing else, and knows no classes. What it gains was not gained by tighter classes.
+    nothing else, and knows no classes. What it gains was not gained by tighter classes. It costs next to nothing: no
+    pairs, no statistics, nothing remembered.
 
     Args:
         num_classes: K.
-        strength: a; useful values depend on the features' scale, and from some size on it hurts. 0 is cross-entropy.
+        strength: a as a number, of which useful values depend on the features' scale and large ones wreck training; or
+            "auto": in every batch so little that the penalty's hold on the features' scale is at most 4 times that of
+            cross-entropy. 0 is cross-entropy.
         reduction: "mean", "sum" or "none".
         ignore_index: the target of samples to leave out.
 
     >>> import torch
-    >>> loss = FeatureNormLoss(num_classes=3)
+    >>> loss = FeatureNormLoss(num_classes=3, strength=0.01)
     >>> _ = loss(torch.tensor([[2.0, 0.0, -1.0]]), torch.tensor([0]), features=torch.tensor([[3.0, 4.0]]))
     >>> loss.terms
     {'cross_entropy': tensor(0.1698), 'norm': tensor(25.)}
@@ -34,10 +43,10 @@ class FeatureNormLoss(ClassLoss):
     soft_targets = True
 
     def __init__(
-        self, num_classes: int, *, strength: float = 0.01, reduction: str = "mean", ignore_index: int = -100
+        self, num_classes: int, *, strength: float | str = "auto", reduction: str = "mean", ignore_index: int = -100
     ) -> None:
         super().__init__(num_classes, reduction=reduction, ignore_index=ignore_index)
-        self.strength = number("strength", strength, at_least=0)
+        self.strength = strength if strength == "auto" else number("strength", strength, at_least=0, or_word="auto")
         self.needs = frozenset({"features"} if self.strength else ())
 
     def parts(self, batch: Batch) -> dict[str, Part]:
@@ -45,9 +54,16 @@ class FeatureNormLoss(ClassLoss):
         cross_entropy_B = F.cross_entropy(batch.logits_BK, batch.targets, reduction="none", ignore_index=-1)
         parts = {"cross_entropy": Part(cross_entropy_B)}
         if self.strength:
-            parts["norm"] = Part(batch.counted(squared_norm(batch.features)), self.strength)
+            norm_B = batch.counted(squared_norm(batch.features))
+            parts["norm"] = Part(norm_B, self._factor(cross_entropy_B.detach(), norm_B.detach(), batch))
         return parts
+
+    def _factor(self, cross_entropy_B: Tensor, norm_B: Tensor, batch: Batch) -> float | Tensor:
+        if self.strength != "auto":
+            return float(self.strength)
+        # ‖f‖² falls twice as fast as the logarithm of the features' scale.
+        return safe_strength(cross_entropy_B, 2 * norm_B, batch, force=LARGEST_FORCE)
 
     def extra_repr(self) -> str:
         """The settings that make the form."""
-        return f"{super().extra_repr()}, strength={self.strength}"
+        return f"{super().extra_repr()}, strength={self.strength!r}"

@@ -11,7 +11,6 @@ from classgap.functional import (
     ClassGroups,
     class_margins,
     group_by_class,
-    growing_force,
     margin_cross_entropy,
     on_sphere,
 )
@@ -19,6 +18,7 @@ from classgap.functional.pairwise_pull import Pull, pull_with_force
 from classgap.losses.arguments import norm_order, number, one_of, positive_counts, share, whole_number, yes_or_no
 from classgap.losses.base import ClassLoss, Part
 from classgap.losses.batch import Batch
+from classgap.losses.safe_strength import safe_strength
 from classgap.state import ClassStats, FeatureBank
 
 # strength="auto": λ is AUTO_STRENGTH, but never so much that the pull shrinks the features with more than LARGEST_FORCE
@@ -120,8 +120,13 @@ class MR2Loss(ClassLoss):
         if not self.pulls:
             return {"logit": Part(logit_B)}
         pulled = self._representation_term(features_ND, labels_N, groups, batch)
-        auto = self.strength == "auto"
-        strength = self._safe_strength(logit_B.detach(), pulled.force_B, batch) if auto else float(self.strength)
+        strength: float | Tensor
+        if self.strength == "auto":
+            strength = safe_strength(
+                logit_B.detach(), pulled.force_B, batch, force=LARGEST_FORCE, largest=AUTO_STRENGTH
+            )
+        else:
+            strength = float(self.strength)
         return {"logit": Part(logit_B), "representation": Part(pulled.terms_B, strength)}
 
     def feature_width(self) -> int | None:
@@ -154,15 +159,6 @@ class MR2Loss(ClassLoss):
         if self.updates:  # after use: a sample in the bank already would be its own positive
             self.bank.update(features_ND.detach(), labels_N, batch.finite)
         return pulled
-
-    def _safe_strength(self, logit_B: Tensor, force_B: Tensor, batch: Batch) -> Tensor:
-        """The largest λ up to AUTO_STRENGTH that keeps the pull's force within LARGEST_FORCE times cross-entropy's."""
-        # Of the samples that are right with p > 1/2 only: a well calibrated model's total is 0 at any accuracy.
-        growing_B = batch.counted(growing_force(logit_B).clamp(min=0))
-        growing, shrinking = batch.shards.sums(growing_B.sum(), force_B.sum())
-        # Without pairs nothing shrinks, the quotient is huge or 0, and λ does not matter.
-        allowed = LARGEST_FORCE * growing / shrinking.clamp(min=torch.finfo(shrinking.dtype).tiny)
-        return allowed.clamp(max=AUTO_STRENGTH)
 
     def extra_repr(self) -> str:
         """The settings that make the form."""
