@@ -7,10 +7,10 @@ import numpy as np
 import pytest
 import torch
 import torch.nn.functional as F
-from method_cases import STEPS, assert_resumes, copied, first_batch, metrics, moons_run, moons_trained
+from method_cases import STEPS, assert_resumes, copied, first_batch, moons_run
 
 from classgap import methods
-from classgap.engine.checkpoint import load_checkpoint, load_weights
+from classgap.engine.checkpoint import load_checkpoint
 from classgap.methods.catalog_robust import ENTRIES
 from classgap.methods.entry import MethodEntry
 
@@ -67,53 +67,6 @@ def test_methods_with_memory_train_and_resume(method: str, tmp_path: Path) -> No
 
 def _both(whole: Path) -> tuple[Path, Path]:
     return whole, whole.parent / "stopped"
-
-
-# Post-hoc logit adjustment
-
-
-def test_post_hoc_adjustment_shifts_the_logits_of_plain_training(tmp_path: Path) -> None:
-    plain = moons_trained(tmp_path / "erm", "erm")
-    adjusted = moons_trained(tmp_path / "adjusted", "post-hoc-logit-adjustment:tau=0.5")
-    counts = moons_run("erm").train_counts.double()
-    shift = -0.5 * (counts / counts.sum()).log().float()
-    before, after = (_predictions(each.path) for each in (plain, adjusted))
-    torch.testing.assert_close(after["logits"], before["logits"] + shift)
-    torch.testing.assert_close(after["head_bias"], before["head_bias"] + shift)
-    assert torch.equal(after["features"], before["features"])
-    assert metrics(adjusted)[:-1] == metrics(plain)[:-1]  # the training itself is plain
-
-
-def test_tau_0_is_plain(tmp_path: Path) -> None:
-    plain = load_weights(moons_trained(tmp_path / "erm", "erm").model)
-    other = load_weights(moons_trained(tmp_path / "other", "post-hoc-logit-adjustment:tau=0").model)
-    assert all(torch.equal(tensor, other[name]) for name, tensor in plain.items())
-
-
-def test_the_epoch_is_chosen_with_adjusted_logits() -> None:
-    run = moons_run("post-hoc-logit-adjustment", validation=0.25)
-    during = run.scores(run.validation).logits_NK
-    raw = run.model.eval()(torch.as_tensor(run.validation.inputs[torch.arange(len(run.validation))]))
-    torch.testing.assert_close(during, raw.detach() + run.method.shift)
-    run.method.finish(run)
-    torch.testing.assert_close(run.scores(run.validation).logits_NK, during)
-
-
-def test_post_hoc_resumes(tmp_path: Path) -> None:
-    assert_resumes(tmp_path, "post-hoc-logit-adjustment", [3, 3 * STEPS])
-
-
-def test_a_head_without_bias_is_refused() -> None:
-    run = moons_run("erm")
-    run.tap.head.bias = None
-    with pytest.raises(ValueError, match="Use logit-adjustment"):
-        methods.build("post-hoc-logit-adjustment", num_classes=2, class_counts=[9, 1]).prepare(run)
-
-
-def _predictions(path: Path) -> dict[str, torch.Tensor]:
-    from safetensors.torch import load_file
-
-    return load_file(path / "predictions.safetensors")
 
 
 # Focal
