@@ -24,13 +24,27 @@ def notes(settings: AuditSettings, *, baseline: bool) -> dict[str, str]:
     >>> "Wilson" in notes(AuditSettings(), baseline=False)["interval"]
     True
     """
-    head, tail = settings.frequency_cuts
-    ranked = "a given baseline's accuracies" if baseline else "this model's own accuracies"
     level = f"{settings.level:.0%}"
     bootstrap = (
         f"{settings.replicates} bootstrap replicates of the test samples within each class, seed {settings.seed}, "
         f"{level} percentile interval"
     )
+    ranked = "a given baseline's accuracies" if baseline else "this model's own accuracies"
+    return {
+        **_accuracies(settings, level, bootstrap, ranked),
+        **_gaps(level, bootstrap),
+        **FIXED,
+        "correlation": "Spearman's rank correlation over classes, two-sided p-value.",
+        "map": (
+            f"t-SNE of the first {COMPONENTS} principal components, at most {settings.map_points} samples, seed "
+            f"{settings.seed}."
+        ),
+        "diagnosis": DIAGNOSIS,
+    }
+
+
+def _accuracies(settings: AuditSettings, level: str, bootstrap: str, ranked: str) -> dict[str, str]:
+    head, tail = settings.frequency_cuts
     return {
         "accuracy": "Share of samples whose predicted label is right; of equal scores the lower class index is taken.",
         "balanced_accuracy": f"Mean over classes with test samples of the class's accuracy. Interval: {bootstrap}.",
@@ -48,6 +62,11 @@ def notes(settings: AuditSettings, *, baseline: bool) -> dict[str, str]:
         ),
         "frequency": f"Head: at least {head:g} training samples; tail: fewer than {tail:g}; torso: between.",
         "groups": f"Mean over the group's classes of the class's accuracy. Interval: {bootstrap}.",
+    }
+
+
+def _gaps(level: str, bootstrap: str) -> dict[str, str]:
+    return {
         "gap.easy_hard": f"Easy third minus hard third. Interval: {bootstrap}, with the thirds kept.",
         "gap.best_worst": f"Best minus worst class. Interval: Newcombe's, {level}, for these two classes.",
         "gap.worst_class": f"Lowest accuracy of a class. Interval: Wilson, {level}, of that class.",
@@ -58,45 +77,46 @@ def notes(settings: AuditSettings, *, baseline: bool) -> dict[str, str]:
             "Mean of the measure over simulated test sets in which every class truly has the balanced accuracy: what "
             "sampling alone makes of a model without any gap."
         ),
-        "pairs": (
-            "Mistakes both ways over samples of both classes; ranked by the lower end of its Wilson interval, so that "
-            "few samples do not lead the list."
-        ),
-        "margin": "m_o = P(true class) - highest other probability (MR² Table 4); groups: mean of the class means.",
-        "logit_margin": (
-            "z_true - highest other z, over the class's samples (ELM Fig. 3 and 6). Logarithms of probabilities stand "
-            "for logits that are not given; with a probability of exactly 0 in any sample's margin there are none."
-        ),
-        "angle": "m_c: smallest angle between two rows of the head, in degrees (MR² Table 4).",
-        "mean_norm": "‖μ̂_k‖, length of the mean of the class's test features (MR² Table 6).",
-        "spread": "‖ŝ_k‖, root of Σ‖f - μ̂_k‖² / (n - 1) over the class's test features (MR² Table 6).",
-        "ratio": "‖ŝ_k‖ / ‖μ̂_k‖; 0 is complete variability collapse (MR² Discussion 3).",
-        "gamma": "γ_k, in proportion to (‖μ̂_k‖² + ‖ŝ_k‖²)^(1/3) with mean 1, from test features (MR² Eq. 1).",
-        "weight_norm": "‖w_k‖ of the head (MR² Fig. 3).",
-        "dispersion": f"Largest distance of two samples of the class (LMDL Def. 4.1), among its {FARTHEST} outermost.",
-        "farthest": "Mean distance to the farthest sample of the class / largest feature norm (ELM Fig. 4).",
-        "class_margin": "Smallest distance of a sample of the class to one of its decision boundaries (LMDL Def. 4.2).",
-        "centroid_margin": "Signed distance of the class mean to its nearest decision boundary (LMDL Eq. 4.6).",
-        "nearest_class": "The class whose mean feature is nearest.",
-        "within_between": "Mean ‖ŝ_k‖² / mean squared distance of the class means from their mean.",
-        "centroid_agreement": "Share of samples (a random part if there are very many) nearest to the predicted mean.",
-        "correlation": "Spearman's rank correlation over classes, two-sided p-value.",
-        "map": (
-            f"t-SNE of the first {COMPONENTS} principal components, at most {settings.map_points} samples, seed "
-            f"{settings.seed}."
-        ),
-        "diagnosis": (
-            "A class fails if it is in the hard third and its whole interval is below the balanced accuracy. "
-            f"Few training samples: below {FEW_TRAINING:g} of the median, or in the tail. "
-            f"Large spread: {WIDE_SPREAD:g} times the median. "
-            f"Overlap: at least {OVERLAP_RATE:.0%} of its samples and {OVERLAP_SHARE:.0%} of its mistakes (more if "
-            "there are few classes) go to one class whose mean is among the three nearest and nearer than usual. "
-            f"Close boundary: at below {CLOSE_BOUNDARY:g} of the share of the way from class mean to midpoint that is "
-            "usual for classes above the balanced accuracy, and lower than nearly all of theirs. "
-            f"Wrong labels: cleanlab doubts {LABEL_SHARE:.0%} of its labels, and {LABEL_EXCESS:g} times as many as of "
-            "the median class. "
-            f"Over-fitted: train minus test accuracy exceeds the median class's by {EXCESS_FIT:.0%}. "
-            "Ranked by strength, on one scale; a close boundary and over-fitting, which the others bring about, count "
-            "less."
-        ),
     }
+
+
+# Of confusions, scores, features and the head: what no setting changes.
+FIXED = {
+    "pairs": (
+        "Mistakes both ways over samples of both classes; ranked by the lower end of its Wilson interval, so that "
+        "few samples do not lead the list."
+    ),
+    "margin": "m_o = P(true class) - highest other probability (MR² Table 4); groups: mean of the class means.",
+    "logit_margin": (
+        "z_true - highest other z, over the class's samples (ELM Fig. 3 and 6). Logarithms of probabilities stand "
+        "for logits that are not given; with a probability of exactly 0 in any sample's margin there are none."
+    ),
+    "angle": "m_c: smallest angle between two rows of the head, in degrees (MR² Table 4).",
+    "mean_norm": "‖μ̂_k‖, length of the mean of the class's test features (MR² Table 6).",
+    "spread": "‖ŝ_k‖, root of Σ‖f - μ̂_k‖² / (n - 1) over the class's test features (MR² Table 6).",
+    "ratio": "‖ŝ_k‖ / ‖μ̂_k‖; 0 is complete variability collapse (MR² Discussion 3).",
+    "gamma": "γ_k, in proportion to (‖μ̂_k‖² + ‖ŝ_k‖²)^(1/3) with mean 1, from test features (MR² Eq. 1).",
+    "weight_norm": "‖w_k‖ of the head (MR² Fig. 3).",
+    "dispersion": f"Largest distance of two samples of the class (LMDL Def. 4.1), among its {FARTHEST} outermost.",
+    "farthest": "Mean distance to the farthest sample of the class / largest feature norm (ELM Fig. 4).",
+    "class_margin": "Smallest distance of a sample of the class to one of its decision boundaries (LMDL Def. 4.2).",
+    "centroid_margin": "Signed distance of the class mean to its nearest decision boundary (LMDL Eq. 4.6).",
+    "nearest_class": "The class whose mean feature is nearest.",
+    "within_between": "Mean ‖ŝ_k‖² / mean squared distance of the class means from their mean.",
+    "centroid_agreement": "Share of samples (a random part if there are very many) nearest to the predicted mean.",
+}
+
+DIAGNOSIS = (
+    "A class fails if it is in the hard third and its whole interval is below the balanced accuracy. "
+    f"Few training samples: below {FEW_TRAINING:g} of the median, or in the tail. "
+    f"Large spread: {WIDE_SPREAD:g} times the median. "
+    f"Overlap: at least {OVERLAP_RATE:.0%} of its samples and {OVERLAP_SHARE:.0%} of its mistakes (more if "
+    "there are few classes) go to one class whose mean is among the three nearest and nearer than usual. "
+    f"Close boundary: at below {CLOSE_BOUNDARY:g} of the share of the way from class mean to midpoint that is "
+    "usual for classes above the balanced accuracy, and lower than nearly all of theirs. "
+    f"Wrong labels: cleanlab doubts {LABEL_SHARE:.0%} of its labels, and {LABEL_EXCESS:g} times as many as of "
+    "the median class. "
+    f"Over-fitted: train minus test accuracy exceeds the median class's by {EXCESS_FIT:.0%}. "
+    "Ranked by strength, on one scale; a close boundary and over-fitting, which the others bring about, count "
+    "less."
+)

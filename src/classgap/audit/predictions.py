@@ -100,33 +100,19 @@ class Predictions:
         [0, 1, 0]
         """
         given = {"logits": logits, "probabilities": probabilities, "predictions": predictions}
-        kinds = [kind for kind, value in given.items() if value is not None]
-        if len(kinds) != 1:
-            raise ValueError(
-                f"give exactly one of logits, probabilities and predictions; got {kinds or 'none of them'}."
-            )
+        kind = _only_kind(given)
         if targets is None:
             raise ValueError("targets are missing: an audit needs the true label of every sample.")
-        scores = None if predictions is not None else _matrix(kinds[0], given[kinds[0]])
+        scores = None if predictions is not None else _matrix(kind, given[kind])
         weight, bias = _head(head)
         if train_counts is not None:
             train_counts = _column("train_counts", train_counts)
-        if scores is not None:
-            num_classes: int | None = scores.shape[1]
-        else:
-            num_classes = next((len(value) for value in (weight, train_counts) if value is not None), None)
-        names = _names(class_names, num_classes, targets, predictions)
+        names = _names(class_names, _num_classes(scores, weight, train_counts), targets, predictions)
         targets_N = encode("targets", targets, names)
         labels = encode("predictions", predictions, names) if scores is None else scores.argmax(dim=1).numpy()
         features_ND = None if features is None else _matrix("features", features)
         index_N = None if index is None else _indices(index)
-        for what, column in {kinds[0]: labels, "features": features_ND, "index": index_N}.items():
-            if column is not None and len(column) != len(targets_N):
-                raise ValueError(
-                    f"{what} and targets must have the same length; got {len(column)} and {len(targets_N)}."
-                )
-        if not len(targets_N):
-            raise ValueError("there are no samples: an audit needs at least one.")
+        _check_lengths(targets_N, {kind: labels, "features": features_ND, "index": index_N})
         hard = 0
         if scores is not None and probabilities is not None:
             hard = _without_logit_margin(scores, targets_N)
@@ -188,6 +174,29 @@ def to_tensor(what: str, values: Any) -> Tensor:
         ) from None
     # torch warns about arrays that it could not write to, as those mapped from a file.
     return torch.from_numpy(np.ascontiguousarray(array) if array.flags.writeable else array.copy())
+
+
+def _only_kind(given: dict[str, Any]) -> str:
+    """The one kind of predictions that is given."""
+    kinds = [kind for kind, value in given.items() if value is not None]
+    if len(kinds) != 1:
+        raise ValueError(f"give exactly one of logits, probabilities and predictions; got {kinds or 'none of them'}.")
+    return kinds[0]
+
+
+def _num_classes(scores_NK: Tensor | None, weight_KD: Tensor | None, train_counts_K: Tensor | None) -> int | None:
+    """K, if anything but labels tells it."""
+    if scores_NK is not None:
+        return scores_NK.shape[1]
+    return next((len(value) for value in (weight_KD, train_counts_K) if value is not None), None)
+
+
+def _check_lengths(targets_N: Integers, columns: dict[str, Any]) -> None:
+    for what, column in columns.items():
+        if column is not None and len(column) != len(targets_N):
+            raise ValueError(f"{what} and targets must have the same length; got {len(column)} and {len(targets_N)}.")
+    if not len(targets_N):
+        raise ValueError("there are no samples: an audit needs at least one.")
 
 
 def _matrix(what: str, values: Any) -> Tensor:
