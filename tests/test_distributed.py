@@ -8,7 +8,7 @@ import torch
 from torch import nn
 from torch.nn.parallel import DistributedDataParallel
 
-from classgap.distributed import Shards, all_agree, rank, world_size
+from classgap.distributed import Shards, all_agree, gather_rows, rank, total, world_size
 from classgap.features import FeatureTap
 from classgap.losses import MR2Loss
 from classgap.testing import Processes
@@ -42,6 +42,20 @@ def test_gather_and_sum(processes: Processes, sizes: tuple[int, int]) -> None:
         # Process r adds (r + 1) · Σ whole; each row's gradient is (1 + 2), times 2 processes.
         assert result["total"] == 3 * sum(map(sum, expected))
         assert (result["gradient"] == 6).all()
+
+
+def rows_in_pieces(sizes: tuple[int, int], at_a_time: int) -> tuple:
+    rows = torch.arange(3 * sizes[rank()], dtype=torch.int32).view(-1, 3) + 100 * rank()
+    return gather_rows(rows, at_a_time=at_a_time).tolist(), total(rows.sum()).item()
+
+
+@pytest.mark.parametrize("sizes", [(5, 5), (7, 2), (0, 3)])
+@pytest.mark.parametrize("at_a_time", [1, 24, 10**6])  # a row has 12 bytes
+def test_rows_are_gathered_in_pieces(processes: Processes, sizes: tuple[int, int], at_a_time: int) -> None:
+    expected = [[3 * row + 100 * process + k for k in range(3)] for process in (0, 1) for row in range(sizes[process])]
+    for rows, summed in processes.run(rows_in_pieces, sizes, at_a_time):
+        assert rows == expected
+        assert summed == sum(map(sum, expected))
 
 
 def agree(ok: tuple[bool, bool]) -> bool:

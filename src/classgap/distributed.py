@@ -8,6 +8,7 @@ share, and gradients that reach another process's features travel back to their 
 from __future__ import annotations
 
 import json
+import math
 import os
 from dataclasses import dataclass
 from datetime import timedelta
@@ -82,11 +83,56 @@ def gather_values(value: Any) -> list[Any]:
     """
     if world_size() == 1:
         return [value]
-    device = torch.device("cuda", torch.cuda.current_device()) if dist.get_backend() == "nccl" else torch.device("cpu")
     # As JSON, which unlike pickle cannot run anything.
-    text = torch.tensor(list(json.dumps(value).encode()), dtype=torch.uint8, device=device)
-    shards = Shards.of(len(text), device)
+    text = torch.tensor(list(json.dumps(value).encode()), dtype=torch.uint8, device=_meeting_place())
+    shards = Shards.of(len(text), text.device)
     return [json.loads(bytes(part.tolist())) for part in shards.gather(text).split(shards.sizes)]
+
+
+def gather_rows(rows: Tensor, *, at_a_time: int = 2**26) -> Tensor:
+    """The rows of all processes in process order, on every process, on the CPU.
+
+    They pass through the processes' devices in pieces: there never is more of them than W pieces.
+
+    Args:
+        rows: of this process, on any device; as wide and of the same type everywhere.
+        at_a_time: bytes of a piece.
+
+    >>> gather_rows(torch.tensor([[1, 2]]))
+    tensor([[1, 2]])
+    """
+    rows = rows.cpu()
+    if world_size() == 1:
+        return rows
+    place = _meeting_place()
+    sizes = Shards.of(len(rows), place).sizes
+    whole = rows.new_empty((sum(sizes), *rows.shape[1:]))
+    of_process = whole.split(sizes)
+    step = max(1, at_a_time // max(1, math.prod(rows.shape[1:]) * rows.element_size()))
+    for start in range(0, max(sizes), step):
+        piece = Shards(tuple(min(max(size - start, 0), step) for size in sizes), rank())
+        gathered = piece.gather(rows[start : start + step].to(place)).split(piece.sizes)
+        for part, ready in zip(of_process, gathered, strict=True):
+            part[start : start + step] = ready
+    return whole
+
+
+def total(values: Tensor) -> Tensor:
+    """The sum of the processes' tensors, on every process.
+
+    >>> total(torch.tensor([1.0, 2.0]))
+    tensor([1., 2.])
+    """
+    if world_size() == 1:
+        return values
+    summed = values.detach().to(_meeting_place(), copy=True)
+    dist.all_reduce(summed)
+    return summed.to(values.device)
+
+
+def _meeting_place() -> torch.device:
+    """Where tensors have to be to be exchanged."""
+    return torch.device("cuda", torch.cuda.current_device()) if dist.get_backend() == "nccl" else torch.device("cpu")
 
 
 def highest(code: int, device: torch.device) -> int:

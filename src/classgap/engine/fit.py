@@ -110,7 +110,7 @@ class Fit:
         metrics["lr"] = run.optimizer.param_groups[0]["lr"]
         metrics |= run.meter.means()
         if run.validation is not None:
-            accuracies = run.scores(run.validation).accuracies()
+            accuracies = run.predictions(run.validation).accuracies()
             metrics |= {f"validation_{name}": value for name, value in accuracies.items()}
             self._remember_best(metrics)
         run.position.after_epoch()

@@ -14,13 +14,13 @@ from classgap.engine.checkpoint import save_weights
 from classgap.engine.disk import writing
 from classgap.engine.run import Run
 from classgap.engine.run_directory import RunDirectory
-from classgap.engine.scores import Scores
+from classgap.engine.scores import Predicted, Scores
 from classgap.whole_file import whole_file
 
 
 def write_outcome(run: Run, directory: RunDirectory, chosen: dict[str, Any] | None) -> None:
     """Test the model once and store everything; the final line comes last, and makes the run finished."""
-    test, train = run.scores(run.data.test, features=run.config.save_features), run.scores(run.train)
+    test, train = run.scores(run.data.test, features=run.config.save_features), run.predictions(run.train)
     if rank() == 0:
         save_weights(run.model, directory.model)
         _write_predictions(run, directory, test, train)
@@ -36,7 +36,7 @@ def write_outcome(run: Run, directory: RunDirectory, chosen: dict[str, Any] | No
     wait_for_all()
 
 
-def _write_predictions(run: Run, directory: RunDirectory, test: Scores, train: Scores) -> None:
+def _write_predictions(run: Run, directory: RunDirectory, test: Scores, train: Predicted) -> None:
     from safetensors.torch import save
 
     tensors: dict[str, Tensor] = {
@@ -44,7 +44,7 @@ def _write_predictions(run: Run, directory: RunDirectory, test: Scores, train: S
         "targets": test.targets_N,
         "index": run.data.test.index,
         "train_counts": run.train_counts,
-        "train_predictions": train.logits_NK.argmax(dim=1),
+        "train_predictions": train.classes_N,
         "train_targets": train.targets_N,
     }
     if run.config.save_features:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, nullcontext
 from typing import Any
 
@@ -24,12 +24,12 @@ from classgap.engine.meter import Meter, numbers_in
 from classgap.engine.micro_batches import micro_batches
 from classgap.engine.nonfinite import NonFiniteLoss, non_finite
 from classgap.engine.optimizing import make_optimizer, make_schedule
-from classgap.engine.passes import one_pass
+from classgap.engine.passes import Seen, looked_at, predictions_of, scores_of
 from classgap.engine.position import Position
 from classgap.engine.precision import autocast, grad_scaler
 from classgap.engine.random_state import seed_everything
 from classgap.engine.sampling import build_order
-from classgap.engine.scores import Scores
+from classgap.engine.scores import Predicted, Scores
 from classgap.features import FeatureTap
 from classgap.methods import Stage
 from classgap.methods import build as build_method
@@ -177,9 +177,17 @@ class Run:
         self.tap.remove()
         self.tap = FeatureTap(self.model)
 
+    def look(self, split: Split) -> Iterator[Seen]:
+        """What the model says about this process's share of a split, without augmentation, a few samples at a time."""
+        return looked_at(self, split)
+
+    def predictions(self, split: Split) -> Predicted:
+        """The predicted class of every sample of a split, on every process."""
+        return predictions_of(self, split)
+
     def scores(self, split: Split, *, features: bool = False) -> Scores:
-        """Predictions for every sample of a split, without augmentation, on every process; with features if asked."""
-        return one_pass(self, split, features=features)
+        """Logits of every sample, and features if asked; of a large training set they would not fit into memory."""
+        return scores_of(self, split, features=features)
 
     # What the engine asks for
 

@@ -12,6 +12,36 @@ from classgap.audit.groups import thirds
 
 
 @dataclass(frozen=True)
+class Predicted:
+    """The class that a model gives each sample of a split.
+
+    Attributes:
+        classes_N: predicted.
+        targets_N: true.
+        num_classes: K.
+    """
+
+    classes_N: Tensor
+    targets_N: Tensor
+    num_classes: int
+
+    def accuracies(self) -> dict[str, float]:
+        """Accuracy over samples, over classes ("balanced"), over the three thirds of classes, and of the worst class.
+
+        >>> Predicted(torch.tensor([0, 1, 2, 0]), torch.tensor([0, 1, 2, 1]), 3).accuracies()["balanced"]
+        0.8333333333333334
+        """
+        right_N = (self.classes_N == self.targets_N).double()
+        count_K = torch.bincount(self.targets_N, minlength=self.num_classes)
+        by_class = (torch.bincount(self.targets_N, weights=right_N, minlength=self.num_classes) / count_K).numpy()
+        seen = ~np.isnan(by_class)  # a class without samples has no accuracy
+        groups = {name: by_class[members].mean() for name, members in thirds(by_class, seen).items() if len(members)}
+        known = by_class[seen]
+        figures = {"accuracy": right_N.mean(), "balanced": known.mean(), **groups, "worst": known.min()}
+        return {name: float(value) for name, value in figures.items()}
+
+
+@dataclass(frozen=True)
 class Scores:
     """One pass over a split, every sample once, in the split's order, on the CPU.
 
@@ -25,23 +55,6 @@ class Scores:
     features_ND: Tensor
     targets_N: Tensor
 
-    def class_accuracies(self) -> Tensor:
-        """Accuracy of each class, NaN for one without samples, (K,)."""
-        classes = self.logits_NK.shape[1]
-        right_N = (self.logits_NK.argmax(dim=1) == self.targets_N).double()
-        count_K = torch.bincount(self.targets_N, minlength=classes)
-        return torch.bincount(self.targets_N, weights=right_N, minlength=classes) / count_K
-
     def accuracies(self) -> dict[str, float]:
-        """Accuracy over samples, over classes ("balanced"), over the three thirds of classes, and of the worst class.
-
-        >>> one_hot = torch.eye(3)[torch.tensor([0, 1, 2, 0])]
-        >>> Scores(one_hot, one_hot, torch.tensor([0, 1, 2, 1])).accuracies()["balanced"]
-        0.8333333333333334
-        """
-        by_class = self.class_accuracies().numpy()
-        seen = ~np.isnan(by_class)
-        groups = {name: by_class[members].mean() for name, members in thirds(by_class, seen).items() if len(members)}
-        right = (self.logits_NK.argmax(dim=1) == self.targets_N).double().mean()
-        figures = {"accuracy": right, "balanced": by_class[seen].mean(), **groups, "worst": by_class[seen].min()}
-        return {name: float(value) for name, value in figures.items()}
+        """Those of the predicted classes."""
+        return Predicted(self.logits_NK.argmax(dim=1), self.targets_N, self.logits_NK.shape[1]).accuracies()

@@ -9,6 +9,7 @@ import torch
 from torch import Tensor
 
 from classgap.data.order import ClassAware, ClassBalanced, Order
+from classgap.distributed import total
 from classgap.losses import CrossEntropyLoss, DROLTLoss
 from classgap.losses.arguments import number, whole_number
 from classgap.methods.method import Stage
@@ -84,8 +85,11 @@ class DistributionalRobustness(StagedMethod):
     def epoch_start(self, run: Run) -> None:
         """In the second stage: a pass over the training set for the centroids."""
         if isinstance(self.loss, DROLTLoss):
-            scores = run.scores(run.train, features=True)
-            self.loss.update(*class_means(scores.features_ND, scores.targets_N, run.num_classes))
+            sums_KD = torch.zeros(self.loss.centroids.means.shape, dtype=torch.float64)
+            for seen in run.look(run.train):
+                sums_KD.index_add_(0, seen.targets_B.cpu(), seen.features_BD.cpu().double())
+            counts_K = run.train_counts
+            self.loss.update((total(sums_KD) / counts_K.clamp(min=1)[:, None]).float(), counts_K > 0)
 
     def _balanced(self, run: Run) -> Order:
         assert run.config.batch is not None
@@ -94,19 +98,6 @@ class DistributionalRobustness(StagedMethod):
         if rest or not 1 <= classes <= len(targets.unique()):  # all classes fit into a batch
             return ClassBalanced(targets, seed)
         return ClassAware(targets, self.per_class, classes, seed)
-
-
-def class_means(features_ND: Tensor, targets_N: Tensor, num_classes: int) -> tuple[Tensor, Tensor]:
-    """The mean of each class's features, (K, D), 0 for a class without samples, and which classes have some, (K,).
-
-    >>> class_means(torch.tensor([[1.0], [3.0]]), torch.tensor([1, 1]), 2)
-    (tensor([[0.],
-            [2.]]), tensor([False,  True]))
-    """
-    count_K = torch.bincount(targets_N, minlength=num_classes)
-    sums_KD = torch.zeros(num_classes, features_ND.shape[1], dtype=torch.float64)
-    sums_KD.index_add_(0, targets_N, features_ND.double())
-    return (sums_KD / count_K.clamp(min=1)[:, None]).to(features_ND.dtype), count_K > 0
 
 
 def one_stage(

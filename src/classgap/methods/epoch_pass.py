@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING
 
 import torch
 import torch.nn.functional as F
-from torch import Tensor
 
+from classgap.distributed import total
 from classgap.losses.confusional_spectral import ConfusionalSpectralLoss
 from classgap.losses.fair_dro import FairDROLoss
 from classgap.methods.method import Method
@@ -33,9 +33,12 @@ class FairDRO(Method):
 
     def epoch_start(self, run: Run) -> None:
         """Look at the training set and answer."""
-        scores = run.scores(run.train)
-        progress = run.position.epoch / run.epochs
-        self.loss.update_weights(class_losses(scores.logits_NK, scores.targets_N), progress=progress)
+        sums_K = torch.zeros(run.num_classes, dtype=torch.float64)
+        for seen in run.look(run.train):
+            targets_B = seen.targets_B.cpu()
+            losses_B = F.cross_entropy(seen.logits_BK.cpu().double(), targets_B, reduction="none")
+            sums_K.index_add_(0, targets_B, losses_B)
+        self.loss.update_weights(total(sums_K) / run.train_counts, progress=run.position.epoch / run.epochs)
 
 
 class ConfusionalSpectral(Method):
@@ -52,20 +55,10 @@ class ConfusionalSpectral(Method):
 
     def epoch_start(self, run: Run) -> None:
         """Look at the training set and count."""
-        scores = run.scores(run.train)
-        self.loss.update_confusion(self.loss.count_confusions(scores.logits_NK, scores.targets_N))
-
-
-def class_losses(logits_NK: Tensor, targets_N: Tensor) -> Tensor:
-    """Mean cross-entropy of each class in float64, (K,); NaN for a class without samples.
-
-    >>> class_losses(torch.tensor([[0.0, 0.0], [0.0, 0.0]]), torch.tensor([0, 0]))
-    tensor([0.6931,    nan], dtype=torch.float64)
-    """
-    classes = logits_NK.shape[1]
-    losses_N = F.cross_entropy(logits_NK.double(), targets_N, reduction="none")
-    sums_K = losses_N.new_zeros(classes).index_add(0, targets_N, losses_N)
-    return sums_K / torch.bincount(targets_N, minlength=classes)
+        counts_KK = torch.zeros(run.num_classes, run.num_classes, dtype=torch.long, device=run.device)
+        for seen in run.look(run.train):
+            counts_KK += self.loss.count_confusions(seen.logits_BK, seen.targets_B)
+        self.loss.update_confusion(total(counts_KK).cpu())
 
 
 def fair_dro(num_classes: int, *, radius: float = 0.5) -> Method:

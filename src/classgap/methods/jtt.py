@@ -99,8 +99,8 @@ class JustTrainTwice(Method):
     def stage_end(self, run: Run) -> None:
         """Clean errors: look at every sample once."""
         if run.stage.name == FIND and self.errors == "clean":
-            scores = run.scores(run.train)
-            self.wrong.copy_(scores.logits_NK.argmax(dim=1) != scores.targets_N)
+            predicted = run.predictions(run.train)
+            self.wrong.copy_(predicted.classes_N != predicted.targets_N)
 
     def _expect_an_epoch(self, run: Run, steps: int) -> None:
         assert run.config.batch is not None
