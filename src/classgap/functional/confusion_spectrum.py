@@ -1,4 +1,8 @@
-"""Confusional spectral regularization (Jin et al. 2025): class pairs weighted by the leading mode of confusions."""
+"""Confusional spectral regularization (Jin et al. 2025): class pairs weighted by the leading mode of confusions.
+
+Proposition 3.1 of the paper (ICLR 2025, arXiv 2501.13273) bounds the worst class's error by the spectral norm of the
+confusion matrix; what is computed here is what the published code makes of it.
+"""
 
 from __future__ import annotations
 

@@ -9,10 +9,11 @@ from torch import Tensor
 
 
 def effective_number_weights(counts_K: Tensor, beta: float = 0.9999) -> Tensor:
-    """w_c in proportion to (1 - β) / (1 - β^{N_c}), with the sum K; β = 0 gives 1 for every class.
+    """w_c in proportion to (1 - β) / (1 - β^{N_c}), Eq. (6), with the sum K; β = 0 gives 1 for every class.
 
-    From Cui et al., "Class-Balanced Loss Based on Effective Number of Samples", CVPR 2019, arXiv 1901.05555. Deferred
-    re-weighting (Cao et al. 2019) trains with weights of 1 first, then with these.
+    From Cui et al., "Class-Balanced Loss Based on Effective Number of Samples", CVPR 2019, arXiv 1901.05555, Sec. 4:
+    the inverse of the effective number of Proposition 1. Deferred re-weighting (Cao et al. 2019, Sec. 3.3) trains with
+    weights of 1 first, then with these.
 
     Args:
         counts_K: N_c, training samples of each class, above 0.

@@ -1,4 +1,4 @@
-"""The softmax equalization loss (Tan et al. 2020): rare classes are spared being pushed down as negatives."""
+"""The softmax equalization loss (Tan et al. 2020, Sec. 3.3): rare classes are spared being pushed down as negatives."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from torch import Tensor
 
 
 def equalization_cross_entropy(logits_BK: Tensor, labels_B: Tensor, dropped_BK: Tensor) -> Tensor:
-    """-z_y + ln Σ_k w_k e^{z_k} for each sample, w_k = 0 for dropped classes other than y, else 1.
+    """-z_y + ln Σ_k w_k e^{z_k} for each sample, Eq. (9) to (11); w_k = 0 for dropped classes other than y, else 1.
 
     Args:
         logits_BK: z.

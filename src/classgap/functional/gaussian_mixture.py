@@ -1,4 +1,8 @@
-"""Class scores under one Gaussian a class (Wan et al. 2018, "large-margin Gaussian mixture")."""
+"""Class scores under one Gaussian a class: the large-margin Gaussian mixture.
+
+Wan et al., "Rethinking feature distribution for loss functions in image classification", CVPR 2018, arXiv 1803.02988,
+"GM loss formulation" and "Large-margin GM loss".
+"""
 
 from __future__ import annotations
 

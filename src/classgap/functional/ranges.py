@@ -1,4 +1,8 @@
-"""How wide classes are and how near their centres: the two parts of range loss (Zhang et al. 2017)."""
+"""How wide classes are and how near their centres: the two parts of range loss.
+
+Zhang et al., "Range loss for deep face recognition with long-tailed training data", ICCV 2017, arXiv 1611.08976; the
+ELM paper sums up the second in Sec. 3.2.
+"""
 
 from __future__ import annotations
 

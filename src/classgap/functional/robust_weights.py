@@ -20,10 +20,11 @@ def exponentiated_step(log_weights_K: Tensor, losses_K: Tensor, step: float) -> 
 
 
 def chi_square_weights(losses_K: Tensor, radius: float) -> Tensor:
-    """q = 1/K + √(2ρ/K) (l - l̄) / ‖l - l̄‖, the weights of largest Σ_c q_c l_c in a χ² ball; FairDRO's best response.
+    """q = 1/K + √(2ρ/K) (l - l̄) / ‖l - l̄‖, the weights of largest Σ_c q_c l_c in a χ² ball.
 
-    They add up to 1, but the closed form knows no sign: a weight is negative where the loss is more than 1/√(2ρ)
-    standard deviations below the mean. None is for ρ ≤ 1 / (2(K - 1)), whatever the losses. Equal losses give 1/K.
+    The best response of FairDRO (Jung et al. 2023), Eq. (8), in the ball of Eq. (4). They add up to 1, but the closed
+    form knows no sign: a weight is negative where the loss is more than 1/√(2ρ) standard deviations below the mean.
+    None is for ρ ≤ 1 / (2(K - 1)), whatever the losses. Equal losses give 1/K.
 
     >>> chi_square_weights(torch.tensor([1.0, 2.0, 3.0]), radius=0.5)
     tensor([-0.0749,  0.3333,  0.7416])

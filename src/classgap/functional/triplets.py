@@ -1,4 +1,8 @@
-"""The hinge of the triplet loss with the hardest positive and negative of each anchor."""
+"""The hinge of the triplet loss with the hardest positive and negative of each anchor: "batch hard".
+
+Hermans et al., "In defense of the triplet loss for person re-identification", 2017, arXiv 1703.07737; the ELM paper has
+the hinge as Ω_trip in Sec. 3.2.
+"""
 
 from __future__ import annotations
 

@@ -14,7 +14,7 @@ from classgap.losses.focal import FocalLoss
 class ClassBalancedFocalLoss(FocalLoss):
     """The focal loss, each class weighted by the inverse of its effective number of samples.
 
-        mean over samples of   w_y · focal(z, y),      w_c ∝ (1 - β) / (1 - β^{N_c}),   Σ_c w_c = K
+        mean over samples of   w_y · focal(z, y),      w_c ∝ (1 - β) / (1 - β^{N_c}),   Σ_c w_c = K           Eq. (13)
 
     Cui et al., "Class-Balanced Loss Based on Effective Number of Samples", CVPR 2019, arXiv 1901.05555. The defaults
     are those of the published script, sigmoid form included; the paper tunes γ among 0.5, 1 and 2. Start the last

@@ -18,10 +18,10 @@ class EqualizationLoss(ClassLoss):
 
         mean over samples of   -z_y + ln Σ_k w_k e^{z_k},      w_k = 1 - β_k [π_k < λ] [k ≠ y],   β_k ~ Bernoulli(γ)
 
-    Tan et al., "Equalization Loss for Long-Tailed Object Recognition", CVPR 2020, arXiv 2003.05176. β is drawn for
-    every sample and class, in training only; evaluation gives cross-entropy, and so do γ = 0 and a λ that no class is
-    below. On balanced data λ > 1/K makes *every* class rare. The MR² and ELM papers paraphrase the loss as a margin
-    of P(y'), which it is not.
+    Tan et al., "Equalization Loss for Long-Tailed Object Recognition", CVPR 2020, arXiv 2003.05176, Eq. (9) to (11). β
+    is drawn for every sample and class, in training only; evaluation gives cross-entropy, and so do γ = 0 and a λ that
+    no class is below. On balanced data λ > 1/K makes *every* class rare. The MR² and ELM papers paraphrase the loss as
+    a margin of P(y'), which it is not.
 
     The authors' code has the sigmoid form only, for detection. A third party's softmax form, whose defaults these
     are (CIFAR100-LT, imbalance 100; threshold 0.05 for CIFAR10-LT), exponentiates raw logits, which overflow.

@@ -23,7 +23,7 @@ class FairDROLoss(ClassLoss):
         q ← q + (1 - t/T)(q* - q),      q* = 1/K + √(2ρ/K) (L - L̄) / ‖L - L̄‖,      L_c over the training set
 
     Jung et al., "Re-weighting Based Group Fairness Regularization via Classwise Robust Optimization", ICLR 2023, arXiv
-    2303.00442. ρ = 0 leaves the plain mean of class means. A class absent from the batch adds nothing.
+    2303.00442; q* is Eq. (8). ρ = 0 leaves the plain mean of class means. A class absent from the batch adds nothing.
 
     The paper has groups within classes. With the class itself as the group each class has one group, and its formula
     is 0/0. This is the one reading that is defined: a single stratum whose K groups are the classes, as in the

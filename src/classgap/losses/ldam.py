@@ -16,7 +16,8 @@ from classgap.losses.weighted import ClassWeightedLoss
 class LDAMLoss(ClassWeightedLoss):
     """Cross-entropy of cosines with a margin that is the larger the rarer the class.
 
-        weighted mean over samples of   CE(s (z - m_y e_y), y),      m_c ∝ N_c^{-1/4},   max_c m_c = margin
+        weighted mean over samples of   CE(s (z - m_y e_y), y),                                               Eq. (12)
+        m_c ∝ N_c^{-1/4},   max_c m_c = margin                                                                Eq. (13)
 
     Cao et al., "Learning Imbalanced Datasets with Label-Distribution-Aware Margin Loss", NeurIPS 2019, arXiv
     1906.07413. The logits must be cosines, those of normalised features and normalised class vectors without bias:

@@ -51,11 +51,12 @@ class LDAM(Method):
 class DeferredLDAM(LDAM):
     """LDAM whose classes are weighted by their effective numbers once the representation has formed.
 
-        w_c = 1 before the switch,      w_c ∝ (1 - β) / (1 - β^{N_c}),  Σ_c w_c = K  from then on
+        w_c = 1 before the switch,      w_c ∝ (1 - β) / (1 - β^{N_c}),  Σ_c w_c = K  from then on          Algorithm 1
 
     Cao et al., "Learning Imbalanced Datasets with Label-Distribution-Aware Margin Loss", NeurIPS 2019, arXiv
-    1906.07413. The published schedule switches at epoch 160 of 200, where it also lowers the learning rate. Here
-    updates are counted, so that runs of a few epochs or of a number of steps switch too, in mid-epoch if need be.
+    1906.07413, Sec. 3.3. The algorithm has w_c ∝ 1/N_c, the published code the weights above. Its schedule switches at
+    epoch 160 of 200, where it also lowers the learning rate. Here updates are counted, so that runs of a few epochs or
+    of a number of steps switch too, in mid-epoch if need be.
 
     Args:
         loss: with margins and scale.

@@ -52,7 +52,7 @@ class ScaledLinear(nn.Linear):
 class LearnedWeightScaling(ClassifierStage):
     """After training, a factor for each row of the classifier, learned with all classes drawn equally often.
 
-        z_k  ←  f_k (w_k·x + b_k),      f by CE over class-balanced draws, all else frozen
+        z_k  ←  f_k (w_k·x + b_k),      f by CE over class-balanced draws, all else frozen                     Eq. (4)
 
     Kang et al., "Decoupling representation and classifier for long-tailed recognition", ICLR 2020, arXiv 1910.09217.
     The rate starts again from the run's own and follows its schedule. The factors end up in the head. The published

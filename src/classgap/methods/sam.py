@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 class SharpnessAware(MethodWrapper):
     """Steps with the gradient from where the loss is highest nearby, so that training ends in flat regions.
 
-        w ← w - η ∇L(w + e),      SAM:   e = ρ g / ‖g‖
+        w ← w - η ∇L(w + e),      SAM:   e = ρ g / ‖g‖                                    Eq. (2), (3), Algorithm 1
                                   ASAM:  e = ρ T² g / ‖T g‖,   T = |w| + smallest for weights, 1 for others
 
     Foret et al., "Sharpness-Aware Minimization for Efficiently Improving Generalization", ICLR 2021, arXiv 2010.01412;

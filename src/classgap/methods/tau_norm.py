@@ -23,7 +23,7 @@ FIGURES = ("balanced", "accuracy", "hard", "worst")
 class WeightNormalization(MethodWrapper):
     """After training, the rows of the classifier on more equal terms: rare classes tend to have short ones.
 
-        w_k  ←  w_k / ‖w_k‖^τ,      without the bias
+        w_k  ←  w_k / ‖w_k‖^τ,      without the bias                                                           Eq. (3)
 
     Kang et al., "Decoupling representation and classifier for long-tailed recognition", ICLR 2020, arXiv 1910.09217.
     τ = 0 is the model without its bias, τ = 1 has rows of one length. It is the best of 0, 0.1, …, 2 on held-out
