@@ -29,6 +29,10 @@ class Split:
         inputs: unaugmented; images as uint8 (N, C, H, W), anything else as float32 (N, …).
         targets: (N,), int64.
         index: (N,), the samples' numbers in the source, which a part of a split keeps.
+
+    >>> split = Split.of(torch.zeros(4, 2), torch.tensor([0, 1, 1, 1]))
+    >>> len(split), split.counts(2), split.part(torch.tensor([0, 3])).index
+    (4, tensor([1, 3]), tensor([0, 3]))
     """
 
     inputs: Inputs
@@ -86,6 +90,10 @@ class Dataset:
         std: of each channel.
         remarks: what was changed, left out or drawn on the way here, in sentences for the reader.
         mirrored: whether a mirrored image keeps its class; a digit does not.
+
+    >>> split = Split.of(torch.zeros(4, 2), torch.tensor([0, 1, 1, 1]))
+    >>> Dataset("mine", split, split, ("cat", "dog"), kind="vector", shape=(2,)).train_counts
+    tensor([1, 3])
     """
 
     name: str

@@ -14,6 +14,9 @@ class NonFiniteLoss(ArithmeticError):
         where: stage, epoch and step.
         terms: names of what is not finite.
         samples: the batch's numbers in the training data.
+
+    >>> print(NonFiniteLoss("epoch 1, step 3", ["logits (nan)"], [17, 4]))
+    the loss is not finite at epoch 1, step 3: logits (nan). The batch held the training samples 17, 4. Try a smaller ...
     """
 
     def __init__(self, where: str, terms: list[str], samples: list[int]) -> None:

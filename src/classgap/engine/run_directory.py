@@ -22,6 +22,10 @@ class RunDirectory:
 
     Files: ``config.yaml``, ``env.json``, ``metrics.jsonl`` (a line an epoch, the last line is the final one),
     ``checkpoints/``, ``predictions.safetensors``, ``audit.json``, ``report.html``.
+
+    >>> run = RunDirectory(Path("runs/not-yet"))
+    >>> run.finished(), run.read_metrics()
+    (False, [])
     """
 
     def __init__(self, path: Path) -> None:

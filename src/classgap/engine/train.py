@@ -27,7 +27,12 @@ from classgap.engine.tensorboard import require_tensorboard
 
 @dataclass(frozen=True)
 class Trained:
-    """Where a run is, whether it had been finished before, and whether this is the process that tells of it."""
+    """Where a run is, whether it had been finished before, and whether this is the process that tells of it.
+
+    >>> done = Trained(Path("runs/digits-mr2-seed0"), already=False, first=True)  # as train(…) gives it
+    >>> print(RunDirectory(done.directory).report.as_posix())
+    runs/digits-mr2-seed0/report.html
+    """
 
     directory: Path
     already: bool
@@ -47,6 +52,13 @@ def train(config: TrainConfig, *, data: Dataset | None = None, force: bool = Fal
         ValueError: if a setting or the data is at fault.
         NonFiniteLoss: if the loss became NaN or infinite.
         Stopped: if a signal asked for it; the run is saved.
+
+    >>> from tempfile import TemporaryDirectory
+    >>> with TemporaryDirectory() as folder:
+    ...     config = TrainConfig(data="two-moons:train=64:test=64", epochs=1, out=Path(folder) / "run", report=False)
+    ...     done, again = train(config, quiet=True), train(config, quiet=True)
+    ...     "test_accuracy" in RunDirectory(done.directory).read_metrics()[-1], again.already
+    (True, True)
     """
     device = choose_device(config.device)
     launched = join_launched(device)

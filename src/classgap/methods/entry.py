@@ -33,6 +33,10 @@ class MethodEntry(Entry[Method | ClassLoss]):
         differences: how published code and paper differ, where the docstring does not say it.
         refuses: names or roles that it does not go together with, with the reason.
         joins: another loss that it can be a part of, with the parameter of that loss which it then stands for.
+
+    >>> entry = MethodEntry("erm", "Plain training.", make=Method, origins={"smoothing": PAPER})
+    >>> entry.role, ROLES[entry.role]
+    ('loss', 'what is minimised')
     """
 
     hidden: tuple[str, ...] = ("reduction", "ignore_index", "class_counts", "class_weights")
