@@ -71,6 +71,13 @@ def test_promise(name: str, check: str) -> None:
 
 
 @pytest.mark.parametrize("name", CASES)
+def test_print_shows_the_settings(name: str) -> None:
+    loss = CASES[name].build()
+    assert f"{type(loss).__name__}(" in repr(loss)
+    assert f"num_classes={loss.num_classes}, reduction='mean'" in repr(loss)
+
+
+@pytest.mark.parametrize("name", CASES)
 def test_two_processes_work_as_one(name: str, processes: Processes) -> None:
     check_processes_work_as_one(CASES[name], processes)
     check_bad_input_on_one_process(CASES[name], processes)

@@ -16,7 +16,7 @@ class NonFiniteLoss(ArithmeticError):
         samples: the batch's numbers in the training data.
 
     >>> print(NonFiniteLoss("epoch 1, step 3", ["logits (nan)"], [17, 4]))
-    the loss is not finite at epoch 1, step 3: logits (nan). The batch held the training samples 17, 4. Try a smaller ...
+    the loss is not finite at epoch 1, step 3: logits (nan). The batch held the training samples 17, 4. Try ...
     """
 
     def __init__(self, where: str, terms: list[str], samples: list[int]) -> None:
