@@ -71,5 +71,5 @@ def test_wrong_shares_are_refused(share: float) -> None:
 
 
 def test_nothing_to_hold_out_is_an_error() -> None:
-    with pytest.raises(ValueError, match="no class has two samples"):
+    with pytest.raises(ValueError, match="no class has two samples; keep more of the data"):
         hold_out(split_of([0, 1]), 0.5, 0, 2)

@@ -39,7 +39,10 @@ def held_counts(counts: Tensor, share: float) -> Tensor:
     if not 0 < share < 1:
         raise ValueError(f"share to hold out must lie between 0 and 1; got {share}.")
     if not (counts >= 2).any():
-        raise ValueError("nothing can be held out: no class has two samples.")
+        raise ValueError(
+            "nothing can be held out, as no class has two samples; keep more of the data (a larger fraction, a smaller "
+            "lt), bring a test or validation set of your own, or hold out nothing."
+        )
     rounded = (counts.double() * share + 0.5).floor().long()
     return torch.where(counts >= 2, rounded.clamp(min=1).minimum(counts - 1), 0)
 

@@ -38,12 +38,17 @@ def make_optimizer(config: TrainConfig, groups: list[dict[str, Any]]) -> Optimiz
     return optimizer
 
 
+def warmup_updates(config: TrainConfig, steps: int) -> int:
+    """Updates of the warm-up, with ``steps`` in an epoch."""
+    return config.warmup_steps or round(config.warmup * steps)
+
+
 def make_schedule(config: TrainConfig, *, updates: int, steps: int) -> Schedule:
     """The schedule of a stage of ``updates`` updates, ``steps`` in an epoch."""
     return Schedule(
         config.schedule,
         total=updates,
-        warmup=config.warmup_steps or round(config.warmup * steps),
+        warmup=warmup_updates(config, steps),
         milestones=milestone_updates(config.milestones, updates, steps),
         gamma=config.gamma,
     )

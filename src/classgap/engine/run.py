@@ -28,10 +28,12 @@ from classgap.engine.passes import Seen, looked_at, predictions_of, scores_of
 from classgap.engine.position import Position
 from classgap.engine.precision import autocast, grad_scaler
 from classgap.engine.random_state import seed_everything
+from classgap.engine.refusals import check_crop, check_mix, check_warmup, for_want_of_samples
 from classgap.engine.sampling import build_order
 from classgap.engine.scores import Predicted, Scores
 from classgap.features import FeatureTap
-from classgap.methods import Stage
+from classgap.losses.arguments import EmptyClass
+from classgap.methods import Method, Stage
 from classgap.methods import build as build_method
 from classgap.registry import Spec, convert
 
@@ -64,19 +66,18 @@ class Run:
         # Loaded weights expect images scaled as those that they were trained on.
         self.mean, self.std = models.expected_images(self.model) or (data.mean, data.std)
         self.tap = FeatureTap(self.model)
-        self.method = build_method(
-            config.method,
-            num_classes=data.num_classes,
-            class_counts=self.train_counts,
-            feature_dim=self.tap.head.get_parameter("weight").shape[1],
-            num_samples=len(self.train),
-        )
-        self.method.prepare(self)
+        try:
+            self.method = self._new_method()
+            check_mix(config, self.method)
+            self.method.prepare(self)
+        except EmptyClass as empty:
+            raise for_want_of_samples(empty, config, data) from None
         self.stages = tuple(self.method.stages())
         seed_everything(config.seed, process=rank())  # dropout may differ between processes, weights may not
         # What a stage trains with; made here already to refuse what cannot be, and by begin_stage anew.
         self.order: Order = build_order(config, self.train)
         self.batches = self._batches()
+        check_warmup(config, self.stages, len(self.batches))
         self.optimizer: Optimizer = make_optimizer(config, self.method.parameter_groups(self))
         self.schedule = make_schedule(config, updates=self.updates, steps=len(self.batches))
         self.scaler = grad_scaler(config.precision, device)
@@ -126,8 +127,10 @@ class Run:
     @property
     def crop(self) -> int | None:
         """The side of the square that an augmentation cuts out, ``rrc:size=224`` say; tests cut it from the middle."""
-        size = Spec.parse(self.config.augment or "none").options.get("size")
-        return None if size is None else int(convert("augment: size", size, int))
+        text = Spec.parse(self.config.augment or "none").options.get("size")
+        size = None if text is None else int(convert("augment: size", text, int))
+        check_crop(size, self.config, self.data)
+        return size
 
     def forward(self, inputs: Tensor) -> Tensor:
         """Logits, in the precision of the run; ``tap.features`` are theirs. Without gradients no process waits."""
@@ -234,6 +237,15 @@ class Run:
         self.optimizer.load_state_dict(state["optimizer"])
         self.scaler.load_state_dict(state["scaler"])
         self.meter.load_state_dict(state["meter"])
+
+    def _new_method(self) -> Method:
+        return build_method(
+            self.config.method,
+            num_classes=self.num_classes,
+            class_counts=self.train_counts,
+            feature_dim=self.tap.head.get_parameter("weight").shape[1],
+            num_samples=len(self.train),
+        )
 
     def _placed(self, module: nn.Module) -> nn.Module:
         module = module.to(self.device)

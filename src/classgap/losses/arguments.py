@@ -11,6 +11,18 @@ import torch
 from torch import Tensor
 
 
+class EmptyClass(ValueError):
+    """A class has no training samples where each must have some.
+
+    Attributes:
+        number: of the first such class.
+    """
+
+    def __init__(self, message: str, number: int) -> None:
+        super().__init__(message)
+        self.number = number
+
+
 def _is_number(value: Any, kind: type = numbers.Real) -> bool:
     """Whether it is a number, NumPy's included; True and False are none here."""
     return isinstance(value, kind) and type(value) is not bool
@@ -78,9 +90,10 @@ def positive_counts(name: str, counts: Sequence[float] | Tensor, num_classes: in
         raise ValueError(f"{name} must be {wanted}; got shape {tuple(values.shape)}.")
     wrong = (~(values > 0) | values.isinf()).nonzero().flatten().tolist()
     if wrong:
-        raise ValueError(
+        raise EmptyClass(
             f"{name} must be above 0 for every class, got {values[wrong[0]].item():g} for class {wrong[0]}: a class "
-            "without training samples has no prior; leave it out or give it a count of 1."
+            "without training samples has no prior; leave it out or give it a count of 1.",
+            wrong[0],
         )
     return values
 

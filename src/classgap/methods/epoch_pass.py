@@ -8,6 +8,7 @@ import torch
 import torch.nn.functional as F
 
 from classgap.distributed import total
+from classgap.losses.arguments import positive_counts
 from classgap.losses.confusional_spectral import ConfusionalSpectralLoss
 from classgap.losses.fair_dro import FairDROLoss
 from classgap.methods.method import Method
@@ -30,6 +31,10 @@ class FairDRO(Method):
 
     def __init__(self, loss: FairDROLoss) -> None:
         super().__init__(loss)
+
+    def prepare(self, run: Run) -> None:
+        """See that every class has samples, and so a loss."""
+        positive_counts("class_counts", run.train_counts)
 
     def epoch_start(self, run: Run) -> None:
         """Look at the training set and answer."""

@@ -64,12 +64,14 @@ class JustTrainTwice(Method):
         """Two trainings, each with an optimiser and a schedule of its own."""
         return (Stage(FIND, share=self.first), Stage(RETRAIN))
 
+    def refuses_mixing(self) -> str:
+        """A mixed sample is neither right nor wrong."""
+        return "errors=online looks at single samples" if self.errors == "online" else super().refuses_mixing()
+
     def prepare(self, run: Run) -> None:
         """Keep the initial weights, which are the same whenever the run is made."""
         if run.config.sampling != "shuffled":
             raise ValueError(f"jtt repeats samples itself; sampling must be shuffled, got {run.config.sampling!r}.")
-        if self.errors == "online" and run.config.mix != "none":
-            raise ValueError(f"jtt:errors=online looks at single samples; mix must be none, got {run.config.mix!r}.")
         if self.errors == "online" and run.config.steps is not None:
             self._expect_an_epoch(run, run.config.steps)
         self._initial = {name: tensor.clone() for name, tensor in run.model.state_dict().items()}

@@ -67,10 +67,12 @@ class LearningFromFailure(Method):
         self.register_buffer("seen", torch.zeros(num_samples, dtype=torch.bool))
         self.register_buffer("labels", torch.zeros(num_samples, dtype=torch.long), persistent=False)
 
+    def refuses_mixing(self) -> str:
+        """It needs to know whose loss is whose."""
+        return "it follows the losses of single samples"
+
     def prepare(self, run: Run) -> None:
         """Make the second network."""
-        if run.config.mix != "none":
-            raise ValueError(f"lff follows the losses of single samples; mix must be none, got {run.config.mix!r}.")
         self.second = run.new_model()
         self.labels.copy_(run.train.targets)
 

@@ -9,10 +9,11 @@ from typing import TYPE_CHECKING, Any
 import torch
 from torch import Tensor, nn
 
+from classgap.losses.base import ClassLoss
+
 if TYPE_CHECKING:
     from classgap.data.batches import Batch
     from classgap.engine.run import Run
-    from classgap.losses.base import ClassLoss
 
 
 @dataclass(frozen=True)
@@ -59,6 +60,11 @@ class Method(nn.Module):
 
     def prepare(self, run: Run) -> None:
         """Change ``run.model``, make a second one, check that the run has what is needed."""
+
+    def refuses_mixing(self) -> str:
+        """Why samples must not be mixed (``--mix``); empty if they may be."""
+        hard = [each for each in self.modules() if isinstance(each, ClassLoss) and not each.soft_targets]
+        return f"{type(hard[0]).__name__} needs whole classes" if hard else ""
 
     def stages(self) -> Sequence[Stage]:
         """The parts of the training, one after the other."""

@@ -48,16 +48,7 @@ class StagedMethod(Method):
         return self.phase.loss
 
     def prepare(self, run: Run) -> None:
-        """Note what is trainable at all, as a model may come with frozen layers; see that all losses can be used.
-
-        Raises:
-            ValueError: at the start, not hours later in the stage that would meet the problem.
-        """
-        hard = [type(phase.loss).__name__ for phase in self.phases if not phase.loss.soft_targets]
-        if run.config.mix != "none" and hard:
-            raise ValueError(
-                f"{hard[0]} of {run.config.method} needs whole classes; mix must be none, got {run.config.mix!r}."
-            )
+        """Note what is trainable at all, as a model may come with frozen layers."""
         self._trainable = frozenset(name for name, each in run.model.named_parameters() if each.requires_grad)
 
     def stages(self) -> Sequence[Stage]:

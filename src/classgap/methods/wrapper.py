@@ -40,6 +40,10 @@ class MethodWrapper(Method):
         """As the other method."""
         self.inner.prepare(run)
 
+    def refuses_mixing(self) -> str:
+        """As the other method, and for a loss of its own."""
+        return self.inner.refuses_mixing() or super().refuses_mixing()
+
     def stages(self) -> Sequence[Stage]:
         """As the other method."""
         return self.inner.stages()

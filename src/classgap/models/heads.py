@@ -40,7 +40,10 @@ def linear_head(model: nn.Module, wanted_by: str) -> nn.Linear:
     """
     head = head_of(model)
     if type(head) is not nn.Linear:
-        raise ValueError(f"{wanted_by} needs a linear head, but this model ends in {head}.")
+        raise ValueError(
+            f"{wanted_by} needs a linear head, but this model ends in {head}; choose a model and a loss with a linear "
+            f"head, or do without {wanted_by}."
+        )
     return head
 
 
