@@ -77,7 +77,7 @@ def test_resized_crops_are_torchvisions_on_the_same_boxes(size: int | None) -> N
     ours = RandomResizedCrop(size)(batch, keys)
     draw = keys.uniform(23, "resized crop")
     boxes = random_boxes(draw[:, :-1], 48, 64, 0.08).tolist()
-    out = [size or 48] * 2
+    out = [48, 64] if size is None else [size, size]
     for image, result, box, flip in zip(batch, ours, boxes, draw[:, -1], strict=True):
         wanted = tv.resized_crop(image, *box, out, antialias=True)
         assert result.equal(wanted.flip(-1) if flip < 0.5 else wanted)

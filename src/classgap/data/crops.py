@@ -114,10 +114,11 @@ def centre(images_BCHW: Tensor, size: int) -> Tensor:
 
 @dataclass(frozen=True)
 class RandomResizedCrop:
-    """A crop of random area and shape, resized to a square, and every second image flipped: the ImageNet augmentation.
+    """A crop of random area and shape, resized, and every second image flipped: the ImageNet augmentation.
 
     Args:
-        size: of the result; by default the height of the stored images.
+        size: side of the square that crops become; by default they become as high and wide as the stored images, which
+            is what the network is tested on.
         scale: smallest share of the image's area; the largest is all of it.
         flip: also left and right.
 
@@ -139,7 +140,7 @@ class RandomResizedCrop:
     def __call__(self, images_BCHW: Tensor, keys: Keys) -> Tensor:
         """The images, cropped, resized and flipped."""
         height, width = images_BCHW.shape[-2:]
-        size = self.size or height
+        size = (height, width) if self.size is None else (self.size, self.size)
         draw = keys.uniform(2 * _TRIES + 3, "resized crop")
         boxes_B4 = random_boxes(draw[:, :-1], height, width, self.scale)
         crops = [
@@ -177,10 +178,10 @@ def random_boxes(draw: Tensor, height: int, width: int, scale: float) -> Tensor:
     return torch.stack([top_B, left_B, tall_B, wide_B], dim=1).long()
 
 
-def resized(image_CHW: Tensor, size: int) -> Tensor:
-    """A uint8 image as a square, bilinear with anti-aliasing.
+def resized(image_CHW: Tensor, size: tuple[int, int]) -> Tensor:
+    """A uint8 image in another height and width, bilinear with anti-aliasing.
 
-    >>> resized(torch.full((3, 5, 9), 7, dtype=torch.uint8), 4).unique()
-    tensor([7], dtype=torch.uint8)
+    >>> resized(torch.full((3, 5, 9), 7, dtype=torch.uint8), (4, 6)).shape
+    torch.Size([3, 4, 6])
     """
-    return F.interpolate(image_CHW[None], (size, size), mode="bilinear", antialias=True, align_corners=False)[0]
+    return F.interpolate(image_CHW[None], size, mode="bilinear", antialias=True, align_corners=False)[0]
