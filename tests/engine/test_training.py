@@ -1,6 +1,7 @@
 """The engine does what a hand-written loop would do, and the same again."""
 
 import json
+import time
 from pathlib import Path
 
 import pytest
@@ -9,10 +10,12 @@ import torch.nn.functional as F
 from training_cases import config, metrics, new_run, trained
 
 from classgap import Audit
-from classgap.engine import NonFiniteLoss, TrainConfig, train
+from classgap.data.batches import Batch
+from classgap.engine import NonFiniteLoss, Run, TrainConfig, train
 from classgap.engine.checkpoint import load_checkpoint, load_weights
 from classgap.engine.fit import Fit
 from classgap.engine.progress import Display
+from classgap.methods import Method
 from classgap.models import build
 
 
@@ -180,6 +183,22 @@ def test_a_run_in_steps_that_was_killed_after_the_last_one_has_no_step_more(tmp_
             trained(tmp_path / "killed", **settings)
     assert load_checkpoint(tmp_path / "killed" / "checkpoints" / "last.pt")["position"]["updates"] == 20
     assert metrics(trained(tmp_path / "killed", **settings)) == whole
+
+
+def test_an_epochs_speed_is_its_own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    step = Method.step
+
+    def slow_at_first(method: Method, run: Run, batch: Batch) -> None:
+        time.sleep(0.03 if run.position.epoch == 0 else 0)
+        step(method, run, batch)
+
+    monkeypatch.setattr(Method, "step", slow_at_first)
+    directory = trained(tmp_path / "run")
+    samples = sum(len(batch) for batch in new_run().batches.epoch(0))
+    times = [line["timing"] for line in directory.read_metrics()[:-1]]
+    for each in times:
+        assert each["samples_per_second"] * each["seconds"] == pytest.approx(samples, rel=0.1)
+    assert times[2]["samples_per_second"] > 2 * times[0]["samples_per_second"]
 
 
 def test_milestones_are_shares_of_the_steps() -> None:

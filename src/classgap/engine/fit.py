@@ -39,6 +39,7 @@ class Fit:
         self.epochs_done = 0  # over all stages: the lines of metrics.jsonl
         self.best: dict[str, Any] | None = None
         self._saved = self._epoch_began = time.monotonic()
+        self._epoch_samples = 0  # that were used since then
         self._begun = False  # whether the current stage was set up
 
     def __call__(self, stop: StopRequest) -> None:
@@ -85,7 +86,7 @@ class Fit:
         """Train for an epoch, or what is left of it; gives its figures."""
         run = self.run
         position = run.position
-        self._epoch_began = time.monotonic()
+        self._epoch_began, self._epoch_samples = time.monotonic(), 0
         if position.step == 0:
             run.meter.reset()
             run.method.epoch_start(run)
@@ -100,6 +101,7 @@ class Fit:
                 self._tell(failure)
                 raise
             position.after_step()
+            self._epoch_samples += batch.total
             display.advance(batch.total)
             self._look_up(stop)
         return self._end_epoch(display)
@@ -117,7 +119,8 @@ class Fit:
         self.epochs_done += 1
         seconds = time.monotonic() - self._epoch_began
         if rank() == 0:
-            timing = {"seconds": round(seconds, 3), "samples_per_second": round(display.rate, 1)}
+            speed = self._epoch_samples / max(1e-9, seconds)
+            timing = {"seconds": round(seconds, 3), "samples_per_second": round(speed, 1)}
             self.directory.add_metrics({**metrics, "timing": timing})
         display.epoch(run.position.epoch, run.epochs, metrics)
         if run.position.epoch == run.epochs:
