@@ -50,6 +50,13 @@ class Method(nn.Module):
 
     Args:
         loss: what is minimised.
+
+    >>> from classgap.losses import CrossEntropyLoss
+    >>> class WarmedUp(Method):
+    ...     def stages(self):
+    ...         return (Stage("warm-up", share=0.1), Stage("train"))
+    >>> [stage.length(40) for stage in WarmedUp(CrossEntropyLoss(num_classes=10)).stages()]
+    [4, 40]
     """
 
     views = 1  # augmented views of each sample that a batch must hold
