@@ -51,6 +51,14 @@ class Run:
         order: in which order an epoch uses the samples; ``stage_start`` of a method may set another one.
         position: what is done so far.
         meter: means of this epoch.
+
+    >>> from classgap.data import load
+    >>> from classgap.engine.defaults import complete
+    >>> data = load("two-moons:train=64:test=64")
+    >>> config = complete(TrainConfig(data=data.name, method="jtt", epochs=10, batch=32), data)
+    >>> run = Run(config, data, torch.device("cpu"))
+    >>> run.stage.name, run.epochs, run.updates
+    ('find errors', 2, 4)
     """
 
     def __init__(self, config: TrainConfig, data: Dataset, device: torch.device) -> None:
