@@ -1,12 +1,14 @@
 """A batch that goes through the network in parts: every sample once, and losses that remember see part after part."""
 
 import copy
+from pathlib import Path
 
 import pytest
 import torch
-from training_cases import new_run
+from training_cases import config, new_run
 
 from classgap.data.batch import Batch
+from classgap.engine import train
 from classgap.engine.micro_batches import micro_batches
 from classgap.losses import ClassLoss, LargeMarginDiscriminativeLoss, MR2Loss
 
@@ -47,3 +49,23 @@ def test_a_loss_that_remembers_is_called_for_one_part_after_the_other(method: st
     for name, tensor in run.method.loss.state_dict().items():
         torch.testing.assert_close(tensor, remembered[name])
     assert run.meter.means()["loss"] == pytest.approx(total, rel=1e-5)
+
+
+@pytest.mark.parametrize(
+    ("method", "parts", "told"),
+    [
+        ("mr2", 2, "MR2Loss"),
+        ("sam+group-dro", 2, "GroupDROLoss"),
+        ("supcon", 2, "SupervisedContrastiveLoss"),
+        ("mr2", 1, ""),
+        ("erm", 2, ""),
+        ("sam+ldam", 2, ""),
+    ],
+)
+def test_who_trains_in_parts_is_told_that_the_loss_is_another_one(
+    method: str, parts: int, told: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    settings = {"data": "two-moons:train=64:test=20", "epochs": 1, "report": False}
+    train(config(out=tmp_path / "run", method=method, accumulate=parts, **settings))
+    remark = f"classgap: accumulate=2: {told} compares samples or remembers them"
+    assert (remark in capsys.readouterr().err) == bool(told)

@@ -89,7 +89,8 @@ class TrainConfig:
     """Largest norm of the gradient; longer ones are shortened to it."""
 
     accumulate: int = 1
-    """Parts in which a batch goes through the network, to save memory."""
+    """Parts in which a batch goes through the network, to save memory. Batch norm, and losses that compare samples or
+    remember them, see a part at a time."""
 
     precision: Precisions = "fp32"
     """Arithmetic of the network; losses always use fp32."""

@@ -33,6 +33,7 @@ from classgap.engine.sampling import build_order
 from classgap.engine.scores import Predicted, Scores
 from classgap.features import FeatureTap
 from classgap.losses.arguments import EmptyClass
+from classgap.losses.base import ClassLoss
 from classgap.methods import Method, Stage
 from classgap.methods import build as build_method
 from classgap.registry import Spec, convert
@@ -218,6 +219,16 @@ class Run:
         for handle in self._averaging:
             handle.remove()
         self._averaging = average_gradients(self.method)
+
+    def remarks(self) -> list[str]:
+        """What there is to say about the settings before the first step."""
+        losses = [each for each in self.method.modules() if isinstance(each, ClassLoss) and not each.by_sample]
+        if self.config.accumulate == 1 or not losses:
+            return []
+        return [
+            f"accumulate={self.config.accumulate}: {type(losses[0]).__name__} compares samples or remembers them, and "
+            f"sees a part of each batch at a time; it is not the loss of whole batches of {self.config.batch}."
+        ]
 
     def where(self) -> str:
         """The current place, for messages."""

@@ -74,7 +74,7 @@ def train(config: TrainConfig, *, data: Dataset | None = None, force: bool = Fal
             data = data or load_together(config.data)
             run = Run(complete(config, data), data, device)  # refuses what cannot be before anything is written
             _on_first(lambda: directory.begin(run.config, environment(device), force=force))
-            _tell_remarks(data, quiet=quiet)
+            _tell([*data.remarks, *run.remarks()], quiet=quiet)
             fit = Fit(run, directory, quiet=quiet)
             with StopRequest() as stop:
                 fit(stop)
@@ -139,9 +139,9 @@ def _filled(directory: RunDirectory, config: TrainConfig) -> TrainConfig:
     return replace(config, **gaps)
 
 
-def _tell_remarks(data: Dataset, *, quiet: bool) -> None:
+def _tell(remarks: list[str], *, quiet: bool) -> None:
     if rank() == 0 and not quiet:
-        for remark in data.remarks:
+        for remark in remarks:
             print(f"classgap: {remark}", file=sys.stderr)
 
 

@@ -86,6 +86,14 @@ class ClassLoss(nn.Module):
         return None
 
     @property
+    def by_sample(self) -> bool:
+        """Whether a sample's term depends on that sample alone: then a batch in parts has the loss of the whole.
+
+        Losses of features compare samples or remember them, but for a few; those of logits that do so say it here.
+        """
+        return "features" not in self.needs
+
+    @property
     def updates(self) -> bool:
         """Whether a call may change what the loss remembers."""
         return self.training and not self._frozen

@@ -43,6 +43,8 @@ class ConditionalMutualInformationLoss(ClassLoss):
     tensor(0.5570)
     """
 
+    by_sample = False  # the batch's outputs of each class
+
     def __init__(
         self,
         num_classes: int,

@@ -52,6 +52,11 @@ class CrossEntropyLoss(ClassWeightedLoss):
         super().__init__(num_classes, class_weights=class_weights, reduction=reduction, ignore_index=ignore_index)
         self.label_smoothing = share("label_smoothing", label_smoothing)
 
+    @property
+    def by_sample(self) -> bool:
+        """Weights are divided by their mean over the batch."""
+        return self._equal
+
     def parts(self, batch: Batch) -> dict[str, Part]:
         """ "cross_entropy"."""
         terms_B = F.cross_entropy(

@@ -46,6 +46,7 @@ class FairDROLoss(ClassLoss):
     """
 
     weights: Tensor
+    by_sample = False  # the batch's class means
 
     def __init__(
         self, num_classes: int, *, radius: float = 0.5, reduction: str = "mean", ignore_index: int = -100

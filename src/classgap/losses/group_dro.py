@@ -43,6 +43,7 @@ class GroupDROLoss(ClassLoss):
     """
 
     log_weights: Tensor
+    by_sample = False  # the batch's class means
 
     def __init__(
         self,

@@ -44,6 +44,7 @@ class HybridContrastiveLoss(AddedTermLoss):
     """
 
     term_name = "contrast"
+    by_sample = False  # contrasts
 
     def __init__(
         self,

@@ -63,6 +63,11 @@ class LDAMLoss(ClassWeightedLoss):
         self.scale = number("scale", scale, above=0)
         self.register_buffer("margins", label_margins(counts, largest=self.margin).float())
 
+    @property
+    def by_sample(self) -> bool:
+        """Weights are divided by their mean over the batch."""
+        return self._equal
+
     def parts(self, batch: Batch) -> dict[str, Part]:
         """ "cross_entropy"."""
         margin_B = self.margins.to(batch.logits_BK.dtype)[batch.labels_B.clamp(min=0)]
