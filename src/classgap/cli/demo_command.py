@@ -20,7 +20,7 @@ class DemoCommand:
 
       MNIST-1D: 10 classes, 1,000 training and 10,000 test samples. The same
       network is trained with cross-entropy and with MR² at its default
-      settings; then every class is compared on the test samples. Two to four
+      settings; then every class is compared on the test samples. About two
       minutes on two cores. An interrupted demo goes on where it stopped.
 
     Example:

@@ -22,7 +22,7 @@ class TrainCommand(TrainConfig):
 
       Everything goes into one directory: settings, metrics, checkpoints,
       predictions, audit.json and report.html. Run the same command again and
-      it goes on where it was interrupted, to the same result.
+      it goes on where it was interrupted, on a CPU to the same result.
 
     Examples:
       classgap train --data mnist1d --method mr2
