@@ -141,6 +141,19 @@ def test_a_loss_that_is_not_finite_stops_the_run(tmp_path: Path) -> None:
     assert all(tensor.isfinite().all() for tensor in state["model"].values())
 
 
+def test_features_that_have_no_finite_square_stop_the_run_too(tmp_path: Path) -> None:
+    """A network that diverges may have finite logits for a while, when its last layer shrinks as its features grow."""
+    run = new_run(method="mr2")
+    *_, hidden, _, head = run.model
+    with torch.no_grad():
+        for parameter in hidden.parameters():
+            parameter *= 1e25
+        head.weight *= 1e-25
+    batch = next(iter(run.batches.epoch(0)))
+    with pytest.raises(NonFiniteLoss, match=r"size of the features \(infinite\)"):
+        run.backward(run.method.objective, batch)
+
+
 def test_a_finished_run_stays_unless_forced(tmp_path: Path) -> None:
     out = tmp_path / "run"
     trained(out)

@@ -303,8 +303,9 @@ class Run:
     def _evaluate(self, objective: Callable[[Run, Batch], Tensor], batch: Batch, weight: float) -> Tensor:
         try:
             value = objective(self, batch)
-        except ValueError:
-            self._stop_if_not_finite({}, batch)  # losses refuse such logits before they remember anything
+        except ValueError:  # losses refuse what is not finite, or has no finite square, before they remember anything
+            seen = {} if self._logits is None else {"size of the features": self.tap.features.detach().norm()}
+            self._stop_if_not_finite(seen, batch)
             raise
         values = {"loss": value.detach(), **self.method.loss.terms}
         numbers = numbers_in(values)

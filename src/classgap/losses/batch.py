@@ -239,7 +239,7 @@ def _value_problems(
             bad = (~value.isfinite()).reshape(len(value), -1).any(dim=1).nonzero().flatten().tolist()
             if bad:
                 yield f"{name} must be finite; row {bad[0]} is not: the model or the data produced NaN or infinity."
-            yield f"{name} must be small enough to be squared; got up to {float(value.abs().max()):g}."
+            yield f"{name} must be small enough to be squared; got up to {float(value.detach().abs().max()):g}."
     weight = inputs.get("sample_weight")
     if weight is not None and bool((weight < 0).any()):
         yield f"sample_weight must not be negative; got {float(weight.min())}."
