@@ -7,7 +7,9 @@
 Two problems (MNIST-1D with a convolution; 150 Gaussian classes with a hidden layer), and from a usual setting one thing
 changed at a time, then several at once: learning rate × {0.3, 1, 3}, epochs {5, 40, 200}, batch {16, 128, 512}, the
 scale of the features × {0.1, 1, 10} (the last layer's weights shrink as much, so the function is the same), batch norm
-or none, bf16. Shown is the accuracy of the hard third, and what the method changes; more than 2 points below is marked.
+or none, bf16. Features × 10 make the last layer learn a hundred times as fast, so there the learning rate is a tenth.
+Shown is the accuracy of the hard third, and what the method changes; more than 2 points below is marked, but for cells
+in which cross-entropy itself fails.
 """
 
 from __future__ import annotations
@@ -23,6 +25,7 @@ from typing import Any
 
 import numpy as np
 import torch
+import torch.nn.functional as F
 from torch import Tensor, nn
 
 from classgap.data import Dataset, Split, load
@@ -31,6 +34,7 @@ from classgap.models import MODELS, build
 from classgap.registry import Entry
 
 TOLERATED = 2.0  # points of the hard third
+MEANINGFUL = 20.0  # where cross-entropy itself has less, nothing can be said of a method
 MNIST1D, GAUSSIAN = "mnist1d:seed=7", "gaussian"
 
 
@@ -61,11 +65,11 @@ def cells() -> Iterator[Cell]:
         usual = Cell(data)
         changes: list[dict[str, Any]] = [{}]
         changes += [{"rate": rate} for rate in (0.3, 3.0)] + [{"epochs": epochs} for epochs in (5, 200)]
-        changes += [{"batch": batch} for batch in (16, 512)] + [{"scale": scale} for scale in (0.1, 10.0)]
+        changes += [{"batch": batch} for batch in (16, 512)] + [{"scale": 0.1}, {"scale": 10.0, "rate": 0.1}]
         changes += [{"batch_norm": False}, {"precision": "bf16"}]
-        changes += [{"rate": 3.0, "scale": 10.0}, {"rate": 3.0, "batch": 16}, {"scale": 10.0, "epochs": 200}]
-        changes += [{"scale": 10.0, "batch_norm": False}, {"scale": 0.1, "batch": 512, "epochs": 200}]
-        changes += [{"rate": 0.3, "epochs": 5, "batch": 512}, {"scale": 10.0, "precision": "bf16", "batch": 16}]
+        changes += [{"rate": 3.0, "batch": 16}, {"rate": 0.1, "scale": 10.0, "epochs": 200}]
+        changes += [{"rate": 0.1, "scale": 10.0, "batch_norm": False}, {"scale": 0.1, "batch": 512, "epochs": 200}]
+        changes += [{"rate": 0.3, "epochs": 5, "batch": 512}, {"precision": "bf16", "batch": 16}]
         yield from (replace(usual, **change) for change in changes)
 
 
@@ -101,7 +105,7 @@ MODELS.entries["stressed"] = Entry(
 
 
 def gaussian(classes: int = 150, width: int = 64, train_each: int = 20, test_each: int = 40) -> Dataset:
-    """Classes that are Gaussian clouds, some wide, some narrow."""
+    """Classes that are Gaussian clouds, some wide, some narrow, seen from their origin: samples have length 1."""
     generator = torch.Generator().manual_seed(0)
     centres_KD = torch.randn(classes, width, generator=generator)
     spread_K = torch.linspace(1.0, 2.6, classes)
@@ -109,7 +113,7 @@ def gaussian(classes: int = 150, width: int = 64, train_each: int = 20, test_eac
     def draw(each: int) -> Split:
         targets = torch.arange(classes).repeat(each)
         noise = torch.randn(len(targets), width, generator=generator)
-        return Split.of(centres_KD[targets] + spread_K[targets, None] * noise, targets)
+        return Split.of(F.normalize(centres_KD[targets] + spread_K[targets, None] * noise), targets)
 
     return Dataset(GAUSSIAN, draw(train_each), draw(test_each), tuple(map(str, range(classes))), "features", (width,))
 
@@ -175,8 +179,9 @@ def main() -> None:
         shown = [f"{plain:.1f}"]
         for method in options.methods:
             change = np.mean([store.hard_third(cell, method, seed) for seed in options.seeds]) - plain
-            below[method] += change < -TOLERATED
-            shown.append(f"{change:+.1f}" + (" **below**" if change < -TOLERATED else ""))
+            marked = change < -TOLERATED and plain >= MEANINGFUL
+            below[method] += marked
+            shown.append(f"{change:+.1f}{' **below**' if marked else ''}")
         print(f"| {cell} | {' | '.join(shown)} |", flush=True)
     for method, count in below.items():
         print(f"\n{method}: {count} cells more than {TOLERATED:g} points below cross-entropy.")
