@@ -98,18 +98,17 @@ def methods_of(plan: dict[str, Any], problem: str) -> dict[str, dict[str, Any]]:
     return plan["methods"].get(problem, plan["methods"])
 
 
-def run(name: str, files: dict[str, Path | None], problems: list[str] | None) -> None:
+def run(name: str, options: argparse.Namespace) -> None:
     torch.set_num_threads(1)
-    plan = read_plan(name)
+    plan, files = read_plan(name), {"clinc": options.clinc, "cifar": options.cifar}
     done = {(line["problem"], line["method"], line["seed"]) for line in stored(name)}
-    for seed in plan["seeds"]:
-        for problem in problems or plan["problems"]:
+    for seed in options.seeds or plan["seeds"]:
+        for problem in options.problems or plan["problems"]:
             base = settings_of(problem, plan["samples"], files) | plan.get("settings", {}).get(problem, {})
             for method, extra in methods_of(plan, problem).items():
-                if (problem, method, seed) in done:
+                if (problem, method, seed) in done or not method.startswith(options.method):
                     continue
-                figures = one(base | (extra or {}), seed)
-                line = {"problem": problem, "method": method, "seed": seed, **figures}
+                line = {"problem": problem, "method": method, "seed": seed, **one(base | (extra or {}), seed)}
                 with (HERE / f"{name}.jsonl").open("a") as file:
                     file.write(json.dumps(line) + "\n")
                 print(line, flush=True)
@@ -164,10 +163,12 @@ def main() -> None:
     parser.add_argument("plan")
     parser.add_argument("--clinc", type=Path)
     parser.add_argument("--cifar", type=Path)
-    parser.add_argument("--problems", nargs="*")
+    parser.add_argument("--problems", nargs="*", help="of the plan's, only these")
+    parser.add_argument("--seeds", nargs="*", type=int, help="of the plan's, only these")
+    parser.add_argument("--method", default="", help="of the plan's, only those whose names begin so")
     options = parser.parse_args()
     if options.action == "run":
-        run(options.plan, {"clinc": options.clinc, "cifar": options.cifar}, options.problems)
+        run(options.plan, options)
     else:
         {"table": table, "choose": choose}[options.action](options.plan)
 

@@ -78,7 +78,7 @@ class SlowFeatureNorm(SlowMean):
 
 
 class SlowBoundedNorm:
-    """Cross-entropy and the squared length, whose pull on all lengths is at most four times cross-entropy's."""
+    """Cross-entropy and the squared length, whose pull on all lengths is at most twice cross-entropy's."""
 
     def __call__(self, batches: list[Inputs]) -> list[float]:
         return [self.one(inputs) for inputs in batches]
@@ -87,7 +87,7 @@ class SlowBoundedNorm:
         entropies = [cross_entropy(z, y) for z, y in zip(inputs.logits.tolist(), inputs.targets.tolist(), strict=True)]
         squares = [norm(features) ** 2 for features in inputs.features.tolist()]
         growing = sum(max(0.0, growing_force(math.exp(-each))) for each in entropies)
-        factor = 4 * growing / (2 * sum(squares))
+        factor = 2 * growing / (2 * sum(squares))
         return sum(a + factor * b for a, b in zip(entropies, squares, strict=True)) / len(squares)
 
 

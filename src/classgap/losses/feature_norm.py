@@ -11,10 +11,6 @@ from classgap.losses.base import ClassLoss, Part
 from classgap.losses.batch import Batch
 from classgap.losses.safe_strength import safe_strength
 
-# strength="auto": the penalty shrinks the features with at most so many times the force with which cross-entropy grows
-# them. Chosen from 0.5 to 16 on samples that no result was taken from; docs/mr2.md.
-LARGEST_FORCE = 4.0
-
 
 class FeatureNormLoss(ClassLoss):
     """Cross-entropy, and smaller features for all samples alike.
@@ -28,7 +24,7 @@ class FeatureNormLoss(ClassLoss):
     Args:
         num_classes: K.
         strength: a as a number, of which useful values depend on the features' scale and large ones wreck training; or
-            "auto": in every batch so little that the penalty's hold on the features' scale is at most 4 times that of
+            "auto": in every batch so little that the penalty's hold on the features' scale is at most twice that of
             cross-entropy. 0 is cross-entropy.
         reduction: "mean", "sum" or "none".
         ignore_index: the target of samples to leave out.
@@ -62,7 +58,7 @@ class FeatureNormLoss(ClassLoss):
         if self.strength != "auto":
             return float(self.strength)
         # ‖f‖² falls twice as fast as the logarithm of the features' scale.
-        return safe_strength(cross_entropy_B, 2 * norm_B, batch, force=LARGEST_FORCE)
+        return safe_strength(cross_entropy_B, 2 * norm_B, batch)
 
     def extra_repr(self) -> str:
         """The settings that make the form."""

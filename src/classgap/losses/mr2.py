@@ -21,10 +21,8 @@ from classgap.losses.batch import Batch
 from classgap.losses.safe_strength import safe_strength
 from classgap.state import ClassStats, FeatureBank
 
-# strength="auto": λ is AUTO_STRENGTH, but never so much that the pull shrinks the features with more than LARGEST_FORCE
-# times the force with which cross-entropy grows them. docs/mr2.md has the reasons and the measurements.
+# strength="auto" is this λ, the paper's smallest, where safe_strength allows it. docs/mr2.md has the measurements.
 AUTO_STRENGTH = 0.1
-LARGEST_FORCE = 2.0
 
 
 class MR2Loss(ClassLoss):
@@ -122,9 +120,7 @@ class MR2Loss(ClassLoss):
         pulled = self._representation_term(features_ND, labels_N, groups, batch)
         strength: float | Tensor
         if self.strength == "auto":
-            strength = safe_strength(
-                logit_B.detach(), pulled.force_B, batch, force=LARGEST_FORCE, largest=AUTO_STRENGTH
-            )
+            strength = safe_strength(logit_B.detach(), pulled.force_B, batch, largest=AUTO_STRENGTH)
         else:
             strength = float(self.strength)
         return {"logit": Part(logit_B), "representation": Part(pulled.terms_B, strength)}

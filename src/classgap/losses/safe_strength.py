@@ -10,11 +10,13 @@ from torch import Tensor
 from classgap.functional import growing_force
 from classgap.losses.batch import Batch
 
+# strength="auto" of every loss: at most so many times the force of cross-entropy. Chosen from 1 to 8, where 8 hurts on
+# one problem and 1 does little on another (docs/mr2.md, "How much").
+LARGEST_FORCE = 2.0
 
-def safe_strength(
-    cross_entropy_B: Tensor, force_B: Tensor, batch: Batch, *, force: float, largest: float = math.inf
-) -> Tensor:
-    """The largest factor that keeps a term's force within ``force`` times cross-entropy's, and up to ``largest``.
+
+def safe_strength(cross_entropy_B: Tensor, force_B: Tensor, batch: Batch, *, largest: float = math.inf) -> Tensor:
+    """The largest factor that keeps a term's force within LARGEST_FORCE times cross-entropy's, and up to ``largest``.
 
     Both forces act on the scale of all features: a term that shrinks them falls by ``force_B`` as the logarithm of the
     scale falls by 1, and cross-entropy falls by at least :func:`~classgap.functional.growing_force` as it grows by 1.
@@ -26,11 +28,10 @@ def safe_strength(
         cross_entropy_B: cross-entropy of this process's samples, without gradient.
         force_B: how fast each sample's term falls as the features shrink; 0 for samples that are ignored.
         batch: what the samples are.
-        force: how many times cross-entropy's force the term's may be.
         largest: the factor where cross-entropy allows more.
     """
     growing_B = batch.counted(growing_force(cross_entropy_B).clamp(min=0))
     growing, shrinking = batch.shards.sums(growing_B.sum(), force_B.sum())
     # Where nothing shrinks the quotient is huge or 0, and the factor does not matter.
-    allowed = force * growing / shrinking.clamp(min=torch.finfo(shrinking.dtype).tiny)
+    allowed = LARGEST_FORCE * growing / shrinking.clamp(min=torch.finfo(shrinking.dtype).tiny)
     return allowed.clamp(max=min(largest, torch.finfo(shrinking.dtype).max))
