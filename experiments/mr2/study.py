@@ -1,7 +1,8 @@
 """Methods on problems over seeds, through ``classgap train``; every result is kept, none is computed twice.
 
     python experiments/mr2/study.py run PLAN --clinc FILE.npz --cifar FOLDER    # goes on where it stopped
-    python experiments/mr2/study.py table PLAN                     # means and deviations over seeds, in Markdown
+    python experiments/mr2/study.py hard PLAN                      # the hard third of all problems, in Markdown
+    python experiments/mr2/study.py table PLAN                     # all figures, a table a problem
     python experiments/mr2/study.py choose PLAN                    # the best setting of each method, as a plan
 
 A plan is a YAML file beside this one: ``problems`` (files in problems/), ``seeds``, ``samples`` ("choice": other data,
@@ -134,12 +135,52 @@ def table(name: str) -> None:
 
 def gain(lines: list[dict[str, Any]], method: str, first: str) -> str:
     """The mean gain on the hard third over the first method, seed by seed, and a paired t-test's p."""
-    hard = {(line["method"], line["seed"]): line.get("hard", 0.0) for line in lines}
-    pairs = [(hard[method, seed], hard[first, seed]) for name, seed in hard if name == method and (first, seed) in hard]
-    if method == first or len(pairs) < 2:
+    values = differences(lines, method, first, "hard")
+    if method == first or len(values) < 2:
         return ""
-    after, before = np.array(pairs).T
-    return f"{100 * (after - before).mean():+.2f}, {stats.ttest_rel(after, before).pvalue:.3f}"
+    return f"{values.mean():+.2f}, {stats.ttest_1samp(values, 0).pvalue:.3f}"
+
+
+def hard(name: str) -> None:
+    """Hard thirds, and changes of the hard and the easy third from the first method with 95 % intervals, by problem."""
+    plan, lines = read_plan(name), stored(name)
+    problems = [each for each in plan["problems"] if any(line["problem"] == each for line in lines)]
+    print("| method |" + "".join(f" {each}: hard | change | easy, change |" for each in problems))
+    print("|---|" + "---|---|---|" * len(problems))
+    rows: dict[str, list[str]] = {}
+    for problem in problems:
+        here = [line for line in lines if line["problem"] == problem]
+        first = next(iter(methods_of(plan, problem)))
+        for method in methods_of(plan, problem):
+            values = [100 * line.get("hard", 0.0) for line in here if line["method"] == method]
+            if values:
+                changes = [
+                    "" if method == first else interval(differences(here, method, first, part))
+                    for part in ("hard", "easy")
+                ]
+                rows.setdefault(kind_of(method), []).extend([f"{np.mean(values):.1f}", *changes])
+    for kind, cells in rows.items():
+        print(f"| {kind} | {' | '.join(cells)} |")
+
+
+def differences(lines: list[dict[str, Any]], method: str, first: str, part: str) -> np.ndarray:
+    """Points of a third over the first method, a number a seed; a run that failed has 0."""
+    found = {(line["method"], line["seed"]): 100 * line.get(part, 0.0) for line in lines}
+    seeds = [seed for name, seed in found if name == method and (first, seed) in found]
+    return np.array([found[method, seed] - found[first, seed] for seed in seeds])
+
+
+def interval(values: np.ndarray) -> str:
+    """Mean and 95 % interval by Student's t."""
+    if len(values) < 2:
+        return f"{values.mean():+.1f}"
+    half = stats.t.ppf(0.975, len(values) - 1) * values.std(ddof=1) / len(values) ** 0.5
+    return f"{values.mean():+.1f} ± {half:.1f}"
+
+
+def kind_of(method: str) -> str:
+    """The method without its settings."""
+    return method.split(", lr ")[0]
 
 
 def choose(name: str) -> None:
@@ -159,7 +200,7 @@ def choose(name: str) -> None:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("action", choices=["run", "table", "choose"])
+    parser.add_argument("action", choices=["run", "hard", "table", "choose"])
     parser.add_argument("plan")
     parser.add_argument("--clinc", type=Path)
     parser.add_argument("--cifar", type=Path)
@@ -170,7 +211,7 @@ def main() -> None:
     if options.action == "run":
         run(options.plan, options)
     else:
-        {"table": table, "choose": choose}[options.action](options.plan)
+        {"hard": hard, "table": table, "choose": choose}[options.action](options.plan)
 
 
 if __name__ == "__main__":

@@ -1,0 +1,91 @@
+"""Draws docs/mr2.png: what each form gains on the hard third over tuned cross-entropy, from the stored results.
+
+    python experiments/mr2/figure.py
+
+Points are means over seeds, lines 95 % intervals of the paired differences (Student's t).
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import matplotlib as mpl
+import numpy as np
+from scipy import stats
+from study import differences, stored
+
+from classgap.whole_file import whole_file
+
+OUT = Path(__file__).parents[2] / "docs" / "mr2.png"
+PROBLEMS = {"mnist1d-40": "MNIST-1D, 40 epochs", "clinc150-mlp": "CLINC150"}
+FORMS = {
+    "Other margins γ, no pull": [
+        "γ of size, power 1/3 (the paper's)",
+        "γ of spread, power 1/3",
+        "γ of spread by ‖μ‖², power 1/3",
+        "γ of spread by nearest mean, power 1/3",
+        "γ of training error, power 1/3",
+        "γ of training margin, power 1/3",
+        "γ = 1/2 for all (temperature)",
+        "γ = 2 for all (temperature)",
+    ],
+    "Tighter classes": [
+        "MR², strength auto",
+        "MR², strength auto, no logit margin",
+        "pairs (Eq. 2)",
+        "mean pair",
+        "centroid",
+    ],
+    "Smaller features": [
+        "norm, force 1",
+        "norm, force 2",
+        "norm, force 4",
+        "norm, force 8",
+        "norm by γ² (Eq. 13), force 2",
+        "norm by γ² (Eq. 13), logit margin, force 2",
+        "norm and pairs, force 2",
+        "norm, more for hard classes",
+        "norm, more for easy classes",
+    ],
+    "Usual remedies": ["label smoothing"],
+}
+COLOURS = ("#888888", "#d95f02", "#1b7f79", "#5e60ce")
+
+
+def gains(problem: str, method: str) -> np.ndarray:
+    """Points of the hard third over cross-entropy, a number a seed."""
+    lines = [line for line in stored("forms") if line["problem"] == problem]
+    return differences(lines, method, "cross-entropy", "hard")
+
+
+def label(method: str) -> str:
+    """Penalties that do not say their force have 4."""
+    bounded = method in FORMS["Tighter classes"][2:] + FORMS["Smaller features"]
+    return f"{method}, force 4" if bounded and "force" not in method else method
+
+
+def main() -> None:
+    mpl.use("Agg")
+    import matplotlib.pyplot as plt
+
+    rows = [(method, colour) for colour, methods in zip(COLOURS, FORMS.values(), strict=True) for method in methods]
+    figure, axes = plt.subplots(1, len(PROBLEMS), figsize=(10, 6), sharey=True, layout="constrained")
+    for axis, (problem, title) in zip(axes, PROBLEMS.items(), strict=True):
+        axis.axvline(0, color="black", linewidth=0.8)
+        for i, (method, colour) in enumerate(rows):
+            values = gains(problem, method)
+            half = stats.t.ppf(0.975, len(values) - 1) * values.std(ddof=1) / len(values) ** 0.5
+            axis.errorbar(values.mean(), -i, xerr=half, fmt="o", color=colour, capsize=2)
+        axis.set_title(title)
+        axis.set_xlabel("hard third: points over tuned cross-entropy")
+        axis.grid(axis="x", alpha=0.3)
+        axis.set_xlim(-8 if problem == "mnist1d-40" else -3, 5 if problem == "mnist1d-40" else 3)
+    axes[0].set_yticks([-i for i in range(len(rows))], [label(method) for method, _ in rows])
+    for text, (_, colour) in zip(axes[0].get_yticklabels(), rows, strict=True):
+        text.set_color(colour)
+    with whole_file(OUT) as file:
+        figure.savefig(file, dpi=110, metadata={"Software": None})
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,63 @@
+"""How much MR²'s margins γ differ between classes, and whether harder classes have the larger ones.
+
+    python experiments/mr2/gamma_order.py --clinc FILE.npz     # a minute on one core; other data, or validation samples
+
+For each problem and seed: the deviation of γ over its mean, the largest over the smallest, and Spearman's correlation
+of γ with the class's error, where 1 would be "the harder, the larger".
+"""
+
+from __future__ import annotations
+
+import argparse
+import tempfile
+from pathlib import Path
+
+import torch
+from scipy.stats import spearmanr
+from study import settings_of
+
+from classgap import Audit
+from classgap.audit import read_predictions
+from classgap.engine import RunDirectory, TrainConfig, train
+from classgap.engine.checkpoint import load_checkpoint
+from classgap.engine.config_file import checked_settings
+from classgap.functional import class_margins
+
+PROBLEMS = {
+    "mnist1d-40": {"lr": 0.3, "weight_decay": 0.01},
+    "mnist1d-200": {"lr": 0.3, "weight_decay": 0.005},
+    "clinc150-mlp": {"lr": 0.3, "weight_decay": 0.0005},
+}
+
+
+def one(settings: dict[str, object], seed: int) -> tuple[float, float, float]:
+    """Deviation over mean, largest over smallest, correlation with the error."""
+    with tempfile.TemporaryDirectory() as folder:
+        config = TrainConfig(**checked_settings(settings), seed=seed, out=Path(folder) / "run", report=False)
+        directory = RunDirectory(train(config, quiet=True).directory)
+        gamma_K = class_margins(load_checkpoint(directory.last)["method"]["loss.stats.size"])
+        classes = Audit.of(read_predictions(directory.path)).classes
+    errors = [1 - each.accuracy for each in classes]
+    return (
+        (gamma_K.std() / gamma_K.mean()).item(),
+        (gamma_K.max() / gamma_K.min()).item(),
+        spearmanr(gamma_K, errors)[0],
+    )
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--clinc", type=Path)
+    parser.add_argument("--seeds", nargs="*", type=int, default=[110, 111, 112])
+    options = parser.parse_args()
+    torch.set_num_threads(1)
+    print("| problem | deviation / mean | largest / smallest | correlation with the error |\n|---|---|---|---|")
+    for problem, tuned in PROBLEMS.items():
+        settings = settings_of(problem, "choice", {"clinc": options.clinc}) | tuned | {"method": "mr2:strength=0"}
+        figures = zip(*(one(settings, seed) for seed in options.seeds), strict=True)
+        shown = [", ".join(f"{value:.2f}" for value in column) for column in figures]
+        print(f"| {problem} | {' | '.join(shown)} |", flush=True)
+
+
+if __name__ == "__main__":
+    main()
