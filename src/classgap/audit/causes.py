@@ -253,7 +253,7 @@ def over_fitted(k: int, evidence: Evidence) -> Cause | None:
         reference=usual,
         strength=_strength(train - test - usual, EXCESS_FIT, 1) - SYMPTOM,
         other=None,
-        methods=("mr2", "sam"),
+        methods=("feature-norm", "mr2", "sam"),
     )
 
 

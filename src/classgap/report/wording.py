@@ -27,6 +27,7 @@ CAUSES = {
 METHODS = {
     "mr2": "MR2Loss",
     "elm": "ELMLoss",
+    "feature-norm": "FeatureNormLoss",
     "lmdl": "LargeMarginDiscriminativeLoss",
     "ldam": "LDAM",
     "sam": "SAM",
