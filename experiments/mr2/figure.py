@@ -21,6 +21,7 @@ PROBLEMS = {"mnist1d-40": "MNIST-1D, 40 epochs", "clinc150-mlp": "CLINC150"}
 FORMS = {
     "Other margins γ, no pull": [
         "γ of size, power 1/3 (the paper's)",
+        "γ of size, power -1/3",
         "γ of spread, power 1/3",
         "γ of spread by ‖μ‖², power 1/3",
         "γ of spread by nearest mean, power 1/3",
