@@ -8,6 +8,8 @@ from pathlib import Path
 import pytest
 import torch
 
+from classgap.models import MODELS
+
 FILE = Path(__file__).parents[2] / "benchmarks" / "stress_strength.py"
 
 
@@ -16,7 +18,8 @@ def stress():
     spec = importlib.util.spec_from_file_location("stress_strength", FILE)
     module = sys.modules["stress_strength"] = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
-    return module
+    yield module
+    del MODELS.entries["stressed"], sys.modules["stress_strength"]
 
 
 def test_the_grid_holds_every_stress_for_both_numbers_of_classes(stress) -> None:

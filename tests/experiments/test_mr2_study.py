@@ -1,0 +1,92 @@
+"""The experiments behind docs/mr2.md: plans that can be run, and tables that come from stored results."""
+
+import importlib
+import json
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from classgap import methods
+from classgap.engine import TrainConfig
+from classgap.engine.config_file import checked_settings
+from classgap.methods import METHODS
+from classgap.models import MODELS
+
+ROOT = Path(__file__).parents[2]
+HERE = ROOT / "experiments" / "mr2"
+PLANS = sorted(path.stem for path in HERE.glob("*.yaml"))
+
+
+@pytest.fixture(scope="module")
+def study():
+    """The module; the methods and networks that it registers leave with it."""
+    before = [(registry, dict(registry.entries)) for registry in (METHODS, MODELS)]
+    sys.path.insert(0, str(HERE))
+    yield importlib.import_module("study")
+    sys.path.remove(str(HERE))
+    for name in [name for name in sys.modules if name == "study" or name.split(".")[0] == "forms"]:
+        del sys.modules[name]
+    for registry, entries in before:
+        registry.entries.clear()
+        registry.entries.update(entries)
+
+
+@pytest.mark.parametrize("name", PLANS)
+def test_what_a_plan_asks_for_exists(study, name: str, tmp_path: Path) -> None:
+    plan = study.read_plan(name)
+    files = {"clinc": tmp_path / "clinc.npz", "cifar": tmp_path / "cifar"}
+    for problem in plan["problems"]:
+        base = study.settings_of(problem, plan["samples"], files) | plan.get("settings", {}).get(problem, {})
+        for settings in study.methods_of(plan, problem).values():
+            config = TrainConfig(**checked_settings(base | (settings or {})))
+            methods.build(config.method, num_classes=3, class_counts=[1, 1, 1], feature_dim=2, num_samples=3)
+
+
+@pytest.mark.parametrize("name", PLANS)
+def test_results_are_of_methods_that_the_plan_names(study, name: str) -> None:
+    plan = study.read_plan(name)
+    for line in study.stored(name):
+        assert line["method"] in study.methods_of(plan, line["problem"])
+
+
+@pytest.mark.parametrize("name", ["final", "strength", "collapse", "cifar-end"])
+def test_the_page_shows_what_is_stored(study, name: str, capsys: pytest.CaptureFixture[str]) -> None:
+    study.hard(name)
+    page = [line.strip() for line in (ROOT / "docs" / "mr2.md").read_text().splitlines()]
+    for line in capsys.readouterr().out.splitlines():
+        assert line in page
+
+
+def test_half_a_line_that_a_killed_process_left_is_forgotten(
+    study, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(study, "HERE", tmp_path)
+    (tmp_path / "plan.jsonl").write_text(json.dumps({"seed": 1}) + '\n{"seed": 2, "ha')
+    assert study.stored("plan") == [{"seed": 1}]
+    assert (tmp_path / "plan.jsonl").read_text() == '{"seed": 1}\n'
+
+
+def test_choices_never_see_test_images(study, tmp_path: Path) -> None:
+    for i in range(10):
+        for part in ("train", "test"):
+            place = tmp_path / "images" / part / "cat" / f"{part}{i}.png"
+            place.parent.mkdir(parents=True, exist_ok=True)
+            place.write_text(part)
+    made = study.only_training(tmp_path / "images")
+    held_out, trained = (sorted((made / part / "cat").iterdir()) for part in ("test", "train"))
+    assert [path.name for path in held_out] == ["train0.png", "train5.png"]
+    assert len(trained) == 8
+    assert {path.read_text() for path in held_out + trained} == {"train"}
+
+
+def test_changes_are_paired_by_seed_and_failures_count_as_nothing_right(study) -> None:
+    lines = [
+        {"method": "plain", "seed": 1, "hard": 0.5},
+        {"method": "plain", "seed": 2, "hard": 0.6},
+        {"method": "new", "seed": 2, "hard": 0.9},
+        {"method": "new", "seed": 1, "failed": "not finite"},
+    ]
+    np.testing.assert_allclose(study.differences(lines, "new", "plain", "hard"), [30.0, -50.0])
+    assert study.interval(np.array([1.0, 3.0])) == "+2.0 ± 12.7"  # t of one degree of freedom: 12.706
