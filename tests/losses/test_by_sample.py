@@ -17,7 +17,7 @@ def in_parts(name: str) -> tuple[list[float], list[float]]:
     whole, parts = case.build(), case.build()
     batches = [case.inputs(seed) for seed in range(3)]
     halves = [[case.call(parts, batch.part(rows)) for rows in (slice(0, 6), slice(6, 16))] for batch in batches]
-    values = [float(0.375 * first + 0.625 * second) for first, second in halves]
+    values = [(0.375 * first + 0.625 * second).item() for first, second in halves]
     return [float(case.call(whole, batch)) for batch in batches], values
 
 
