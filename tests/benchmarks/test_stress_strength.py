@@ -1,4 +1,4 @@
-"""No default wrecks training: the harshest cells of the grid in benchmarks/stress_strength.py."""
+"""No default wrecks training: some cells of the grid in benchmarks/stress_strength.py."""
 
 import importlib.util
 import json
