@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 import torch
-from training_cases import finish, metrics, new_run, start, trained
+from training_cases import finish, metrics, new_run, start, succeed, trained
 
 from classgap.engine.checkpoint import load_weights
 
@@ -43,11 +43,9 @@ def test_killed_twice(tmp_path: Path, uninterrupted: Path) -> None:
         wait_for_lines(out / "metrics.jsonl", lines, process)
         process.kill()
         assert finish(process)[0] == -signal.SIGKILL
-    assert finish(start(out, **LONGER))[0] == 0
+    succeed(start(out, **LONGER))
     assert_same(out, uninterrupted)
-    code, told, _ = finish(start(out, **LONGER))
-    assert code == 0
-    assert "is finished" in told
+    assert "is finished" in succeed(start(out, **LONGER))
 
 
 def test_asked_to_stop(tmp_path: Path, uninterrupted: Path) -> None:
@@ -56,11 +54,10 @@ def test_asked_to_stop(tmp_path: Path, uninterrupted: Path) -> None:
     process = start(out, **rarely)
     wait_for_lines(out / "metrics.jsonl", 4, process)
     process.terminate()
-    code, told, _ = finish(process)
-    assert code == 0
+    told = succeed(process)
     assert "stopped by SIGTERM" in told
     assert "goes on from here" in told
-    assert finish(start(out, **rarely))[0] == 0
+    succeed(start(out, **rarely))
     assert_same(out, uninterrupted)
 
 
@@ -74,7 +71,7 @@ def test_a_directory_that_cannot_be_written_to(tmp_path: Path) -> None:
 
 def test_two_processes_are_one_process_with_the_joined_batch(tmp_path: Path) -> None:
     settings = {"epochs": 4, "method": "mr2", "validation": 0.1}
-    assert finish(start(tmp_path / "two", processes=2, **settings))[0] == 0
+    succeed(start(tmp_path / "two", processes=2, **settings))
     alone = metrics(trained(tmp_path / "one", **settings))
     together = metrics(tmp_path / "two")
     assert len(alone) == len(together) == 5
@@ -86,7 +83,7 @@ def test_two_processes_are_one_process_with_the_joined_batch(tmp_path: Path) -> 
 
 def test_two_processes_predict_with_the_weights_that_are_saved(tmp_path: Path) -> None:
     settings = {"model": "resnet20:width=4", "epochs": 1, "batch": 100}
-    assert finish(start(tmp_path / "run", processes=2, **settings))[0] == 0
+    succeed(start(tmp_path / "run", processes=2, **settings))
     run = new_run(**settings)
     run.model.load_state_dict(load_weights(tmp_path / "run" / "checkpoints" / "model.safetensors"))
     stored = load_weights(tmp_path / "run" / "predictions.safetensors")["logits"]
@@ -102,8 +99,8 @@ def test_two_processes_killed_and_resumed(tmp_path: Path) -> None:
         os.kill(child, signal.SIGKILL)
     process.kill()
     finish(process)
-    assert finish(start(out, processes=2, **settings))[0] == 0
-    assert finish(start(tmp_path / "other", processes=2, **settings))[0] == 0
+    succeed(start(out, processes=2, **settings))
+    succeed(start(tmp_path / "other", processes=2, **settings))
     assert metrics(out) == metrics(tmp_path / "other")
 
 

@@ -154,6 +154,18 @@ def test_features_that_have_no_finite_square_stop_the_run_too(tmp_path: Path) ->
         run.backward(run.method.objective, batch)
 
 
+def test_an_error_of_one_process_is_not_discussed_with_the_others(monkeypatch: pytest.MonkeyPatch) -> None:
+    """They may not have it, and would never answer; only what a loss refuses is refused on all of them."""
+    run = new_run()
+
+    def objective(run: Run, batch: object) -> torch.Tensor:
+        raise ValueError("only here")
+
+    monkeypatch.setattr("classgap.engine.run.gather_values", lambda value: pytest.fail("waits for the others"))
+    with pytest.raises(ValueError, match="only here"):
+        run.backward(objective, next(iter(run.batches.epoch(0))))
+
+
 def test_a_finished_run_stays_unless_forced(tmp_path: Path) -> None:
     out = tmp_path / "run"
     trained(out)

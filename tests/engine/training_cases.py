@@ -70,3 +70,10 @@ def finish(process: subprocess.Popen[str], timeout: float = 120) -> tuple[int, s
     """Exit code, output and errors."""
     out, err = process.communicate(timeout=timeout)
     return process.returncode, out, err
+
+
+def succeed(process: subprocess.Popen[str]) -> str:
+    """The output of a process that ends well; a failure shows all that it said."""
+    code, out, err = finish(process)
+    assert code == 0, f"exit code {code}\n{out}\n{err}"
+    return out

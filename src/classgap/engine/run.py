@@ -34,6 +34,7 @@ from classgap.engine.scores import Predicted, Scores
 from classgap.features import FeatureTap
 from classgap.losses.arguments import EmptyClass
 from classgap.losses.base import ClassLoss
+from classgap.losses.batch import RefusedBatch
 from classgap.methods import Method, Stage
 from classgap.methods import build as build_method
 from classgap.registry import Spec, convert
@@ -303,7 +304,7 @@ class Run:
     def _evaluate(self, objective: Callable[[Run, Batch], Tensor], batch: Batch, weight: float) -> Tensor:
         try:
             value = objective(self, batch)
-        except ValueError:  # losses refuse what is not finite, or has no finite square, before they remember anything
+        except RefusedBatch:  # as losses do with what is not finite, or has no finite square: on all processes
             seen = {} if self._logits is None else {"size of the features": self.tap.features.detach().norm()}
             self._stop_if_not_finite(seen, batch)
             raise

@@ -22,6 +22,10 @@ HOW_TO_GET = {
 }
 
 
+class RefusedBatch(ValueError):
+    """Wrong inputs of a loss; in training all processes raise it together, whichever was given them."""
+
+
 @dataclass(frozen=True)
 class Head:
     """Weight and bias of the classifier layer, at least float32."""
@@ -83,7 +87,7 @@ def admit(
     """Check one call's inputs and make a :class:`Batch` of them.
 
     Raises:
-        ValueError: if anything is wrong, on all processes together (``joint``), before anything has changed.
+        RefusedBatch: if anything is wrong, on all processes together (``joint``), before anything has changed.
     """
     inputs = {name: value for name, value in given.items() if name in needs or name == "sample_weight"}
     compiling = torch.compiler.is_compiling()
@@ -99,7 +103,7 @@ def admit(
     place = logits.device if isinstance(logits, Tensor) else torch.device("cpu")
     everywhere = all_agree(problem is None, place) if joint and not compiling else problem is None
     if not everywhere:
-        raise ValueError(problem or f"{loss_name}: another process was given invalid inputs; its message says which.")
+        raise RefusedBatch(problem or f"{loss_name}: another process was given invalid inputs; its message says which.")
 
     logits, features = _promote(logits), _promote(inputs.get("features"))
     complete = span is not None and not span[0] <= ignore_index <= span[1]
