@@ -1,8 +1,24 @@
 """``python -m classgap`` is the command line, for torchrun and where the script is not on the path."""
 
+import os
 import sys
+from typing import NoReturn
 
 from classgap.cli import main
 
+
+def end(code: int) -> NoReturn:
+    """Exit with a code; a process that torchrun started does so at once.
+
+    DistributedDataParallel keeps its process group, and with it the threads of gloo, until the very end. Python's
+    orderly way out takes things away from under them, and a process whose work is done could still end in a crash.
+    """
+    if "TORCHELASTIC_RUN_ID" in os.environ:
+        sys.stdout.flush()
+        sys.stderr.flush()
+        os._exit(code)
+    sys.exit(code)
+
+
 if __name__ == "__main__":
-    sys.exit(main())
+    end(main())

@@ -116,3 +116,15 @@ def children(parent: int) -> list[int]:
             if int(fields[1]) == parent:
                 found.append(int(entry.name))
     return found
+
+
+def test_two_processes_do_not_wait_for_python_to_take_itself_apart(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """With gloo's threads still at work, that can crash."""
+    (tmp_path / "sitecustomize.py").write_text("import atexit\natexit.register(print, 'an orderly end')\n")
+    monkeypatch.setenv("PYTHONPATH", str(tmp_path))
+    assert "an orderly end" in succeed(start(tmp_path / "alone"))
+    told = succeed(start(tmp_path / "together", processes=2))
+    assert "Wrote" in told
+    assert told.count("an orderly end") == 1  # of torchrun itself
