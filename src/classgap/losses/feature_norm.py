@@ -45,6 +45,11 @@ class FeatureNormLoss(ClassLoss):
         self.strength = strength if strength == "auto" else number("strength", strength, at_least=0, or_word="auto")
         self.needs = frozenset({"features"} if self.strength else ())
 
+    @property
+    def by_sample(self) -> bool:
+        """A fixed strength asks nothing of other samples; "auto" is found from the batch."""
+        return self.strength != "auto"
+
     def parts(self, batch: Batch) -> dict[str, Part]:
         """ "cross_entropy" and "norm"."""
         cross_entropy_B = F.cross_entropy(batch.logits_BK, batch.targets, reduction="none", ignore_index=-1)
