@@ -19,6 +19,7 @@ import json
 import sys
 import tempfile
 import time
+from collections import Counter
 from pathlib import Path
 from typing import Any
 
@@ -38,6 +39,7 @@ from classgap.whole_file import write_whole  # noqa: E402
 
 FIGURES = ("accuracy", "easy", "medium", "hard", "worst")
 PLACES = {"choice": {"data_seed": 7, "part": "val"}, "end": {"data_seed": 42, "part": "test"}}
+NOTHING = ["", "", ""]  # the cells of ``hard`` for a method that a problem has no results of
 
 
 def read_plan(name: str) -> dict[str, Any]:
@@ -147,20 +149,27 @@ def hard(name: str) -> None:
     problems = [each for each in plan["problems"] if any(line["problem"] == each for line in lines)]
     print("| method |" + "".join(f" {each}: hard | change | easy, change |" for each in problems))
     print("|---|" + "---|---|---|" * len(problems))
-    rows: dict[str, list[str]] = {}
+    rows: dict[str, dict[str, list[str]]] = {}
     for problem in problems:
-        here = [line for line in lines if line["problem"] == problem]
-        first = next(iter(methods_of(plan, problem)))
-        for method in methods_of(plan, problem):
-            values = [100 * line.get("hard", 0.0) for line in here if line["method"] == method]
-            if values:
-                changes = [
-                    "" if method == first else interval(differences(here, method, first, part))
-                    for part in ("hard", "easy")
-                ]
-                rows.setdefault(kind_of(method), []).extend([f"{np.mean(values):.1f}", *changes])
-    for kind, cells in rows.items():
-        print(f"| {kind} | {' | '.join(cells)} |")
+        here, methods = [line for line in lines if line["problem"] == problem], list(methods_of(plan, problem))
+        kinds = Counter(map(kind_of, methods))
+        for method in methods:
+            row = kind_of(method) if kinds[kind_of(method)] == 1 else method  # several settings: a row for each
+            rows.setdefault(row, {})[problem] = cells(here, method, methods[0])
+    for row, found in rows.items():
+        shown = [cell for problem in problems for cell in found.get(problem, NOTHING)]
+        if any(shown):
+            print(f"| {row} | {' | '.join(shown)} |")
+
+
+def cells(lines: list[dict[str, Any]], method: str, first: str) -> list[str]:
+    """What ``hard`` shows of a method on one problem; nothing if nothing is stored."""
+    values = [100 * line.get("hard", 0.0) for line in lines if line["method"] == method]
+    if not values:
+        return NOTHING
+    parts = ("hard", "easy")
+    changes = ["" if method == first else interval(differences(lines, method, first, part)) for part in parts]
+    return [f"{np.mean(values):.1f}", *changes]
 
 
 def differences(lines: list[dict[str, Any]], method: str, first: str, part: str) -> np.ndarray:
@@ -173,7 +182,7 @@ def differences(lines: list[dict[str, Any]], method: str, first: str, part: str)
 def interval(values: np.ndarray) -> str:
     """Mean and 95 % interval by Student's t."""
     if len(values) < 2:
-        return f"{values.mean():+.1f}"
+        return f"{values.mean():+.1f}" if len(values) else ""
     half = stats.t.ppf(0.975, len(values) - 1) * values.std(ddof=1) / len(values) ** 0.5
     return f"{values.mean():+.1f} ± {half:.1f}"
 

@@ -90,3 +90,38 @@ def test_changes_are_paired_by_seed_and_failures_count_as_nothing_right(study) -
     ]
     np.testing.assert_allclose(study.differences(lines, "new", "plain", "hard"), [30.0, -50.0])
     assert study.interval(np.array([1.0, 3.0])) == "+2.0 ± 12.7"  # t of one degree of freedom: 12.706
+
+
+def store(folder: Path, plan: str, lines: list[tuple[str, str, int, float]]) -> None:
+    """A plan and its results, both thirds alike."""
+    (folder / "plan.yaml").write_text(plan)
+    named = [dict(zip(("problem", "method", "seed", "hard"), line, strict=True)) for line in lines]
+    (folder / "plan.jsonl").write_text("".join(json.dumps(line | {"easy": line["hard"]}) + "\n" for line in named))
+
+
+PLAN = """
+problems: [long, short, other]
+seeds: [1, 2]
+methods:
+  long: {"plain, lr 1": {}, "new, lr 1": {}, "norm, lr 1": {}}
+  short: {"plain, lr 2": {}, "norm, lr 2": {}}
+  other: {"plain, lr 1": {}, "plain, lr 2": {}, "new, lr 1": {}, "norm, lr 1": {}}
+"""
+
+
+def test_cells_stand_under_their_problem(
+    study, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(study, "HERE", tmp_path)
+    lines = [("long", "plain, lr 1", 1, 0.5), ("long", "norm, lr 1", 1, 0.6)]
+    lines += [("short", "plain, lr 2", 1, 0.4), ("short", "norm, lr 2", 1, 0.3)]
+    lines += [("other", "plain, lr 1", 1, 0.1), ("other", "plain, lr 2", 1, 0.2), ("other", "new, lr 1", 2, 0.7)]
+    store(tmp_path, PLAN, lines)
+    study.hard("plan")
+    assert capsys.readouterr().out.splitlines()[2:] == [
+        "| plain | 50.0 |  |  | 40.0 |  |  |  |  |  |",
+        "| new |  |  |  |  |  |  | 70.0 |  |  |",  # of another seed than those that it could be compared with
+        "| norm | 60.0 | +10.0 | +10.0 | 30.0 | -10.0 | -10.0 |  |  |  |",
+        "| plain, lr 1 |  |  |  |  |  |  | 10.0 |  |  |",
+        "| plain, lr 2 |  |  |  |  |  |  | 20.0 | +10.0 | +10.0 |",
+    ]
