@@ -7,8 +7,12 @@
 
 A plan is a YAML file beside this one: ``problems`` (files in problems/), ``seeds``, ``samples`` ("choice": other data,
 validation samples or held-out training samples; "end": the test samples), ``settings`` of single problems, and
-``methods``: name → settings of ``classgap train``, the same for all problems or under the problem's name. What stands
-before the first comma of a name is the method. Results are appended to PLAN.jsonl, a line a training.
+``methods``: name → settings of ``classgap train``, the same for all problems or under the problem's name. Results are
+appended to PLAN.jsonl, a line a training.
+
+A name is a form and then, from the first ", lr " or ", wd " on, how it was trained. ``hard`` has a row for each form. A
+form without the number at its end is a method, and ``choose`` takes one setting of each: "feature norm 0.03, lr 1" is
+of the form "feature norm 0.03" and of the method "feature norm".
 """
 
 from __future__ import annotations
@@ -16,6 +20,7 @@ from __future__ import annotations
 import argparse
 import functools
 import json
+import re
 import sys
 import tempfile
 import time
@@ -152,9 +157,9 @@ def hard(name: str) -> None:
     rows: dict[str, dict[str, list[str]]] = {}
     for problem in problems:
         here, methods = [line for line in lines if line["problem"] == problem], list(methods_of(plan, problem))
-        kinds = Counter(map(kind_of, methods))
+        count = Counter(map(form_of, methods))
         for method in methods:
-            row = kind_of(method) if kinds[kind_of(method)] == 1 else method  # several settings: a row for each
+            row = form_of(method) if count[form_of(method)] == 1 else method  # several settings: a row for each
             rows.setdefault(row, {})[problem] = cells(here, method, methods[0])
     for row, found in rows.items():
         shown = [cell for problem in problems for cell in found.get(problem, NOTHING)]
@@ -187,9 +192,14 @@ def interval(values: np.ndarray) -> str:
     return f"{values.mean():+.1f} ± {half:.1f}"
 
 
-def kind_of(method: str) -> str:
-    """The method without its settings."""
-    return method.split(", lr ")[0]
+def form_of(name: str) -> str:
+    """The name without what it says of training."""
+    return re.split(", (?:lr|wd) ", name)[0]
+
+
+def method_of(name: str) -> str:
+    """The form without the number at its end."""
+    return form_of(name).rstrip("0123456789. ")
 
 
 def choose(name: str) -> None:
@@ -201,7 +211,7 @@ def choose(name: str) -> None:
         for method in methods_of(plan, problem):
             hard = [line.get("hard", 0.0) for line in lines if (line["problem"], line["method"]) == (problem, method)]
             if len(hard) == len(plan["seeds"]):
-                kind = method.split(",")[0].rstrip("0123456789. ")
+                kind = method_of(method)
                 best[kind] = max(best.get(kind, (0.0, "")), (float(np.mean(hard)), method))
         chosen[problem] = {method: methods_of(plan, problem)[method] for _, method in best.values()}
     print(yaml.safe_dump({"methods": chosen}, sort_keys=False, allow_unicode=True, width=120))

@@ -125,3 +125,18 @@ def test_cells_stand_under_their_problem(
         "| plain, lr 1 |  |  |  |  |  |  | 10.0 |  |  |",
         "| plain, lr 2 |  |  |  |  |  |  | 20.0 | +10.0 | +10.0 |",
     ]
+
+
+@pytest.mark.parametrize(
+    ("name", "form", "method"),
+    [
+        ("cross-entropy", "cross-entropy", "cross-entropy"),
+        ("cross-entropy, wd 0.002", "cross-entropy", "cross-entropy"),
+        ("MR², lr 0.3, wd 0.01", "MR²", "MR²"),
+        ("feature norm 0.03, lr 1, wd 0.002", "feature norm 0.03", "feature norm"),
+        ("feature norm auto, lr 1, wd 0.002", "feature norm auto", "feature norm auto"),
+        ("MR², λ = 0.5, slack 0", "MR², λ = 0.5, slack 0", "MR², λ = 0.5, slack"),
+    ],
+)
+def test_a_name_tells_form_and_method(study, name: str, form: str, method: str) -> None:
+    assert (study.form_of(name), study.method_of(name)) == (form, method)
