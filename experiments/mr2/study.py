@@ -205,16 +205,33 @@ def method_of(name: str) -> str:
 def choose(name: str) -> None:
     """Print, for each problem, the setting of each method with the best mean accuracy over the hard third."""
     plan, lines = read_plan(name), stored(name)
+    found = {(line["problem"], line["method"], line["seed"]): line.get("hard", 0.0) for line in lines}
+    refuse_gaps(name, plan, found)
     chosen: dict[str, dict[str, Any]] = {}
     for problem in plan["problems"]:
         best: dict[str, tuple[float, str]] = {}
         for method in methods_of(plan, problem):
-            hard = [line.get("hard", 0.0) for line in lines if (line["problem"], line["method"]) == (problem, method)]
-            if len(hard) == len(plan["seeds"]):
-                kind = method_of(method)
-                best[kind] = max(best.get(kind, (0.0, "")), (float(np.mean(hard)), method))
+            mean = float(np.mean([found[problem, method, seed] for seed in plan["seeds"]]))
+            kind = method_of(method)
+            best[kind] = max(best.get(kind, (0.0, "")), (mean, method))
         chosen[problem] = {method: methods_of(plan, problem)[method] for _, method in best.values()}
     print(yaml.safe_dump({"methods": chosen}, sort_keys=False, allow_unicode=True, width=120))
+
+
+def refuse_gaps(name: str, plan: dict[str, Any], found: dict[tuple[str, str, int], float]) -> None:
+    """A setting that was not run, or not as often as the others, cannot be compared with them."""
+    gaps = [
+        (problem, f"  {problem}: {method}: {', '.join(map(str, seeds))}")
+        for problem in plan["problems"]
+        for method in methods_of(plan, problem)
+        if (seeds := [seed for seed in plan["seeds"] if (problem, method, seed) not in found])
+    ]
+    if gaps:
+        raise SystemExit(
+            "\n".join([f"{name}.jsonl lacks these seeds, so nothing can be chosen:", *(told for _, told in gaps)])
+            + "\nRun them, with --clinc or --cifar where a problem needs it:"
+            + f"\n  python experiments/mr2/study.py run {name} --problems {' '.join(dict(gaps))}"
+        )
 
 
 def main() -> None:

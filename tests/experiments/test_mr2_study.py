@@ -7,6 +7,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+import yaml
 
 from classgap import methods
 from classgap.engine import TrainConfig
@@ -140,3 +141,45 @@ def test_cells_stand_under_their_problem(
 )
 def test_a_name_tells_form_and_method(study, name: str, form: str, method: str) -> None:
     assert (study.form_of(name), study.method_of(name)) == (form, method)
+
+
+TUNING = """
+problems: [long, short]
+seeds: [1, 2]
+methods: {"norm 0.1, lr 1": {lr: 1}, "norm 0.2, lr 1": {lr: 2}, "plain": {}}
+"""
+
+
+def test_of_each_method_the_setting_with_the_best_mean_is_chosen(
+    study, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(study, "HERE", tmp_path)
+    figures = {"norm 0.1, lr 1": (0.5, 0.5), "norm 0.2, lr 1": (0.9, 0.2), "plain": (0.1, 0.1)}
+    lines = [("long", name, seed, pair[seed - 1]) for name, pair in figures.items() for seed in (1, 2)]
+    lines += [("short", name, seed, 1 - pair[seed - 1]) for name, pair in figures.items() for seed in (1, 2)]
+    lines += [("long", "norm 0.1, lr 1", 3, 0.0)]  # a seed that the plan does not ask for
+    store(tmp_path, TUNING, lines)
+    study.choose("plan")
+    chosen = yaml.safe_load(capsys.readouterr().out)["methods"]
+    assert chosen["long"] == {"norm 0.2, lr 1": {"lr": 2}, "plain": {}}
+    assert chosen["short"] == {"norm 0.1, lr 1": {"lr": 1}, "plain": {}}
+
+
+def test_nothing_is_chosen_while_results_are_missing(
+    study, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(study, "HERE", tmp_path)
+    names = ("norm 0.1, lr 1", "norm 0.2, lr 1", "plain")
+    lines = [(problem, name, seed, 0.5) for problem in ("long", "short") for name in names for seed in (1, 2)]
+    gone = {("short", "norm 0.2, lr 1", 1), ("short", "norm 0.2, lr 1", 2), ("short", "plain", 2)}
+    store(tmp_path, TUNING, [line for line in lines if line[:3] not in gone])
+    with pytest.raises(SystemExit) as refused:
+        study.choose("plan")
+    assert capsys.readouterr().out == ""
+    assert str(refused.value.code).splitlines() == [
+        "plan.jsonl lacks these seeds, so nothing can be chosen:",
+        "  short: norm 0.2, lr 1: 1, 2",
+        "  short: plain: 2",
+        "Run them, with --clinc or --cifar where a problem needs it:",
+        "  python experiments/mr2/study.py run plan --problems short",
+    ]
