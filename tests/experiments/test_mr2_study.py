@@ -7,11 +7,13 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+import torch
 import yaml
 
 from classgap import methods
 from classgap.engine import TrainConfig
 from classgap.engine.config_file import checked_settings
+from classgap.losses import FeatureNormLoss
 from classgap.methods import METHODS
 from classgap.models import MODELS
 
@@ -183,3 +185,18 @@ def test_nothing_is_chosen_while_results_are_missing(
         "Run them, with --clinc or --cifar where a problem needs it:",
         "  python experiments/mr2/study.py run plan --problems short",
     ]
+
+
+def test_the_bound_of_a_penalty_is_in_proportion_to_its_force(study) -> None:
+    logits, targets = torch.tensor([[3.0, 0.0, -1.0], [0.0, 2.0, 1.0]]), torch.tensor([0, 1])
+    features = torch.tensor([[1.0, 2.0], [0.5, -1.0]])
+    auto = FeatureNormLoss(3)
+    auto(logits, targets, features=features)
+    for force in (1.0, 2.0, 8.0):
+        penalty = study.forms.PenaltyLoss(3, force=force)
+        penalty(logits, targets, features=features)
+        expected = force / 2 * auto.terms["norm_weight"]  # "auto" has 2
+        torch.testing.assert_close(penalty.terms["penalty_weight"], expected)
+    capped = study.forms.PenaltyLoss(3, force=8.0, strength=1e-3)
+    capped(logits, targets, features=features)
+    assert capped.terms["penalty_weight"].item() == pytest.approx(1e-3)

@@ -9,13 +9,13 @@ from classgap.functional import (
     ClassGroups,
     class_margins,
     group_by_class,
-    growing_force,
     margin_cross_entropy,
     pull_with_force,
     squared_norm,
 )
 from classgap.losses import ClassLoss, Part
 from classgap.losses.batch import Batch
+from classgap.losses.safe_strength import safe_strength
 from classgap.state import ClassStats
 from forms.class_difficulty import ClassDifficulty
 
@@ -67,7 +67,7 @@ class PenaltyLoss(ClassLoss):
         weight_B = self._class_weights(features_ND.detach(), groups)[label_B]
         term_B, force_B = self._penalty(features_ND, groups, batch)
         term_B, force_B = batch.counted(weight_B * term_B), batch.counted(weight_B * force_B)
-        factor = self._bounded(logit_B.detach(), force_B.detach(), batch)
+        factor = self._factor(logit_B.detach(), force_B.detach(), batch)
         return {"logit": Part(logit_B), "penalty": Part(term_B, factor)}
 
     def _penalty(self, features_ND: Tensor, groups: ClassGroups, batch: Batch) -> tuple[Tensor, Tensor]:
@@ -108,10 +108,7 @@ class PenaltyLoss(ClassLoss):
                 return value_K / value_K.mean()
         return one_K
 
-    def _bounded(self, logit_B: Tensor, force_B: Tensor, batch: Batch) -> Tensor:
+    def _factor(self, logit_B: Tensor, force_B: Tensor, batch: Batch) -> Tensor:
         if self.fixed:
             return logit_B.new_tensor(self.fixed)
-        growing_B = batch.counted(growing_force(logit_B).clamp(min=0))
-        growing, shrinking = batch.shards.sums(growing_B.sum(), force_B.sum())
-        allowed = self.force * growing / shrinking.clamp(min=torch.finfo(shrinking.dtype).tiny)
-        return allowed.clamp(max=self.strength)
+        return safe_strength(logit_B, force_B, batch, largest=self.strength, force=self.force)

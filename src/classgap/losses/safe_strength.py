@@ -15,8 +15,15 @@ from classgap.losses.batch import Batch
 LARGEST_FORCE = 2.0
 
 
-def safe_strength(cross_entropy_B: Tensor, force_B: Tensor, batch: Batch, *, largest: float = math.inf) -> Tensor:
-    """The largest factor that keeps a term's force within LARGEST_FORCE times cross-entropy's, and up to ``largest``.
+def safe_strength(
+    cross_entropy_B: Tensor,
+    force_B: Tensor,
+    batch: Batch,
+    *,
+    largest: float = math.inf,
+    force: float = LARGEST_FORCE,
+) -> Tensor:
+    """The largest factor that keeps a term's force within ``force`` times cross-entropy's, and up to ``largest``.
 
     Both forces act on the scale of all features: a term that shrinks them falls by ``force_B`` as the logarithm of the
     scale falls by 1, and cross-entropy falls by at least :func:`~classgap.functional.growing_force` as it grows by 1.
@@ -29,9 +36,10 @@ def safe_strength(cross_entropy_B: Tensor, force_B: Tensor, batch: Batch, *, lar
         force_B: how fast each sample's term falls as the features shrink; 0 for samples that are ignored.
         batch: what the samples are.
         largest: the factor where cross-entropy allows more.
+        force: how many times cross-entropy's the term's force may be.
     """
     growing_B = batch.counted(growing_force(cross_entropy_B).clamp(min=0))
     growing, shrinking = batch.shards.sums(growing_B.sum(), force_B.sum())
     # Where nothing shrinks the quotient is huge or 0, and the factor does not matter.
-    allowed = LARGEST_FORCE * growing / shrinking.clamp(min=torch.finfo(shrinking.dtype).tiny)
+    allowed = force * growing / shrinking.clamp(min=torch.finfo(shrinking.dtype).tiny)
     return allowed.clamp(max=min(largest, torch.finfo(shrinking.dtype).max))
