@@ -11,8 +11,7 @@ from pathlib import Path
 
 import matplotlib as mpl
 import numpy as np
-from scipy import stats
-from study import differences, stored
+from study import differences, half_width, stored
 
 from classgap.whole_file import whole_file
 
@@ -75,8 +74,7 @@ def main() -> None:
         axis.axvline(0, color="black", linewidth=0.8)
         for i, (method, colour) in enumerate(rows):
             values = gains(problem, method)
-            half = stats.t.ppf(0.975, len(values) - 1) * values.std(ddof=1) / len(values) ** 0.5
-            axis.errorbar(values.mean(), -i, xerr=half, fmt="o", color=colour, capsize=2)
+            axis.errorbar(values.mean(), -i, xerr=half_width(values), fmt="o", color=colour, capsize=2)
         axis.set_title(title)
         axis.set_xlabel("hard third: points over tuned cross-entropy")
         axis.grid(axis="x", alpha=0.3)

@@ -185,11 +185,15 @@ def differences(lines: list[dict[str, Any]], method: str, first: str, part: str)
 
 
 def interval(values: np.ndarray) -> str:
-    """Mean and 95 % interval by Student's t."""
+    """Mean and 95 % interval; a mean alone, or nothing, where there are too few."""
     if len(values) < 2:
         return f"{values.mean():+.1f}" if len(values) else ""
-    half = stats.t.ppf(0.975, len(values) - 1) * values.std(ddof=1) / len(values) ** 0.5
-    return f"{values.mean():+.1f} ± {half:.1f}"
+    return f"{values.mean():+.1f} ± {half_width(values):.1f}"
+
+
+def half_width(values: np.ndarray) -> float:
+    """Of the 95 % interval of a mean of two or more, by Student's t."""
+    return stats.t.ppf(0.975, len(values) - 1) * values.std(ddof=1) / len(values) ** 0.5
 
 
 def form_of(name: str) -> str:
