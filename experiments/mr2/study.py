@@ -34,7 +34,7 @@ import yaml
 from scipy import stats
 
 HERE = Path(__file__).parent
-sys.path.insert(0, str(HERE))
+sys.path[:0] = [str(HERE), str(HERE.parents[1] / "benchmarks")]  # forms has a network of benchmarks/
 import forms  # noqa: E402, F401 - adds its methods to the registry
 
 from classgap.data import load  # noqa: E402

@@ -26,10 +26,11 @@ PLANS = sorted(path.stem for path in HERE.glob("*.yaml"))
 def study():
     """The module; the methods and networks that it registers leave with it."""
     before = [(registry, dict(registry.entries)) for registry in (METHODS, MODELS)]
+    places = list(sys.path)
     sys.path.insert(0, str(HERE))
     yield importlib.import_module("study")
-    sys.path.remove(str(HERE))
-    for name in [name for name in sys.modules if name == "study" or name.split(".")[0] == "forms"]:
+    sys.path[:] = places
+    for name in [name for name in sys.modules if name.split(".")[0] in ("study", "forms", "stress_strength")]:
         del sys.modules[name]
     for registry, entries in before:
         registry.entries.clear()
