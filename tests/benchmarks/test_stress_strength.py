@@ -61,7 +61,14 @@ def test_stored_results_are_not_computed_again(stress, tmp_path: Path) -> None:
 @pytest.mark.parametrize("data", ["mnist1d:seed=7", "gaussian"])
 @pytest.mark.parametrize(
     "change",
-    [{}, {"scale": 10.0, "rate": 0.1}, {"rate": 3.0}, {"precision": "bf16"}],
+    [
+        {},
+        {"scale": 10.0, "rate": 0.1},
+        {"rate": 3.0},
+        {"precision": "bf16"},
+        {"batch_norm": False},
+        {"scale": 10.0, "rate": 0.1, "batch_norm": False},
+    ],
     ids=str,
 )
 def test_no_collapse(stress, method: str, data: str, change: dict[str, object]) -> None:
