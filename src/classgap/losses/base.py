@@ -169,13 +169,11 @@ class ClassLoss(nn.Module):
     def _reduce(self, parts: dict[str, Part], batch: Batch) -> Tensor:
         if batch.weight_B is not None:
             parts = {name: Part(part.terms_B * batch.weight_B, part.weight) for name, part in parts.items()}
-        count, sums = _totals([part.terms_B.sum() for part in parts.values()], batch)
-        if self.reduction != "sum":
-            sums = [each / count for each in sums]
+        reduced = _reduced([part.terms_B for part in parts.values()], batch, mean=self.reduction != "sum")
         # Copies: the only term may be the value itself, which a caller may well change in place.
-        self.terms = {name: each.detach().clone() for name, each in zip(parts, sums, strict=True)}
+        self.terms = {name: each.detach().clone() for name, each in zip(parts, reduced, strict=True)}
         self.terms |= {f"{name}_weight": part.weight for name, part in parts.items() if isinstance(part.weight, Tensor)}
-        pieces = [part.terms_B for part in parts.values()] if self.reduction == "none" else sums
+        pieces = [part.terms_B for part in parts.values()] if self.reduction == "none" else reduced
         weighted = [part.times_weight(piece) for piece, part in zip(pieces, parts.values(), strict=True)]
         return reduce(operator.add, weighted)
 
@@ -184,10 +182,10 @@ class ClassLoss(nn.Module):
         return f"num_classes={self.num_classes}, reduction={self.reduction!r}"
 
 
-def _totals(shares: list[Tensor], batch: Batch) -> tuple[Tensor | int, list[Tensor]]:
-    """How many samples all processes count, at least 1, and their sums of each number."""
+def _reduced(terms: list[Tensor], batch: Batch, *, mean: bool) -> list[Tensor]:
+    """The mean, or the sum, of each part's terms over the samples of all processes that are not ignored."""
     if len(batch.shards.sizes) == 1 and batch.complete:
-        return len(batch.labels_B), shares
+        return [each.mean() if mean else each.sum() for each in terms]
     count = torch.as_tensor(batch.count(), dtype=batch.logits_BK.dtype, device=batch.logits_BK.device)
-    count, *sums = batch.shards.sums(count, *shares)
-    return count.clamp(min=1), sums
+    count, *sums = batch.shards.sums(count, *(each.sum() for each in terms))
+    return [each / count.clamp(min=1) for each in sums] if mean else sums
