@@ -4,11 +4,11 @@
     python benchmarks/train_cost.py --rounds 9
 
 Each round times one epoch of a hand-written loop and one of the engine's, in changing order; both do the same
-arithmetic on the same batches (which come from classgap.data in both); the bare loop's optimiser is PyTorch's by default, the
-engine's the fused one. The engine's epoch includes metrics, the check for non-finite losses, progress and the look for
-signals. The smallest time of each counts. The bound is 3 % of a training on images; where a step takes a few
-milliseconds its fixed cost counts, of which the checks that our losses make of their inputs are a part: a second bare
-loop uses the engine's loss.
+arithmetic on the same batches (which come from classgap.data in both). The bare loop's optimiser is PyTorch's by
+default, the engine's the fused one. The engine's epoch includes metrics, the check for non-finite losses, progress and
+the look for signals. The smallest time of each counts. The bound is 3 % of a training on images; where a step takes a
+few milliseconds its fixed cost counts, of which the checks that our losses make of their inputs are a part: a second
+bare loop uses the engine's loss.
 """
 
 from __future__ import annotations
