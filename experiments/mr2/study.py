@@ -43,7 +43,10 @@ from classgap.engine.config_file import checked_settings  # noqa: E402
 from classgap.whole_file import write_whole  # noqa: E402
 
 FIGURES = ("accuracy", "easy", "medium", "hard", "worst")
-PLACES = {"choice": {"data_seed": 7, "part": "val"}, "end": {"data_seed": 42, "part": "test"}}
+PLACES = {
+    "choice": {"data_seed": 7, "part": "val", "validation": 0.3},
+    "end": {"data_seed": 42, "part": "test", "validation": 0.0},
+}
 NOTHING = ["", "", ""]  # the cells of ``hard`` for a method that a problem has no results of
 
 
@@ -95,10 +98,13 @@ def one(settings: dict[str, Any], seed: int) -> dict[str, Any]:
         config = TrainConfig(**checked_settings(settings), seed=seed, out=Path(folder) / "run", report=False)
         began = time.monotonic()
         try:
-            final = RunDirectory(train(config, data=loaded(config.data), quiet=True).directory).read_metrics()[-1]
+            done = RunDirectory(train(config, data=loaded(config.data), quiet=True).directory)
         except ArithmeticError as failure:
             return {"failed": str(failure)}
-        figures = {name: round(final[f"test_{name}"], 5) for name in FIGURES}
+        *_, last, final = done.read_metrics()
+        # Where training samples are held out, these are what is looked at, and not the test samples.
+        seen, samples = (last, "validation") if config.validation else (final, "test")
+        figures = {name: round(seen[f"{samples}_{name}"], 5) for name in FIGURES}
         return figures | {"train": round(final["train_accuracy"], 4), "seconds": round(time.monotonic() - began, 1)}
 
 
