@@ -1,8 +1,17 @@
+import sys
+
 import pytest
 import torch
 import torch.nn.functional as F
 
 from classgap.functional import growing_force, margin_cross_entropy
+
+
+@pytest.fixture(params=["few logits", "many logits"], autouse=True)
+def path(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Few and many logits go through different code, which must give the same."""
+    if request.param == "many logits":
+        monkeypatch.setattr(sys.modules["classgap.functional.margin_cross_entropy"], "PLAIN_ELEMENTS", -1)
 
 
 def test_values_of_the_worked_example() -> None:
@@ -69,3 +78,16 @@ def test_growing_force_is_exact_for_two_classes_and_a_lower_bound_for_more() -> 
 
 def test_growing_force_is_finite_at_both_ends() -> None:
     assert growing_force(torch.tensor([0.0, 1e-12, 1e4])).tolist() == pytest.approx([0.0, 2.763e-11, -1e4], rel=1e-3)
+
+
+@pytest.mark.parametrize("scale", [1.0, 1e4])
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+def test_gradients_are_those_of_scaled_cross_entropy(scale: float, dtype: torch.dtype) -> None:
+    logits = (scale * torch.randn(6, 4, dtype=dtype)).requires_grad_()
+    labels, gamma = torch.tensor([0, 3, 1, -1, 2, 0]), torch.rand(6, dtype=dtype) + 0.5
+    weights = torch.randn(6, dtype=dtype)
+    ours = margin_cross_entropy(logits, labels, gamma)
+    theirs = F.cross_entropy(logits / gamma[:, None], labels, reduction="none", ignore_index=-1)
+    torch.testing.assert_close(ours, theirs)
+    gradients = [torch.autograd.grad(value @ weights, logits)[0] for value in (ours, theirs)]
+    torch.testing.assert_close(*gradients)

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import torch
 import torch.nn.functional as F
 from torch import Tensor
 from torch.autograd.function import once_differentiable
+
+PLAIN_ELEMENTS = 2**17  # for up to so many logits a backward in Python takes longer than it saves
+LOG2_E = 1 / math.log(2)
 
 
 def margin_cross_entropy(
@@ -27,7 +31,8 @@ def margin_cross_entropy(
     if gamma_B is None:
         return F.cross_entropy(logits_BK, labels_B, reduction="none", ignore_index=-1)
     inverse_B = gamma_B.detach().reciprocal()
-    if torch.compiler.is_compiling():  # the compiler fuses this by itself
+    # The compiler fuses this by itself.
+    if torch.compiler.is_compiling() or logits_BK.numel() <= PLAIN_ELEMENTS:
         return F.cross_entropy(logits_BK * inverse_B[:, None], labels_B, reduction="none", ignore_index=-1)
     return _MarginCrossEntropy.apply(logits_BK, labels_B, inverse_B)
 
@@ -41,8 +46,8 @@ def growing_force(cross_entropy_B: Tensor) -> Tensor:
     >>> growing_force(-torch.tensor([0.5, 0.9]).log())
     tensor([0.0000, 0.2197])
     """
-    other_B = -torch.expm1(-cross_entropy_B)  # 1 - p, exact where p is nearly 1
-    return -other_B * cross_entropy_B - torch.special.xlogy(other_B, other_B)
+    minus_other_B = torch.expm1(-cross_entropy_B)  # -(1 - p), exact where p is nearly 1
+    return torch.addcmul(torch.special.entr(-minus_other_B), minus_other_B, cross_entropy_B)
 
 
 class _MarginCrossEntropy(torch.autograd.Function):
@@ -60,6 +65,7 @@ class _MarginCrossEntropy(torch.autograd.Function):
         log_p_BK, labels_B, inverse_B = ctx.saved_tensors
         # d/dz = (softmax - onehot) / γ, and 0 for samples without a class.
         scale_B1 = (grad_B * inverse_B * (labels_B >= 0))[:, None]
-        grad_BK = log_p_BK.exp().mul_(scale_B1)
+        # Powers of 2 take a CPU half the time of powers of e, and these are all the logits' size.
+        grad_BK = (log_p_BK * LOG2_E).exp2_().mul_(scale_B1)
         grad_BK.scatter_add_(1, labels_B.clamp(min=0)[:, None], -scale_B1)
         return grad_BK, None, None

@@ -38,7 +38,7 @@ def safe_strength(
         largest: the factor where cross-entropy allows more.
         force: how many times cross-entropy's the term's force may be.
     """
-    growing_B = batch.counted(growing_force(cross_entropy_B).clamp(min=0))
+    growing_B = batch.counted(growing_force(cross_entropy_B).clamp_(min=0))
     growing, shrinking = batch.shards.sums(growing_B.sum(), force_B.sum())
     # Where nothing shrinks the quotient is huge or 0, and the factor does not matter.
     allowed = force * growing / shrinking.clamp(min=torch.finfo(shrinking.dtype).tiny)
