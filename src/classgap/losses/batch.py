@@ -134,7 +134,9 @@ def _first(problems: Iterator[str]) -> str | None:
 
 
 def _promote(tensor: Any) -> Any:
-    return None if tensor is None else tensor.to(torch.promote_types(tensor.dtype, torch.float32))
+    if tensor is None or tensor.dtype in (torch.float32, torch.float64):
+        return tensor
+    return tensor.to(torch.promote_types(tensor.dtype, torch.float32))
 
 
 def _labels(targets: Tensor, ignore_index: int) -> Tensor:
