@@ -1,6 +1,7 @@
 import torch
 
 from classgap.functional import group_by_class
+from classgap.functional.class_groups import group_by_every_class
 
 LABELS = torch.tensor([3, 0, 3, -1, 5, 3, 0])
 VALUES = torch.arange(14.0).view(7, 2)
@@ -64,3 +65,18 @@ def test_carried_terms_have_the_weighted_sum_of_class_means_as_their_mean() -> N
     carried = values * groups.carried(torch.tensor([0.5, 2.0]))
     assert carried[3] == 0
     torch.testing.assert_close(carried.sum() / 5, torch.tensor(0.5 * 6.0 + 2.0 * 2.0))
+
+
+def test_groups_of_every_class_have_the_same_sums_and_some_are_empty() -> None:
+    labels, values = LABELS[LABELS >= 0], VALUES[LABELS >= 0]
+    every, present = group_by_every_class(labels, num_classes=7), group_by_class(labels, num_classes=7)
+    assert every.counts_U.tolist() == [2, 0, 0, 3, 0, 1, 0]
+    torch.testing.assert_close(every.mean(values)[present.classes_U], present.mean(values))
+    assert not every.mean(values)[[1, 2, 4, 6]].any()
+    torch.testing.assert_close(every.centred(values), present.centred(values))
+
+
+def test_of_classes_are_the_entries_of_the_groups() -> None:
+    values_K = torch.arange(6.0)
+    assert group_by_class(LABELS, num_classes=6).of_classes(values_K).tolist() == [0.0, 3.0, 5.0]
+    assert group_by_every_class(torch.tensor([4, 4]), num_classes=6).of_classes(values_K).tolist() == values_K.tolist()

@@ -25,7 +25,7 @@ def path(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str
 
     module = sys.modules["classgap.functional.pairwise_pull"]
     if request.param != "listed":
-        monkeypatch.setattr(module, "LISTED_ELEMENTS", -1)
+        monkeypatch.setattr("classgap.functional.listed_pairs.LISTED_ELEMENTS", -1)
     if request.param == "sorted in tiny blocks":
         monkeypatch.setattr(module, "BLOCK_ROWS", 2)
         monkeypatch.setattr(module, "BLOCK_ELEMENTS", 6)

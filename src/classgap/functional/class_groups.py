@@ -24,13 +24,12 @@ class ClassGroups:
         """Sum of ``values``, (N,) or (N, D), over each group, (U,) or (U, D); differentiable."""
         groups = len(self.classes_U)
         sums = values.new_zeros((groups if self.complete else groups + 1, *values.shape[1:]))
-        sums = sums.index_add(0, self.group_N, values)
+        sums.index_add_(0, self.group_N, values)
         return sums if self.complete else sums[:groups]
 
     def mean(self, values: Tensor) -> Tensor:
         """Mean of ``values``, (N,) or (N, D), over each group, 0 for an empty one; differentiable."""
-        # Only compiled code has empty groups.
-        counts = self.counts_U.clamp(min=1) if torch.compiler.is_compiling() else self.counts_U
+        counts = self.counts_U.clamp(min=1)
         return self.sum(values) / (counts if values.dim() == 1 else counts[:, None])
 
     def of_samples(self, values: Tensor, rows: slice = slice(None)) -> Tensor:
@@ -38,6 +37,10 @@ class ClassGroups:
         if not self.complete:
             values = torch.cat([values, values.new_zeros((1, *values.shape[1:]))])
         return values.index_select(0, self.group_N[rows])
+
+    def of_classes(self, values_K: Tensor) -> Tensor:
+        """The groups' own entries of something that has one for each class."""
+        return values_K if len(self.classes_U) == len(values_K) else values_K.index_select(0, self.classes_U)
 
     def centred(self, values: Tensor) -> Tensor:
         """Each sample minus its group's mean; gradient flows as if the means were constants."""
@@ -79,3 +82,13 @@ def group_by_class(labels_N: Tensor, num_classes: int) -> ClassGroups:
         classes, counts = classes[1:], counts[1:]
         group = torch.where(group == 0, len(classes), group - 1)
     return ClassGroups(classes, group, counts, complete)
+
+
+def group_by_every_class(labels_N: Tensor, num_classes: int) -> ClassGroups:
+    """A group for each class, some of them empty, which is the quickest; for labels without -1 and few sums.
+
+    >>> group_by_every_class(torch.tensor([3, 1, 3]), num_classes=4).mean(torch.tensor([1.0, 5.0, 3.0])).tolist()
+    [0.0, 5.0, 0.0, 2.0]
+    """
+    classes = torch.arange(num_classes, device=labels_N.device)
+    return ClassGroups(classes, labels_N, torch.bincount(labels_N, minlength=num_classes), complete=True)

@@ -2,7 +2,7 @@
 
 Only pairs of the same class count, and which way to visit them is cheapest depends on how many there are:
 
-- few (the usual batch): list them and take differences;
+- few (the usual batch): list them and take differences (:mod:`classgap.functional.listed_pairs`);
 - many: sort by class and compare blocks of rows with the short range of columns that holds the same classes, by matrix
   products. Memory is a few blocks however large a class is, and backward computes the blocks again;
 - compiled code, whose shapes must not depend on the data: everything with everything, masked.
@@ -17,13 +17,13 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import torch
+import torch.nn.functional as F
 from torch import Tensor
 from torch.autograd.function import once_differentiable
 
 from classgap.functional.class_groups import ClassGroups
+from classgap.functional.listed_pairs import ListedPairs, list_pairs
 
-LISTED_CANDIDATES = 2**22  # pairs are looked for among up to so many
-LISTED_ELEMENTS = 2**20  # and their differences kept up to this size, 4 MB in float32
 BLOCK_ROWS = 128  # large enough for an efficient matrix product, small enough to waste little on small classes
 BLOCK_ELEMENTS = 2**21  # at most 8 MB in float32 for one block, whatever the class size
 
@@ -55,11 +55,13 @@ def pull(features_ND: Tensor, groups: ClassGroups, slack_B: Tensor, *, first: in
     return pull_with_force(features_ND, groups, slack_B, first=first).terms_B
 
 
-def pull_with_force(features_ND: Tensor, groups: ClassGroups, slack_B: Tensor, *, first: int = 0) -> Pull:
+def pull_with_force(
+    features_ND: Tensor, groups: ClassGroups, slack_B: Tensor, *, first: int = 0, pairs: ListedPairs | None = None
+) -> Pull:
     """:func:`pull`, and the derivative of each term by the logarithm of the features' scale.
 
     With w the softmax of {0, ‖f - f⁺‖² - slack} the force is 2 Σ w ‖f - f⁺‖²: how much faster a term falls than the
-    features shrink. It carries no gradient.
+    features shrink. It carries no gradient. ``pairs`` are those of the features, if they have been listed already.
 
     >>> from classgap.functional import group_by_class
     >>> f, groups = torch.tensor([[0.0, 0.0], [2.0, 0.0]]), group_by_class(torch.tensor([0, 0]), num_classes=1)
@@ -69,26 +71,18 @@ def pull_with_force(features_ND: Tensor, groups: ClassGroups, slack_B: Tensor, *
     slack_B = slack_B.detach()
     if torch.compiler.is_compiling():
         return _masked_pull(groups.centred(features_ND), groups, slack_B, first)
-    if len(slack_B) * len(features_ND) <= LISTED_CANDIDATES:
-        anchor_P, partner_P = _pairs(groups, first, len(slack_B)).nonzero().unbind(dim=1)
-        if len(anchor_P) * features_ND.shape[1] <= LISTED_ELEMENTS:
-            return Pull(*_ListedPull.apply(features_ND, anchor_P, partner_P, slack_B, first))
+    pairs = pairs or list_pairs(features_ND, groups, anchors=len(slack_B), first=first)
+    if pairs is not None:
+        return Pull(*_ListedPull.apply(features_ND, pairs, slack_B, first))
     # Differences before squares: distances come from a matrix product, and centring leaves little that cancels.
     return Pull(*_SortedPull.apply(groups.centred(features_ND), groups, slack_B, first))
 
 
-def _pairs(groups: ClassGroups, first: int, anchors: int) -> Tensor:
-    """Which anchors (rows) and samples (columns) are two of one class."""
-    pair_BN = groups.group_N[first : first + anchors, None] == groups.group_N
-    if not groups.complete:
-        pair_BN &= groups.group_N < len(groups.classes_U)
-    torch.diagonal(pair_BN, offset=first).fill_(False)
-    return pair_BN
-
-
 def _masked_pull(centred_ND: Tensor, groups: ClassGroups, slack_B: Tensor, first: int) -> Pull:
     rows = slice(first, first + len(slack_B))
-    pair_BN = _pairs(groups, first, len(slack_B))
+    pair_BN = groups.group_N[rows, None] == groups.group_N
+    pair_BN &= groups.group_N < len(groups.classes_U)
+    torch.diagonal(pair_BN, offset=first).fill_(False)
     distance_BN = _squared_distances(centred_ND[rows], centred_ND)
     excess_BN = (distance_BN - slack_B[:, None]).masked_fill(~pair_BN, -torch.inf)
     # The "1 +" of the formula is one more column, e⁰.
@@ -100,31 +94,43 @@ def _masked_pull(centred_ND: Tensor, groups: ClassGroups, slack_B: Tensor, first
 class _ListedPull(torch.autograd.Function):
     @staticmethod
     def forward(
-        ctx: Any, features_ND: Tensor, anchor_P: Tensor, partner_P: Tensor, slack_B: Tensor, first: int
+        ctx: Any, features_ND: Tensor, pairs: ListedPairs, slack_B: Tensor, first: int
     ) -> tuple[Tensor, Tensor]:
-        row_P = anchor_P + first if first else anchor_P
-        difference_PD = features_ND.index_select(0, row_P).sub_(features_ND.index_select(0, partner_P))
-        distance_P = difference_PD.square().sum(dim=1)
-        excess_P = distance_P - slack_B.index_select(0, anchor_P)
+        # Each pair stands twice in what follows, once for each of the two: among the terms of one and of the other.
+        row_Q = torch.cat([pairs.one_P, pairs.other_P])
+        distance_Q = pairs.distance_P.repeat(2)
+        slack_N = _padded(slack_B, first, len(features_ND))
+        excess_Q = distance_Q - slack_N.index_select(0, row_Q)
         # ln(e⁰ + Σ e^excess), shifted by the largest exponent, the 0 of the "1 +" included.
-        largest_B = torch.zeros_like(slack_B).scatter_reduce_(0, anchor_P, excess_P, "amax")
-        weight_P = excess_P.sub_(largest_B.index_select(0, anchor_P)).exp_()
-        sums_B = (-largest_B).exp_().index_add_(0, anchor_P, weight_P)
-        weight_P.div_(sums_B.index_select(0, anchor_P))
-        ctx.save_for_backward(difference_PD, weight_P, anchor_P, row_P, partner_P)
-        ctx.shape = features_ND.shape
-        force_B = torch.zeros_like(slack_B).index_add_(0, anchor_P, distance_P.mul_(weight_P), alpha=2)
+        largest_N = torch.zeros_like(slack_N).scatter_reduce_(0, row_Q, excess_Q, "amax")
+        weight_Q = excess_Q.sub_(largest_N.index_select(0, row_Q)).exp_()
+        sums_N = largest_N.neg().exp_().index_add_(0, row_Q, weight_Q)
+        weight_Q.div_(sums_N.index_select(0, row_Q))
+        force_N = torch.zeros_like(slack_N).index_add_(0, row_Q, distance_Q.mul_(weight_Q), alpha=2)
+        ctx.save_for_backward(pairs.difference_PD, weight_Q, row_Q)
+        ctx.shape, ctx.first = features_ND.shape, first
+        anchors = slice(first, first + len(slack_B))
+        terms_B, force_B = sums_N.log_().add_(largest_N)[anchors], force_N[anchors]
         ctx.mark_non_differentiable(force_B)
-        return sums_B.log_().add_(largest_B), force_B
+        return terms_B, force_B
 
     @staticmethod
     @once_differentiable
-    def backward(ctx: Any, grad_B: Tensor, _: Tensor) -> tuple[Tensor, None, None, None, None]:
-        difference_PD, weight_P, anchor_P, row_P, partner_P = ctx.saved_tensors
+    def backward(ctx: Any, grad_B: Tensor, _: Tensor) -> tuple[Tensor, None, None, None]:
+        difference_PD, weight_Q, row_Q = ctx.saved_tensors
+        one_P, other_P = row_Q.chunk(2)
         # d term_i / d‖f_i - f_j‖² = weight_ij, and d‖f_i - f_j‖² / df_i = 2(f_i - f_j) = -d/df_j.
-        push_PD = difference_PD * (2 * grad_B.index_select(0, anchor_P) * weight_P)[:, None]
-        grad_ND = push_PD.new_zeros(ctx.shape).index_add_(0, row_P, push_PD)
-        return grad_ND.index_add_(0, partner_P, push_PD, alpha=-1), None, None, None, None
+        grad_N = _padded(grad_B, ctx.first, ctx.shape[0])  # 0: only anchors have terms
+        weight_P = (weight_Q * grad_N.index_select(0, row_Q)).view(2, -1).sum(dim=0)
+        push_PD = difference_PD * weight_P[:, None]
+        grad_ND = push_PD.new_zeros(ctx.shape).index_add_(0, one_P, push_PD, alpha=2)
+        return grad_ND.index_add_(0, other_P, push_PD, alpha=-2), None, None, None
+
+
+def _padded(values_B: Tensor, first: int, samples: int) -> Tensor:
+    """The anchors' values, and 0 for the other samples."""
+    after = samples - first - len(values_B)
+    return F.pad(values_B, (first, after)) if first or after else values_B
 
 
 def _squared_distances(rows_RD: Tensor, columns_CD: Tensor) -> Tensor:

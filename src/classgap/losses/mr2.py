@@ -14,6 +14,8 @@ from classgap.functional import (
     margin_cross_entropy,
     on_sphere,
 )
+from classgap.functional.class_groups import group_by_every_class
+from classgap.functional.listed_pairs import ListedPairs, list_pairs
 from classgap.functional.pairwise_pull import Pull, pull_with_force
 from classgap.losses.arguments import norm_order, number, one_of, positive_counts, share, whole_number, yes_or_no
 from classgap.losses.base import ClassLoss, Part
@@ -111,13 +113,13 @@ class MR2Loss(ClassLoss):
         features_BD = on_sphere(batch.features) if self.normalize else batch.features
         labels_N = batch.shards.gather(batch.labels_B)
         features_ND = batch.shards.gather(features_BD)
-        groups = group_by_class(labels_N, self.num_classes)
+        groups, pairs = self._compared(features_ND, labels_N, batch)
         if self.updates:
-            self.stats.update(features_ND.detach(), groups, batch.finite)
+            self.stats.update(features_ND, groups, batch.finite, pairs)
         logit_B = self._logit_term(batch)
         if not self.pulls:
             return {"logit": Part(logit_B)}
-        pulled = self._representation_term(features_ND, labels_N, groups, batch)
+        pulled = self._representation_term(features_ND, labels_N, groups, pairs, batch)
         strength: float | Tensor
         if self.strength == "auto":
             strength = safe_strength(logit_B.detach(), pulled.force_B, batch, largest=AUTO_STRENGTH)
@@ -135,20 +137,34 @@ class MR2Loss(ClassLoss):
             return class_margins(self.stats.size, mean=self.margin)
         return torch.full_like(self.stats.size, self.margin if self.logit == "uniform" else 1.0)
 
+    def _compared(self, features_ND: Tensor, labels_N: Tensor, batch: Batch) -> tuple[ClassGroups, ListedPairs | None]:
+        """The classes of all samples, and the pairs that serve both the spread and the pull."""
+        # Of several processes each lists the pairs of its own samples, while the spread is that of all; a bank's
+        # features belong to the pull alone.
+        if self.pulls and self.bank is None and batch.complete and len(batch.shards.sizes) == 1:
+            groups = group_by_every_class(labels_N, self.num_classes)
+            pairs = list_pairs(features_ND, groups, anchors=len(features_ND))
+            if pairs is not None:
+                return groups, pairs
+        return group_by_class(labels_N, self.num_classes), None
+
     def _logit_term(self, batch: Batch) -> Tensor:
         """Eq. (1)."""
         prior_K = None if self.log_prior is None else self.log_prior.to(batch.logits_BK.dtype)
         gamma_B = None
         if self.logit != "none":
-            gamma_B = self.margins().to(batch.logits_BK.dtype).index_select(0, batch.labels_B.clamp(min=0))
+            labels_B = batch.labels_B if batch.complete else batch.labels_B.clamp(min=0)
+            gamma_B = self.margins().to(batch.logits_BK.dtype).index_select(0, labels_B)
         return margin_cross_entropy(batch.logits_BK, batch.labels_B, gamma_B, prior_K)
 
-    def _representation_term(self, features_ND: Tensor, labels_N: Tensor, groups: ClassGroups, batch: Batch) -> Pull:
+    def _representation_term(
+        self, features_ND: Tensor, labels_N: Tensor, groups: ClassGroups, pairs: ListedPairs | None, batch: Batch
+    ) -> Pull:
         """Eq. (2), with the bank's features as further positives."""
         slack = 2 * self.stats.mean_spread() if self.slack == "spread" else torch.tensor(float(self.slack))
         slack_B = slack.to(features_ND).expand(len(batch.labels_B))
         if self.bank is None:
-            return pull_with_force(features_ND, groups, slack_B, first=batch.shards.first)
+            return pull_with_force(features_ND, groups, slack_B, first=batch.shards.first, pairs=pairs)
         positives, labels = self.bank.joined_to(features_ND, labels_N)
         all_groups = group_by_class(labels, self.num_classes)
         pulled = pull_with_force(positives, all_groups, slack_B, first=batch.shards.first)

@@ -6,6 +6,7 @@ import torch
 from torch import Tensor, nn
 
 from classgap.functional import ClassGroups, squared_norm
+from classgap.functional.listed_pairs import ListedPairs
 from classgap.state.buffers import write
 
 
@@ -38,37 +39,48 @@ class ClassStats(nn.Module):
         self.register_buffer("spread", torch.zeros(num_classes))
         self.register_buffer("spread_seen", torch.zeros(num_classes, dtype=torch.bool))
 
-    @torch.no_grad()
-    def update(self, features_ND: Tensor, groups: ClassGroups, finite: Tensor | None = None) -> None:
-        """Learn from a whole batch; with ``finite`` false nothing changes."""
-        self._update_size(squared_norm(features_ND, self.norm), groups, finite)
-        if self.unbiased and not torch.compiler.is_compiling():
-            rows_M, groups = groups.with_partners()  # often few of many, and wide
-            features_ND = features_ND.index_select(0, rows_M)
-        self._update_spread(squared_norm(groups.centred(features_ND)), groups, finite)
+    def update(
+        self,
+        features_ND: Tensor,
+        groups: ClassGroups,
+        finite: Tensor | None = None,
+        pairs: ListedPairs | None = None,
+    ) -> None:
+        """Learn from a whole batch, by all its ``pairs`` if they are listed; with ``finite`` false nothing changes."""
+        features_ND, counts_U = features_ND.detach(), groups.counts_U.to(self.size.dtype)
+        if finite is not None:  # otherwise it is as if no class had a sample
+            features_ND, counts_U = torch.where(finite, features_ND, 0), counts_U * finite
+        divisor_U = counts_U.clamp(min=1)
+        size_U = groups.sum(squared_norm(features_ND, self.norm)) / divisor_U
+        self._blend("size", size_U, counts_U.clamp(max=1), groups.of_classes(self.size).sign(), groups)
+        # Σ‖f - μ‖² of n samples is Σ‖f - f⁺‖² / n over their pairs.
+        deviations_U = self._deviations(features_ND, groups) if pairs is None else pairs.sums(groups) / divisor_U
+        self._update_spread(deviations_U, counts_U, groups)
 
     def mean_spread(self) -> Tensor:
         """s̄, the mean of the spread over the classes that have one; 0 before any has."""
-        return self.spread.sum() / self.spread_seen.sum().clamp(min=1)
+        return self.spread.sum() / torch.count_nonzero(self.spread_seen).clamp(min=1)
 
-    def _update_size(self, squares_N: Tensor, groups: ClassGroups, finite: Tensor | None) -> None:
-        old_U = self.size.index_select(0, groups.classes_U)
-        new_U = self._blend(old_U, groups.mean(squares_N), old_U > 0)
-        if finite is not None:  # only compiled code has groups without samples
-            new_U = torch.where((groups.counts_U > 0) & finite, new_U, old_U)
-        write(self, "size", new_U, groups.classes_U)
+    def _deviations(self, features_ND: Tensor, groups: ClassGroups) -> Tensor:
+        """Σ‖f - μ‖² of each group."""
+        if not torch.compiler.is_compiling():
+            rows_M, groups = groups.with_partners()  # often few of many, and wide
+            features_ND = features_ND.index_select(0, rows_M)
+        return groups.sum(squared_norm(groups.centred(features_ND)))
 
-    def _update_spread(self, squares_N: Tensor, groups: ClassGroups, finite: Tensor | None) -> None:
-        lost = 1 if self.unbiased else 0  # degrees of freedom that the mean takes
-        seen_U = self.spread_seen.index_select(0, groups.classes_U)
-        old_U = self.spread.index_select(0, groups.classes_U)
-        new_U = self._blend(old_U, groups.sum(squares_N) / (groups.counts_U - lost).clamp(min=1), seen_U)
-        known_U = groups.counts_U > lost
-        if finite is not None:
-            known_U = known_U & finite
-        write(self, "spread", torch.where(known_U, new_U, old_U), groups.classes_U)
-        write(self, "spread_seen", seen_U | known_U, groups.classes_U)
+    def _update_spread(self, deviations_U: Tensor, counts_U: Tensor, groups: ClassGroups) -> None:
+        degrees_U = counts_U - 1 if self.unbiased else counts_U  # of freedom; the mean takes one
+        known_U = degrees_U.clamp(0, 1)
+        seen_U = groups.of_classes(self.spread_seen).to(known_U.dtype)
+        self._blend("spread", deviations_U / degrees_U.clamp(min=1), known_U, seen_U, groups)
+        self._write("spread_seen", torch.maximum(seen_U, known_U), groups)
 
-    def _blend(self, old_U: Tensor, new_U: Tensor, seen_U: Tensor) -> Tensor:
-        """The moving average; all of the first batch."""
-        return old_U.lerp(new_U.to(old_U.dtype), torch.where(seen_U, 1 - self.decay, 1.0).to(old_U.dtype))
+    def _blend(self, name: str, new_U: Tensor, known_U: Tensor, seen_U: Tensor, groups: ClassGroups) -> None:
+        """Move an average where ``known`` is 1, from what was there if ``seen`` is 1."""
+        old_U = groups.of_classes(getattr(self, name))
+        # All of a class's first batch, then 1 - decay; nothing where nothing is known.
+        share_U = torch.sub(known_U, seen_U, alpha=self.decay).clamp_(min=0)
+        self._write(name, old_U.lerp(new_U.to(old_U.dtype), share_U), groups)
+
+    def _write(self, name: str, values_U: Tensor, groups: ClassGroups) -> None:
+        write(self, name, values_U, None if len(values_U) == len(self.size) else groups.classes_U)
