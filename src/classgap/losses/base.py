@@ -141,6 +141,7 @@ class ClassLoss(nn.Module):
 
     def admit(self, logits: Tensor, targets: Tensor, given: dict[str, Any]) -> Batch:
         """The call's inputs, checked and promoted."""
+        own = _first_tensor(self)
         return admit(
             logits,
             targets,
@@ -152,7 +153,7 @@ class ClassLoss(nn.Module):
             ignore_index=self.ignore_index,
             soft_targets=self.soft_targets,
             head_type=self.head_type,
-            device=next((tensor.device for tensor in chain(self.buffers(), self.parameters())), None),
+            device=None if own is None else own.device,
             joint=self.training,
         )
 
@@ -180,6 +181,17 @@ class ClassLoss(nn.Module):
     def extra_repr(self) -> str:
         """The settings that differ between losses of one class."""
         return f"num_classes={self.num_classes}, reduction={self.reduction!r}"
+
+
+def _first_tensor(module: nn.Module) -> Tensor | None:
+    """A tensor of the module or of one inside it; every call asks, and ``next(module.buffers())`` takes far longer."""
+    for tensor in chain(module._buffers.values(), module._parameters.values()):
+        if tensor is not None:
+            return tensor
+    for inner in module._modules.values():
+        if inner is not None and (tensor := _first_tensor(inner)) is not None:
+            return tensor
+    return None
 
 
 def _reduced(terms: list[Tensor], batch: Batch, *, mean: bool) -> list[Tensor]:
