@@ -55,7 +55,7 @@ def test_results_are_of_methods_that_the_plan_names(study, name: str) -> None:
         assert line["method"] in study.methods_of(plan, line["problem"])
 
 
-@pytest.mark.parametrize("name", ["final", "strength", "collapse", "cifar-end", "digits-end"])
+@pytest.mark.parametrize("name", ["final", "strength", "collapse", "cifar-end", "plain-end", "digits-end"])
 def test_the_page_shows_what_is_stored(study, name: str, capsys: pytest.CaptureFixture[str]) -> None:
     study.hard(name)
     page = [line.strip() for line in (ROOT / "docs" / "mr2.md").read_text().splitlines()]
