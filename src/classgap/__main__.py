@@ -10,8 +10,9 @@ from classgap.cli import main
 def end(code: int) -> NoReturn:
     """Exit with a code; a process that torchrun started does so at once.
 
-    DistributedDataParallel keeps its process group, and with it the threads of gloo, until the very end. Python's
-    orderly way out takes things away from under them, and a process whose work is done could still end in a crash.
+    DistributedDataParallel keeps its process group, and with it the threads of gloo, until the very end, even if it is
+    deleted first. Python's orderly way out takes things away from under them, and a process whose work is done could
+    still end in a crash.
     """
     if "TORCHELASTIC_RUN_ID" in os.environ:
         sys.stdout.flush()

@@ -1,7 +1,7 @@
 import pytest
 import torch
 
-from classgap.functional import group_by_class
+from classgap.functional import group_by_class, pull
 from classgap.functional.class_groups import group_by_every_class
 from classgap.functional.listed_pairs import list_pairs
 from classgap.losses import MR2Loss
@@ -94,3 +94,11 @@ def test_the_loss_is_the_same_with_and_without_a_list(ignored: int, monkeypatch:
         gradients += torch.autograd.grad(values[-1], features)
     torch.testing.assert_close(*values)
     torch.testing.assert_close(*gradients)
+
+
+def test_terms_can_be_changed_in_place() -> None:
+    groups = group_by_class(torch.tensor([0, 0, 1]), 2)
+    features = torch.randn(3, 2, dtype=torch.float64, requires_grad=True)
+    slack = torch.zeros(3, dtype=torch.float64)
+    expected = pull(features, groups, slack).detach()
+    torch.testing.assert_close(pull(features, groups, slack).mul_(2), 2 * expected)

@@ -39,6 +39,6 @@ def class_margins(size_K: Tensor, *, mean: float = 1.0) -> Tensor:
     [1.3333..., 0.6666..., 1.0]
     """
     root_K = size_K.pow(1 / 3)
-    known, total = torch.count_nonzero(root_K), root_K.sum()
+    known, total = torch.count_nonzero(root_K).to(root_K.dtype), root_K.sum()
     gamma_K = root_K * (known * mean / total.clamp(min=torch.finfo(total.dtype).tiny))
     return torch.threshold(gamma_K, 0.0, mean).clamp(min=SMALLEST_MARGIN * mean)  # 0, for the unknown, becomes the mean

@@ -110,7 +110,8 @@ class _ListedPull(torch.autograd.Function):
         ctx.save_for_backward(pairs.difference_PD, weight_Q, row_Q)
         ctx.shape, ctx.first = features_ND.shape, first
         anchors = slice(first, first + len(slack_B))
-        terms_B, force_B = sums_N.log_().add_(largest_N)[anchors], force_N[anchors]
+        # Tensors of their own: a view made in here could not be changed in place by whoever gets it.
+        terms_B, force_B = sums_N[anchors].log() + largest_N[anchors], force_N[anchors].clone()
         ctx.mark_non_differentiable(force_B)
         return terms_B, force_B
 
