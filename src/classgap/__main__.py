@@ -1,4 +1,4 @@
-"""``python -m classgap`` is the command line, for torchrun and where the script is not on the path."""
+"""``python -m classgap`` and the script ``classgap``: the command line as a process of its own."""
 
 import os
 import sys
@@ -21,5 +21,10 @@ def end(code: int) -> NoReturn:
     sys.exit(code)
 
 
-if __name__ == "__main__":
+def run() -> NoReturn:
+    """The command line, to its end; also what the script ``classgap`` is."""
     end(main())
+
+
+if __name__ == "__main__":
+    run()

@@ -2,6 +2,8 @@
 
 import os
 import signal
+import subprocess
+import sys
 import time
 from pathlib import Path
 
@@ -118,13 +120,27 @@ def children(parent: int) -> list[int]:
     return found
 
 
-def test_two_processes_do_not_wait_for_python_to_take_itself_apart(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """With gloo's threads still at work, that can crash."""
+@pytest.fixture
+def telling_its_end(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Every Python that is started says whether it comes to an orderly end."""
     (tmp_path / "sitecustomize.py").write_text("import atexit\natexit.register(print, 'an orderly end')\n")
     monkeypatch.setenv("PYTHONPATH", str(tmp_path))
+
+
+@pytest.mark.usefixtures("telling_its_end")
+def test_two_processes_do_not_wait_for_python_to_take_itself_apart(tmp_path: Path) -> None:
+    """With gloo's threads still at work, that can crash."""
     assert "an orderly end" in succeed(start(tmp_path / "alone"))
     told = succeed(start(tmp_path / "together", processes=2))
     assert "Wrote" in told
     assert told.count("an orderly end") == 1  # of torchrun itself
+
+
+@pytest.mark.usefixtures("telling_its_end")
+@pytest.mark.parametrize(("started_by", "orderly"), [({}, True), ({"TORCHELASTIC_RUN_ID": "none"}, False)])
+def test_nor_does_the_script(started_by: dict[str, str], orderly: bool) -> None:
+    command = [Path(sys.executable).with_name("classgap"), "adit"]
+    done = subprocess.run(command, env=os.environ | started_by, capture_output=True, text=True, check=False)
+    assert done.returncode == 2
+    assert "did you mean audit?" in done.stderr
+    assert ("an orderly end" in done.stdout) == orderly

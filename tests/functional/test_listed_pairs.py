@@ -48,13 +48,14 @@ def test_too_wide_pairs_are_not_listed(monkeypatch: pytest.MonkeyPatch) -> None:
     assert list_pairs(features, groups, anchors=4) is None
 
 
-def test_too_many_pairs_are_not_even_counted_out(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_pairs_of_others_count_while_they_are_sorted(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("classgap.functional.listed_pairs.SQUARE_ELEMENTS", 0)
     features, groups = torch.randn(4, 3), group_by_class(torch.zeros(4, dtype=torch.long), 1)
     monkeypatch.setattr("classgap.functional.listed_pairs.LISTED_PAIRS", 6)
-    assert list_pairs(features, groups, anchors=4) is not None
+    assert len(list_pairs(features, groups, anchors=2).one_P) == 5
     monkeypatch.setattr("classgap.functional.listed_pairs.LISTED_PAIRS", 5)
-    assert list_pairs(features, groups, anchors=4) is None
+    assert list_pairs(features, groups, anchors=2) is None
+    assert list_pairs(features, groups, anchors=4) is not None  # none of these belongs to others
 
 
 @pytest.mark.parametrize("labels", [LABELS, [0] * 11, list(range(11)), [-1] * 11])

@@ -13,7 +13,7 @@ from torch import Tensor
 from classgap.functional.class_groups import ClassGroups
 
 SQUARE_ELEMENTS = 2**15  # a square of samples up to this size is looked through sooner than sorted
-LISTED_PAIRS = 2**20  # up to so many are listed, 16 MB
+LISTED_PAIRS = 2**20  # of several processes' samples up to so many are listed, 16 MB, before those of others leave
 LISTED_ELEMENTS = 2**20  # and their differences kept up to this size, 4 MB in float32
 
 
@@ -49,15 +49,18 @@ def list_pairs(features_ND: Tensor, groups: ClassGroups, *, anchors: int, first:
     """
     if torch.compiler.is_compiling():
         return None
-    rows = _in_square(groups) if len(features_ND) ** 2 <= SQUARE_ELEMENTS else _in_sorted(groups)
+    samples, most = len(features_ND), LISTED_ELEMENTS // max(features_ND.shape[1], 1)
+    # Pairs without an anchor leave only once they are listed.
+    at_first = most if anchors == samples else LISTED_PAIRS
+    rows = _in_square(groups) if samples**2 <= SQUARE_ELEMENTS else _in_sorted(groups, most=at_first)
     if rows is None:
         return None
     one_P, other_P = rows
-    if anchors < len(features_ND):
+    if anchors < samples:
         last = first + anchors
         wanted_P = (one_P >= first) & (one_P < last) | (other_P >= first) & (other_P < last)
         one_P, other_P = one_P[wanted_P], other_P[wanted_P]
-    if len(one_P) * features_ND.shape[1] > LISTED_ELEMENTS:
+    if len(one_P) > most:
         return None
     features_ND = features_ND.detach()
     difference_PD = features_ND.index_select(0, one_P).sub_(features_ND.index_select(0, other_P))
@@ -73,8 +76,8 @@ def _in_square(groups: ClassGroups) -> tuple[Tensor, Tensor]:
     return one_P, other_P
 
 
-def _in_sorted(groups: ClassGroups) -> tuple[Tensor, Tensor] | None:
-    """The same by sorting, for any number of samples; nothing if the pairs are too many."""
+def _in_sorted(groups: ClassGroups, *, most: int) -> tuple[Tensor, Tensor] | None:
+    """The same by sorting, for any number of samples; nothing if there are more pairs than ``most``."""
     # In the order of the classes a sample's partners are next to it, and it is paired with those that follow.
     sorted_N, order_N = groups.group_N.sort(stable=True)
     end_N = torch.searchsorted(sorted_N, sorted_N, right=True)  # of each sample's class
@@ -83,7 +86,7 @@ def _in_sorted(groups: ClassGroups) -> tuple[Tensor, Tensor] | None:
         following_N.masked_fill_(sorted_N == len(groups.classes_U), 0)
     total_N = following_N.cumsum(dim=0)
     pairs = int(total_N[-1])
-    if pairs > LISTED_PAIRS:
+    if pairs > most:
         return None
     one_P = torch.repeat_interleave(following_N, output_size=pairs)
     # A sample's last pair, number total - 1, is with the last of its class, number end - 1.
