@@ -4,10 +4,12 @@
     python experiments/mr2/study.py hard PLAN                      # the hard third of all problems, in Markdown
     python experiments/mr2/study.py table PLAN                     # all figures, a table a problem
     python experiments/mr2/study.py choose PLAN                    # the best setting of each method, as a plan
+    python experiments/mr2/study.py decay PLAN                     # the gain at one setting, by its weight decay
 
 A plan is a YAML file beside this one: ``problems`` (files in problems/), ``seeds``, ``samples`` ("choice": other data,
 validation samples or held-out training samples; "end": the test samples), ``settings`` of single problems, and
-``methods``: name → settings of ``classgap train``, the same for all problems or under the problem's name. Results are
+``methods``: name → settings of ``classgap train``, the same for all problems or under the problem's name. With
+``fitted`` in a plan, ``choose`` takes settings that fit at least this share of the training samples. Results are
 appended to PLAN.jsonl, a line a training.
 
 A name is a form and then, from the first ", lr " or ", wd " on, how it was trained. ``hard`` has a row for each form. A
@@ -25,6 +27,7 @@ import sys
 import tempfile
 import time
 from collections import Counter
+from collections.abc import Collection
 from pathlib import Path
 from typing import Any
 
@@ -202,6 +205,41 @@ def half_width(values: np.ndarray) -> float:
     return stats.t.ppf(0.975, len(values) - 1) * values.std(ddof=1) / len(values) ** 0.5
 
 
+def decay(name: str) -> None:
+    """Changes of the hard third from the first form at the same setting: means by weight decay, how often better."""
+    plan, lines = read_plan(name), stored(name)
+    refuse_gaps(name, plan, {(line["problem"], line["method"], line["seed"]) for line in lines})
+    columns = {
+        f"{problem}: {form}": changes
+        for problem in plan["problems"]
+        for form, changes in changes_at_settings(
+            methods_of(plan, problem), [line for line in lines if line["problem"] == problem]
+        ).items()
+    }
+    print("| weight decay |" + "".join(f" {column} |" for column in columns))
+    print("|---|" + "---|" * len(columns))
+    for weight in sorted({weight for changes in columns.values() for weight, _ in changes}):
+        means = [np.mean([change for here, change in changes if here == weight]) for changes in columns.values()]
+        print(f"| {weight:g} |" + "".join(f" {each:+.1f} |" for each in means))
+    better = [f" {sum(change > 0 for _, change in changes)} of {len(changes)} |" for changes in columns.values()]
+    print("| settings at which it is better |" + "".join(better))
+
+
+def changes_at_settings(
+    settings: dict[str, dict[str, Any]], lines: list[dict[str, Any]]
+) -> dict[str, list[tuple[float, float]]]:
+    """Weight decay and change from the first form, for each form that was run at all settings of the first."""
+    first, *others = dict.fromkeys(map(form_of, settings))
+    pairs = {
+        form: [(each, first + each.removeprefix(form)) for each in settings if form_of(each) == form] for form in others
+    }
+    return {
+        form: [(settings[new]["weight_decay"], differences(lines, new, old, "hard").mean()) for new, old in here]
+        for form, here in pairs.items()
+        if len(here) == sum(form_of(each) == first for each in settings)
+    }
+
+
 def form_of(name: str) -> str:
     """The name without what it says of training."""
     return re.split(", (?:lr|wd) ", name)[0]
@@ -214,21 +252,36 @@ def method_of(name: str) -> str:
 
 def choose(name: str) -> None:
     """Print, for each problem, the setting of each method with the best mean accuracy over the hard third."""
-    plan, lines = read_plan(name), stored(name)
-    found = {(line["problem"], line["method"], line["seed"]): line.get("hard", 0.0) for line in lines}
+    plan = read_plan(name)
+    found = {(line["problem"], line["method"], line["seed"]): line for line in stored(name)}
     refuse_gaps(name, plan, found)
     chosen: dict[str, dict[str, Any]] = {}
     for problem in plan["problems"]:
-        best: dict[str, tuple[float, str]] = {}
-        for method in methods_of(plan, problem):
-            mean = float(np.mean([found[problem, method, seed] for seed in plan["seeds"]]))
-            kind = method_of(method)
-            best[kind] = max(best.get(kind, (0.0, "")), (mean, method))
-        chosen[problem] = {method: methods_of(plan, problem)[method] for _, method in best.values()}
+        settings = methods_of(plan, problem)
+        runs = {setting: [found[problem, setting, seed] for seed in plan["seeds"]] for setting in settings}
+        best = [
+            best_setting({each: runs[each] for each in settings if method_of(each) == method}, plan.get("fitted", 0.0))
+            for method in dict.fromkeys(map(method_of, settings))
+        ]
+        chosen[problem] = {setting: settings[setting] for setting in best}
     print(yaml.safe_dump({"methods": chosen}, sort_keys=False, allow_unicode=True, width=120))
 
 
-def refuse_gaps(name: str, plan: dict[str, Any], found: dict[tuple[str, str, int], float]) -> None:
+def best_setting(runs: dict[str, list[dict[str, Any]]], fitted: float) -> str:
+    """Of those that fit the training samples, the one with the best mean over the hard third."""
+    able = [each for each in runs if mean(runs[each], "train") >= fitted]
+    if not able:
+        reached = max(mean(each, "train") for each in runs.values())
+        raise SystemExit(f"none of {', '.join(runs)} fits {fitted:.0%} of the training samples; the best {reached:.1%}")
+    return max(able, key=lambda each: (mean(runs[each], "hard"), each))
+
+
+def mean(lines: list[dict[str, Any]], figure: str) -> float:
+    """Over trainings, of which one that failed has 0."""
+    return float(np.mean([line.get(figure, 0.0) for line in lines]))
+
+
+def refuse_gaps(name: str, plan: dict[str, Any], found: Collection[tuple[str, str, int]]) -> None:
     """A setting that was not run, or not as often as the others, cannot be compared with them."""
     gaps = [
         (problem, f"  {problem}: {method}: {', '.join(map(str, seeds))}")
@@ -238,15 +291,18 @@ def refuse_gaps(name: str, plan: dict[str, Any], found: dict[tuple[str, str, int
     ]
     if gaps:
         raise SystemExit(
-            "\n".join([f"{name}.jsonl lacks these seeds, so nothing can be chosen:", *(told for _, told in gaps)])
+            "\n".join([f"{name}.jsonl lacks these seeds, so settings cannot be compared:", *(told for _, told in gaps)])
             + "\nRun them, with --clinc or --cifar where a problem needs it:"
             + f"\n  python experiments/mr2/study.py run {name} --problems {' '.join(dict(gaps))}"
         )
 
 
+SHOWN = {"hard": hard, "table": table, "choose": choose, "decay": decay}
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("action", choices=["run", "hard", "table", "choose"])
+    parser.add_argument("action", choices=["run", *SHOWN])
     parser.add_argument("plan")
     parser.add_argument("--clinc", type=Path)
     parser.add_argument("--cifar", type=Path)
@@ -257,7 +313,7 @@ def main() -> None:
     if options.action == "run":
         run(options.plan, options)
     else:
-        {"hard": hard, "table": table, "choose": choose}[options.action](options.plan)
+        SHOWN[options.action](options.plan)
 
 
 if __name__ == "__main__":

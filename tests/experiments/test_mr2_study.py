@@ -168,6 +168,29 @@ def test_of_each_method_the_setting_with_the_best_mean_is_chosen(
     assert chosen["short"] == {"norm 0.1, lr 1": {"lr": 1}, "plain": {}}
 
 
+def test_where_a_plan_asks_for_fitted_settings_others_are_not_chosen(
+    study, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(study, "HERE", tmp_path)
+    plan = {
+        "problems": ["long"],
+        "seeds": [1],
+        "fitted": 0.9,
+        "methods": {"norm 0.1": {"lr": 1}, "norm 0.2": {"lr": 2}},
+    }
+    results = [("norm 0.1", 0.5, 0.89), ("norm 0.2", 0.4, 0.9)]
+    lines = [{"problem": "long", "method": m, "seed": 1, "hard": hard, "train": train} for m, hard, train in results]
+    (tmp_path / "plan.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
+    (tmp_path / "plan.yaml").write_text(yaml.safe_dump(plan))
+    study.choose("plan")
+    assert yaml.safe_load(capsys.readouterr().out)["methods"] == {"long": {"norm 0.2": {"lr": 2}}}
+    (tmp_path / "plan.yaml").write_text(yaml.safe_dump(plan | {"fitted": 0.95}))
+    with pytest.raises(
+        SystemExit, match=r"none of norm 0.1, norm 0.2 fits 95% of the training samples; the best 90.0%"
+    ):
+        study.choose("plan")
+
+
 def test_nothing_is_chosen_while_results_are_missing(
     study, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -180,12 +203,52 @@ def test_nothing_is_chosen_while_results_are_missing(
         study.choose("plan")
     assert capsys.readouterr().out == ""
     assert str(refused.value.code).splitlines() == [
-        "plan.jsonl lacks these seeds, so nothing can be chosen:",
+        "plan.jsonl lacks these seeds, so settings cannot be compared:",
         "  short: norm 0.2, lr 1: 1, 2",
         "  short: plain: 2",
         "Run them, with --clinc or --cifar where a problem needs it:",
         "  python experiments/mr2/study.py run plan --problems short",
     ]
+
+
+DECAYS = """
+problems: [long]
+seeds: [1, 2]
+methods:
+  "plain, lr 1, wd 0.1": {lr: 1, weight_decay: 0.1}
+  "plain, lr 2, wd 0.1": {lr: 2, weight_decay: 0.1}
+  "plain, lr 1, wd 0.5": {lr: 1, weight_decay: 0.5}
+  "new, lr 1, wd 0.1": {lr: 1, weight_decay: 0.1}
+  "new, lr 2, wd 0.1": {lr: 2, weight_decay: 0.1}
+  "new, lr 1, wd 0.5": {lr: 1, weight_decay: 0.5}
+  "norm 0.1, lr 1, wd 0.1": {lr: 1, weight_decay: 0.1}
+"""
+
+
+def test_changes_by_weight_decay_are_those_at_the_same_setting(
+    study, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(study, "HERE", tmp_path)
+    figures = {"plain": (0.2, 0.3, 0.4), "new": (0.3, 0.5, 0.3), "norm 0.1": (0.9,)}
+    settings = ("lr 1, wd 0.1", "lr 2, wd 0.1", "lr 1, wd 0.5")
+    lines = [
+        ("long", f"{form}, {setting}", seed, value + seed / 100)
+        for form, values in figures.items()
+        for setting, value in zip(settings, values, strict=False)
+        for seed in (1, 2)
+    ]
+    store(tmp_path, DECAYS, lines)
+    study.decay("plan")
+    assert capsys.readouterr().out.splitlines() == [
+        "| weight decay | long: new |",
+        "|---|---|",
+        "| 0.1 | +15.0 |",
+        "| 0.5 | -10.0 |",
+        "| settings at which it is better | 2 of 3 |",
+    ]
+    store(tmp_path, DECAYS, lines[1:])
+    with pytest.raises(SystemExit, match="settings cannot be compared"):
+        study.decay("plan")
 
 
 def test_the_bound_of_a_penalty_is_in_proportion_to_its_force(study) -> None:
