@@ -11,7 +11,8 @@ from pathlib import Path
 
 import matplotlib as mpl
 import numpy as np
-from study import differences, half_width, stored
+from plans import results_of
+from tables import differences, half_width
 
 from classgap.whole_file import whole_file
 
@@ -54,8 +55,7 @@ COLOURS = ("#888888", "#d95f02", "#1b7f79", "#5e60ce")
 
 def gains(problem: str, method: str) -> np.ndarray:
     """Points of the hard third over cross-entropy, a number a seed."""
-    lines = [line for line in stored("forms") if line["problem"] == problem]
-    return differences(lines, method, "cross-entropy", "hard")
+    return differences(results_of("forms", problem), method, "cross-entropy", "hard")
 
 
 def label(method: str) -> str:

@@ -13,8 +13,8 @@ import tempfile
 from pathlib import Path
 
 import torch
+from plans import settings_of
 from scipy.stats import spearmanr
-from study import settings_of
 
 from classgap import Audit
 from classgap.audit import read_predictions

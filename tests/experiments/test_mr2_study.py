@@ -30,7 +30,9 @@ def study():
     sys.path.insert(0, str(HERE))
     yield importlib.import_module("study")
     sys.path[:] = places
-    for name in [name for name in sys.modules if name.split(".")[0] in ("study", "forms", "stress_strength")]:
+    for name in [
+        name for name in sys.modules if name.split(".")[0] in ("study", "plans", "tables", "forms", "stress_strength")
+    ]:
         del sys.modules[name]
     for registry, entries in before:
         registry.entries.clear()
@@ -39,25 +41,25 @@ def study():
 
 @pytest.mark.parametrize("name", PLANS)
 def test_what_a_plan_asks_for_exists(study, name: str, tmp_path: Path) -> None:
-    plan = study.read_plan(name)
+    plan = study.plans.read_plan(name)
     files = {"clinc": tmp_path / "clinc.npz", "cifar": tmp_path / "cifar"}
     for problem in plan["problems"]:
-        base = study.settings_of(problem, plan["samples"], files) | plan.get("settings", {}).get(problem, {})
-        for settings in study.methods_of(plan, problem).values():
+        base = study.plans.settings_of(problem, plan["samples"], files) | plan.get("settings", {}).get(problem, {})
+        for settings in study.plans.methods_of(plan, problem).values():
             config = TrainConfig(**checked_settings(base | (settings or {})))
             methods.build(config.method, num_classes=3, class_counts=[1, 1, 1], feature_dim=2, num_samples=3)
 
 
 @pytest.mark.parametrize("name", PLANS)
 def test_results_are_of_methods_that_the_plan_names(study, name: str) -> None:
-    plan = study.read_plan(name)
-    for line in study.stored(name):
-        assert line["method"] in study.methods_of(plan, line["problem"])
+    plan = study.plans.read_plan(name)
+    for line in study.plans.stored(name):
+        assert line["method"] in study.plans.methods_of(plan, line["problem"])
 
 
 @pytest.mark.parametrize("name", ["final", "strength", "collapse", "cifar-end", "plain-end", "digits-end"])
 def test_the_page_shows_what_is_stored(study, name: str, capsys: pytest.CaptureFixture[str]) -> None:
-    study.hard(name)
+    study.tables.hard(name)
     page = [line.strip() for line in (ROOT / "docs" / "mr2.md").read_text().splitlines()]
     for line in capsys.readouterr().out.splitlines():
         assert line in page
@@ -66,9 +68,9 @@ def test_the_page_shows_what_is_stored(study, name: str, capsys: pytest.CaptureF
 def test_half_a_line_that_a_killed_process_left_is_forgotten(
     study, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(study, "HERE", tmp_path)
+    monkeypatch.setattr(study.plans, "HERE", tmp_path)
     (tmp_path / "plan.jsonl").write_text(json.dumps({"seed": 1}) + '\n{"seed": 2, "ha')
-    assert study.stored("plan") == [{"seed": 1}]
+    assert study.plans.stored("plan") == [{"seed": 1}]
     assert (tmp_path / "plan.jsonl").read_text() == '{"seed": 1}\n'
 
 
@@ -78,7 +80,7 @@ def test_choices_never_see_test_images(study, tmp_path: Path) -> None:
             place = tmp_path / "images" / part / "cat" / f"{part}{i}.png"
             place.parent.mkdir(parents=True, exist_ok=True)
             place.write_text(part)
-    made = study.only_training(tmp_path / "images")
+    made = study.plans.only_training(tmp_path / "images")
     held_out, trained = (sorted((made / part / "cat").iterdir()) for part in ("test", "train"))
     assert [path.name for path in held_out] == ["train0.png", "train5.png"]
     assert len(trained) == 8
@@ -92,8 +94,8 @@ def test_changes_are_paired_by_seed_and_failures_count_as_nothing_right(study) -
         {"method": "new", "seed": 2, "hard": 0.9},
         {"method": "new", "seed": 1, "failed": "not finite"},
     ]
-    np.testing.assert_allclose(study.differences(lines, "new", "plain", "hard"), [30.0, -50.0])
-    assert study.interval(np.array([1.0, 3.0])) == "+2.0 ± 12.7"  # t of one degree of freedom: 12.706
+    np.testing.assert_allclose(study.tables.differences(lines, "new", "plain", "hard"), [30.0, -50.0])
+    assert study.tables.interval(np.array([1.0, 3.0])) == "+2.0 ± 12.7"  # t of one degree of freedom: 12.706
 
 
 def store(folder: Path, plan: str, lines: list[tuple[str, str, int, float]]) -> None:
@@ -116,18 +118,49 @@ methods:
 def test_cells_stand_under_their_problem(
     study, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setattr(study, "HERE", tmp_path)
+    monkeypatch.setattr(study.plans, "HERE", tmp_path)
     lines = [("long", "plain, lr 1", 1, 0.5), ("long", "norm, lr 1", 1, 0.6)]
     lines += [("short", "plain, lr 2", 1, 0.4), ("short", "norm, lr 2", 1, 0.3)]
     lines += [("other", "plain, lr 1", 1, 0.1), ("other", "plain, lr 2", 1, 0.2), ("other", "new, lr 1", 2, 0.7)]
     store(tmp_path, PLAN, lines)
-    study.hard("plan")
+    study.tables.hard("plan")
     assert capsys.readouterr().out.splitlines()[2:] == [
         "| plain | 50.0 |  |  | 40.0 |  |  |  |  |  |",
         "| new |  |  |  |  |  |  | 70.0 |  |  |",  # of another seed than those that it could be compared with
         "| norm | 60.0 | +10.0 | +10.0 | 30.0 | -10.0 | -10.0 |  |  |  |",
         "| plain, lr 1 |  |  |  |  |  |  | 10.0 |  |  |",
         "| plain, lr 2 |  |  |  |  |  |  | 20.0 | +10.0 | +10.0 |",
+    ]
+
+
+def test_a_summary_has_a_row_a_problem_for_what_all_plans_have(
+    study, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(study.plans, "HERE", tmp_path)
+    figures = [("plain, lr 1", 0.5, 0.9, 1.0), ("new, lr 2", 0.6, 0.8, 0.7), ("norm", 0.1, 0.1, 0.1)]
+    for plan, count in (("one", 3), ("two", 2)):
+        here = [(seed, *each) for each in figures[:count] for seed in (1, 2)]
+        methods = {name: {} for name, *_ in figures[:count]}
+        content = {"problems": [plan, "never"], "methods": methods}
+        (tmp_path / f"{plan}.yaml").write_text(yaml.safe_dump(content, sort_keys=False))
+        lines = [
+            {
+                "problem": plan,
+                "method": name,
+                "seed": seed,
+                "hard": hard + seed * hard / 50,
+                "easy": easy,
+                "train": train,
+            }
+            for seed, name, hard, easy, train in here
+        ]
+        (tmp_path / f"{plan}.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
+    study.tables.summary(["one", "two"])
+    assert capsys.readouterr().out.splitlines() == [
+        "| problem | seeds | fitted | plain: hard | new: change | easy |",
+        "|---|---|---|---|---|---|",
+        "| one | 2 | 70 to 100 % | 51.5 | +10.3 ± 1.3 | -10.0 ± 0.0 |",  # 10.2 and 10.4: 0.1 · 12.706
+        "| two | 2 | 70 to 100 % | 51.5 | +10.3 ± 1.3 | -10.0 ± 0.0 |",
     ]
 
 
@@ -143,7 +176,7 @@ def test_cells_stand_under_their_problem(
     ],
 )
 def test_a_name_tells_form_and_method(study, name: str, form: str, method: str) -> None:
-    assert (study.form_of(name), study.method_of(name)) == (form, method)
+    assert (study.plans.form_of(name), study.plans.method_of(name)) == (form, method)
 
 
 TUNING = """
@@ -156,7 +189,7 @@ methods: {"norm 0.1, lr 1": {lr: 1}, "norm 0.2, lr 1": {lr: 2}, "plain": {}}
 def test_of_each_method_the_setting_with_the_best_mean_is_chosen(
     study, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setattr(study, "HERE", tmp_path)
+    monkeypatch.setattr(study.plans, "HERE", tmp_path)
     figures = {"norm 0.1, lr 1": (0.5, 0.5), "norm 0.2, lr 1": (0.9, 0.2), "plain": (0.1, 0.1)}
     lines = [("long", name, seed, pair[seed - 1]) for name, pair in figures.items() for seed in (1, 2)]
     lines += [("short", name, seed, 1 - pair[seed - 1]) for name, pair in figures.items() for seed in (1, 2)]
@@ -171,7 +204,7 @@ def test_of_each_method_the_setting_with_the_best_mean_is_chosen(
 def test_where_a_plan_asks_for_fitted_settings_others_are_not_chosen(
     study, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setattr(study, "HERE", tmp_path)
+    monkeypatch.setattr(study.plans, "HERE", tmp_path)
     plan = {
         "problems": ["long"],
         "seeds": [1],
@@ -194,7 +227,7 @@ def test_where_a_plan_asks_for_fitted_settings_others_are_not_chosen(
 def test_nothing_is_chosen_while_results_are_missing(
     study, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setattr(study, "HERE", tmp_path)
+    monkeypatch.setattr(study.plans, "HERE", tmp_path)
     names = ("norm 0.1, lr 1", "norm 0.2, lr 1", "plain")
     lines = [(problem, name, seed, 0.5) for problem in ("long", "short") for name in names for seed in (1, 2)]
     gone = {("short", "norm 0.2, lr 1", 1), ("short", "norm 0.2, lr 1", 2), ("short", "plain", 2)}
@@ -228,7 +261,7 @@ methods:
 def test_changes_by_weight_decay_are_those_at_the_same_setting(
     study, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setattr(study, "HERE", tmp_path)
+    monkeypatch.setattr(study.plans, "HERE", tmp_path)
     figures = {"plain": (0.2, 0.3, 0.4), "new": (0.3, 0.5, 0.3), "norm 0.1": (0.9,)}
     settings = ("lr 1, wd 0.1", "lr 2, wd 0.1", "lr 1, wd 0.5")
     lines = [
@@ -238,7 +271,7 @@ def test_changes_by_weight_decay_are_those_at_the_same_setting(
         for seed in (1, 2)
     ]
     store(tmp_path, DECAYS, lines)
-    study.decay("plan")
+    study.tables.decay("plan")
     assert capsys.readouterr().out.splitlines() == [
         "| weight decay | long: new |",
         "|---|---|",
@@ -248,7 +281,7 @@ def test_changes_by_weight_decay_are_those_at_the_same_setting(
     ]
     store(tmp_path, DECAYS, lines[1:])
     with pytest.raises(SystemExit, match="settings cannot be compared"):
-        study.decay("plan")
+        study.tables.decay("plan")
 
 
 def test_the_bound_of_a_penalty_is_in_proportion_to_its_force(study) -> None:

@@ -1,0 +1,93 @@
+"""Plans and what is stored of them: the files beside this one, and what the names in them say."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Collection
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from classgap.whole_file import write_whole
+
+HERE = Path(__file__).parent
+PLACES = {
+    "choice": {"data_seed": 7, "part": "val", "validation": 0.3},
+    "end": {"data_seed": 42, "part": "test", "validation": 0.0},
+}
+
+
+def read_plan(name: str) -> dict[str, Any]:
+    return yaml.safe_load((HERE / f"{name}.yaml").read_text())
+
+
+def stored(name: str) -> list[dict[str, Any]]:
+    path = HERE / f"{name}.jsonl"
+    if not path.exists():
+        return []
+    text = path.read_text()
+    whole = text[: text.rfind("\n") + 1]  # a killed process may have left half a line
+    if whole != text:
+        write_whole(path, whole)
+    return [json.loads(line) for line in whole.splitlines()]
+
+
+def settings_of(problem: str, on: str, files: dict[str, Path | None]) -> dict[str, Any]:
+    text = (HERE / "problems" / f"{problem}.yaml").read_text()
+    for name, path in files.items():
+        if f"{{{name}}}" in text:
+            if path is None:
+                raise SystemExit(f"{problem} needs --{name}")
+            text = text.replace(f"{{{name}}}", str(only_training(path) if on == "choice" and path.is_dir() else path))
+    for key, value in PLACES[on].items():
+        text = text.replace(f"{{{key}}}", str(value))
+    return yaml.safe_load(text)
+
+
+def only_training(folder: Path) -> Path:
+    """Links to a folder's training images, of which every fifth is for testing: what choices are made on."""
+    made = folder.with_name(f"{folder.name}-choice")
+    if not made.exists():
+        for place in sorted((folder / "train").iterdir()):
+            for part in ("train", "test"):
+                (made / part / place.name).mkdir(parents=True, exist_ok=True)
+            for i, image in enumerate(sorted(place.iterdir())):
+                (made / ("train" if i % 5 else "test") / place.name / image.name).symlink_to(image.resolve())
+    return made
+
+
+def methods_of(plan: dict[str, Any], problem: str) -> dict[str, dict[str, Any]]:
+    return plan["methods"].get(problem, plan["methods"])
+
+
+def results_of(name: str, problem: str) -> list[dict[str, Any]]:
+    """What is stored of one problem."""
+    return [line for line in stored(name) if line["problem"] == problem]
+
+
+def refuse_gaps(name: str, plan: dict[str, Any], found: Collection[tuple[str, str, int]]) -> None:
+    """A setting that was not run, or not as often as the others, cannot be compared with them."""
+    gaps = [
+        (problem, f"  {problem}: {method}: {', '.join(map(str, seeds))}")
+        for problem in plan["problems"]
+        for method in methods_of(plan, problem)
+        if (seeds := [seed for seed in plan["seeds"] if (problem, method, seed) not in found])
+    ]
+    if gaps:
+        raise SystemExit(
+            "\n".join([f"{name}.jsonl lacks these seeds, so settings cannot be compared:", *(told for _, told in gaps)])
+            + "\nRun them, with --clinc or --cifar where a problem needs it:"
+            + f"\n  python experiments/mr2/study.py run {name} --problems {' '.join(dict(gaps))}"
+        )
+
+
+def form_of(name: str) -> str:
+    """The name without what it says of training."""
+    return re.split(", (?:lr|wd) ", name)[0]
+
+
+def method_of(name: str) -> str:
+    """The form without the number at its end."""
+    return form_of(name).rstrip("0123456789. ")
