@@ -65,6 +65,22 @@ def test_the_page_shows_what_is_stored(study, name: str, capsys: pytest.CaptureF
         assert line in page
 
 
+@pytest.mark.parametrize("method", ["mr2", "feature-norm"])
+def test_the_page_shows_what_is_stored_of_the_stress_grid(method: str) -> None:
+    page = (ROOT / "docs" / "mr2.md").read_text()
+    stored = (HERE / "stress.jsonl").read_text().splitlines()
+    hard = {(cell, name): value for (cell, name, _), value in map(json.loads, stored)}
+    cells = {cell for cell, _ in hard}
+    able = {cell for cell in cells if hard[cell, "erm"] >= 20}  # where cross-entropy itself can train
+    assert f"in {len(able)} of {len(cells)} cells" in page
+    changes = {cell: hard[cell, method] - hard[cell, "erm"] for cell in able}
+    few, many = ([changes[cell] for cell in able if cell.startswith(f"{k} ")] for k in (10, 150))
+    long = [changes[cell] for cell in able if "200 epochs" in cell]
+    ranges = [f"{min(each):+.1f} to {max(each):+.1f}" for each in (few, many)]
+    assert f"| `{method}` | {' | '.join(ranges)} | {sum(each > 0 for each in long)} of {len(long)} |" in page
+    assert min(changes.values()) > -2  # the promise
+
+
 def test_half_a_line_that_a_killed_process_left_is_forgotten(
     study, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
