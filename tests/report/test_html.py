@@ -6,7 +6,7 @@ import re
 import numpy as np
 import pytest
 from html_reader import Page
-from made_audits import SCRIPT, make_audit
+from made_audits import FAST, SCRIPT, make_audit
 
 from classgap.audit import Audit
 from classgap.report import render_html, write_html
@@ -97,6 +97,31 @@ def test_what_was_not_given_is_left_out_with_a_word(labels_audit: Audit):
     assert "nan" not in re.sub(r"<style>.*?</style>|<script>.*?</script>", "", source, flags=re.DOTALL).lower().split()
     (data,) = Page(source).data
     assert [title for title, _ in data["facts"]] == ["On the test set"]
+
+
+@pytest.mark.parametrize(
+    ("targets", "thirds"), [([0] * 5, ["medium third"]), ([0, 0, 0, 1, 1], ["easy third", "hard third"])]
+)
+def test_a_page_of_one_or_two_classes_shows_the_thirds_that_there_are(targets: list[int], thirds: list[str]):
+    few = Audit.from_predictions(predictions=[0, 0, 0, 1, 0], targets=targets, settings=FAST)
+    page = Page(render_html(few))
+    shown = [(tag, text) for tag, text in page.texts if re.fullmatch("(easy|medium|hard) third", text, re.IGNORECASE)]
+    assert [text for tag, text in shown if tag == "li"] == thirds
+    assert [text for tag, text in shown if tag == "dt"] == [
+        text.capitalize() for text in thirds if "medium" not in text
+    ]
+    alone = any(text.startswith("Only one class has test samples") for _, text in page.texts)
+    assert alone == (len(thirds) == 1)
+
+
+def test_the_means_distances_are_said_to_be_from_their_common_mean():
+    # Means at 1 and 3 of one axis are equally far from 2, though not equally long.
+    features = np.array([[1.0, 0.0], [1.0, 0.0], [3.0, 0.0], [3.0, 0.0]])
+    two = Audit.from_predictions(predictions=[0, 0, 1, 1], targets=[0, 0, 1, 1], features=features, settings=FAST)
+    assert two.features.mean_norm_variation == 0
+    cells = [text for tag, text in Page(render_html(two)).texts if tag in ("td", "th")]
+    row = cells.index("Variation of the means' distances")
+    assert cells[row + 2] == "of the class means from their common mean; 0: all are equally far"
 
 
 def test_how_every_number_was_computed_is_there(audit: Audit, diff):

@@ -98,11 +98,11 @@ def _summary(
     ratio = within_between = norm_variation = None
     if clouds is not None:
         means_UD = clouds.centroids_KD[torch.from_numpy(order.seen_U)]
-        lengths_U = torch.linalg.vector_norm(means_UD - means_UD.mean(dim=0), dim=1).double().numpy()
-        between = float((lengths_U**2).mean())
+        from_centre_U = torch.linalg.vector_norm(means_UD - means_UD.mean(dim=0), dim=1).double().numpy()
+        between = float((from_centre_U**2).mean())
         ratio, within = _known_mean(clouds.ratio_K), _known_mean(clouds.spread_K**2)
         within_between = within / between if within is not None and between > 0 else None
-        norm_variation = _variation(lengths_U)
+        norm_variation = _variation(from_centre_U)
     pair = None if head is None or head.angle_pair is None else head.angle_pair
     return FeatureSummary(
         mean_ratio=ratio,

@@ -47,7 +47,7 @@ def audit_page(audit: Audit) -> dict[str, Any]:
             "spread": audit_charts.spread_chart(audit),
             "map": audit_charts.feature_map_chart(audit),
         },
-        "thirds": [(name, third_name(name, audit.ranking)) for name in GROUP_ORDER[:3]],
+        "thirds": {name: third_name(name, audit.ranking) for name in GROUP_ORDER[:3] if name in audit.groups},
         "table": audit_table(audit),
         **_groups(audit),
         "gap_rows": gap_rows(audit),
@@ -127,9 +127,9 @@ def _feature_rows(features: FeatureSummary) -> list[tuple[str, str, str]]:
             percent(features.centroid_agreement),
             "share of samples; 100: no head is needed",
         ),
-        "Variation of the means' lengths": (
+        "Variation of the means' distances": (
             number(features.mean_norm_variation),
-            "0: all class means are equally long",
+            "of the class means from their common mean; 0: all are equally far",
         ),
         "Variation of the weights' norms": (number(features.weight_norm_variation), "0: all rows are equally long"),
         "Weight norm against accuracy": (number(weight.rho if weight else None), "rank correlation over classes"),
