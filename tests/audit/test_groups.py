@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 
+from classgap.audit.gaps import MEASURES
 from classgap.audit.groups import all_groups, by_frequency, given, thirds
 
 
@@ -49,13 +50,37 @@ def test_given_groups_refuse_what_they_do_not_know():
         given({"pets": []}, names)
 
 
-def test_names_of_the_audits_own_groups_are_taken():
-    with pytest.raises(ValueError, match="'hard'"):
+@pytest.mark.parametrize(
+    ("groups", "message"),
+    [
+        ({"pets": [["cat"]]}, r"groups\['pets'\] must hold class names or class numbers; got \['cat'\], a list"),
+        ({"pets": [0.0]}, r"got 0\.0, a float"),
+        ({"pets": [True]}, r"got True, a bool"),
+        ({"pets": [None]}, r"got None, a NoneType"),
+        ({"pets": 3}, r"groups\['pets'\] must be a list of at least one class; got 3"),
+        ({"pets": "cat"}, r"must be a list of at least one class; got 'cat'"),
+        ({"pets": {"cat": 1}}, r"must be a list of at least one class; got \{'cat': 1\}"),
+        (3, r"groups must be a list of a group's name for each class; got 3"),
+    ],
+)
+def test_what_cannot_be_a_class_is_refused(groups, message):
+    with pytest.raises(ValueError, match=message):
+        given(groups, ["cat", "dog"])
+
+
+def test_arrays_and_tuples_of_classes_are_lists_too():
+    parts = given({"a": np.array([1, 0]), "b": ("dog",), "c": np.array(["cat"])}, ["cat", "dog"])
+    assert {name: part.tolist() for name, part in parts.items()} == {"a": [1, 0], "b": [1], "c": [0]}
+
+
+@pytest.mark.parametrize("name", ["hard", "tail", "accuracy", "balanced_accuracy", *MEASURES])
+def test_names_of_the_audits_own_figures_are_taken(name):
+    with pytest.raises(ValueError, match=f"'{name}'"):
         all_groups(
             np.array([0.5, 0.6]),
             ranking_K=None,
             train_counts_K=None,
             cuts=(100, 20),
-            groups={"hard": [0]},
+            groups={name: [0]},
             names=["a", "b"],
         )

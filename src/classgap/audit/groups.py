@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import reprlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -13,6 +14,7 @@ from classgap.audit.samples import Integers
 
 THIRDS = ("easy", "medium", "hard")
 FREQUENCIES = ("head", "torso", "tail")
+OVERALL = ("accuracy", "balanced_accuracy")  # beside the groups among a comparison's figures over seeds
 
 
 @dataclass(frozen=True)
@@ -65,26 +67,40 @@ def given(groups: Mapping[str, Sequence[Any]] | Sequence[Any], names: Sequence[s
     {'pet': [0, 1], 'thing': [2]}
     """
     if not isinstance(groups, Mapping):
-        if len(groups) != len(names):
+        labels = [str(group) for group in _listed("groups", groups, "a group's name for each class")]
+        if len(labels) != len(names):
             raise ValueError(
-                f"groups must name a group for each of the {len(names)} classes; got {len(groups)} entries."
+                f"groups must name a group for each of the {len(names)} classes; got {len(labels)} entries."
             )
-        labels = [str(group) for group in groups]
         return {name: np.array([k for k, own in enumerate(labels) if own == name]) for name in dict.fromkeys(labels)}
     position = {name: k for k, name in enumerate(names)}
     found = {}
     for group, members in groups.items():
-        if isinstance(members, str) or not len(members):
-            raise ValueError(f"groups[{group!r}] must be a list of at least one class; got {members!r}.")
-        indices = [_class_index(member, position, str(group)) for member in members]
+        listed = _listed(f"groups[{group!r}]", members, "at least one class")
+        indices = [_class_index(member, position, str(group)) for member in listed]
         found[str(group)] = np.array(list(dict.fromkeys(indices)))
     return found
 
 
+def _listed(what: str, values: Any, of: str) -> list[Any]:
+    try:
+        listed = [] if isinstance(values, (str, Mapping)) else list(values)
+    except TypeError:  # a single number
+        listed = []
+    if not listed:
+        raise ValueError(f"{what} must be a list of {of}; got {reprlib.repr(values)}: write it in brackets, [...].")
+    return listed
+
+
 def _class_index(member: Any, position: Mapping[str, int], group: str) -> int:
-    if member in position:
+    if isinstance(member, bool) or not isinstance(member, (str, int, np.integer)):
+        raise ValueError(
+            f"groups[{group!r}] must hold class names or class numbers; got {reprlib.repr(member)}, a "
+            f"{type(member).__name__}: list each class by its name."
+        )
+    if isinstance(member, str) and member in position:
         return position[member]
-    if isinstance(member, (int, np.integer)) and 0 <= member < len(position):
+    if not isinstance(member, str) and 0 <= member < len(position):
         return int(member)
     raise ValueError(f"groups[{group!r}] has the unknown class {member!r}.")
 
@@ -99,6 +115,9 @@ def all_groups(
     names: Sequence[str],
 ) -> list[Grouping]:
     """Every group of an audit, without empty ones; thirds first."""
+    from classgap.audit.gaps import MEASURES  # it measures thirds, so it imports this module
+
+    taken = {*THIRDS, *FREQUENCIES, *OVERALL, *MEASURES}
     sets = [("thirds", thirds(accuracy_K if ranking_K is None else ranking_K, ~np.isnan(accuracy_K)))]
     if train_counts_K is not None:
         sets.append(("frequency", by_frequency(train_counts_K, cuts)))
@@ -107,7 +126,7 @@ def all_groups(
     found: list[Grouping] = []
     for kind, parts in sets:
         for name, members in parts.items():
-            if any(name == other.name for other in found) or (kind == "given" and name in THIRDS + FREQUENCIES):
+            if any(name == other.name for other in found) or (kind == "given" and name in taken):
                 raise ValueError(f"groups must not use the name {name!r}, which the audit itself uses: rename it.")
             if len(members):
                 found.append(Grouping(name, kind, members))
