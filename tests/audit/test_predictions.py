@@ -25,6 +25,19 @@ def test_arrays_tensors_and_lists_are_the_same(scores, targets):
     assert got.class_names == ("0", "1", "2")
 
 
+@pytest.mark.parametrize("kind", [np.uint8, np.uint16, np.uint32, np.uint64])
+@pytest.mark.parametrize("to", [np.asarray, torch.from_numpy], ids=["array", "tensor"])
+def test_unsigned_numbers_are_numbers(kind, to):
+    labels, order, counts = (to(np.array(values, dtype=kind)) for values in ([0, 2, 1], [5, 3, 4], [7, 8, 9]))
+    got = Predictions.of(labels, predictions=labels, index=order, train_counts=counts)
+    assert got.class_names == ("0", "1", "2")
+    assert got.targets_N.tolist() == got.predictions_N.tolist() == [2, 1, 0]
+    assert got.index_N.tolist() == [3, 4, 5]
+    assert got.train_counts_K.tolist() == [7, 8, 9]
+    assert got.targets_N.dtype == got.index_N.dtype == np.int64
+    assert Predictions.of(labels, predictions=labels).class_names == ("0", "1", "2")  # as only the labels tell
+
+
 def test_probabilities_become_logits_with_the_same_softmax():
     probabilities = torch.from_numpy(LOGITS).softmax(dim=1)
     got = Predictions.of(TARGETS, probabilities=probabilities)
@@ -126,6 +139,14 @@ BAD = {
         "train_predictions and train_targets must have the same length",
     ),
     "index": ({"targets": TARGETS, "logits": LOGITS, "index": [0.5, 1, 2, 3]}, "index must be whole numbers"),
+    "index beyond int64": (
+        {"targets": TARGETS, "logits": LOGITS, "index": np.array([0, 1, 2, 2**63], dtype=np.uint64)},
+        "index must be whole numbers up to 9223372036854775807; got 9223372036854775808",
+    ),
+    "labels beyond int64": (
+        {"targets": np.array([2**64 - 1], dtype=np.uint64), "predictions": [0]},
+        "targets must be whole numbers up to 9223372036854775807; got 18446744073709551615",
+    ),
 }
 
 

@@ -14,6 +14,7 @@ from torch import Tensor, nn
 from classgap.audit.labels import checked_names, encode, is_text, names_in
 from classgap.audit.samples import Integers
 
+WIDE_UNSIGNED = (torch.uint16, torch.uint32, torch.uint64)  # torch can store them, and do little else with them
 SUM_TOLERANCE = 1e-2  # how far probabilities may be from summing to 1: half precision over a thousand classes needs it
 NO_FEATURES = "No feature figures: "  # begins the remark of a pass over a model that has no features to offer
 _HARD = (
@@ -163,7 +164,10 @@ class Predictions:
 def to_tensor(what: str, values: Any) -> Tensor:
     """Anything array-like as a CPU tensor, without a copy where possible."""
     if isinstance(values, Tensor):
-        return values.detach().cpu()
+        values = values.detach().cpu()
+        if values.dtype not in WIDE_UNSIGNED:
+            return values
+        values = values.numpy()
     try:
         array = np.asarray(values)
         if array.dtype.kind not in "fiub":
@@ -172,8 +176,17 @@ def to_tensor(what: str, values: Any) -> Tensor:
         raise ValueError(
             f"{what} must be an array of numbers; got {type(values).__name__} of something else."
         ) from None
+    if array.dtype.kind == "u" and array.dtype.itemsize > 1:
+        array = _signed(what, array)
     # torch warns about arrays that it could not write to, as those mapped from a file.
     return torch.from_numpy(np.ascontiguousarray(array) if array.flags.writeable else array.copy())
+
+
+def _signed(what: str, array: NDArray[Any]) -> Integers:
+    most = np.iinfo(np.int64).max
+    if array.size and int(array.max()) > most:
+        raise ValueError(f"{what} must be whole numbers up to {most}; got {array.max()}: number them from 0.")
+    return array.astype(np.int64)
 
 
 def _only_kind(given: dict[str, Any]) -> str:
@@ -284,7 +297,7 @@ def _names(given: Sequence[Any] | None, num_classes: int | None, targets: Any, p
     numbers = [np.asarray(to_tensor("targets", targets)), np.asarray(to_tensor("predictions", predictions))]
     if any(column.dtype.kind == "f" and not np.isfinite(column).all() for column in numbers):
         raise ValueError("targets and predictions must be class numbers or class names; they hold NaN or infinity.")
-    return tuple(str(k) for k in range(int(max((column.max(initial=-1) for column in numbers), default=-1)) + 1))
+    return tuple(str(k) for k in range(max((int(column.max()) for column in numbers if column.size), default=-1) + 1))
 
 
 def _counts(given: Tensor | None, train_truth: Integers | None, names: tuple[str, ...]) -> NDArray[np.float64] | None:
