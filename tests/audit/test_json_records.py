@@ -63,3 +63,18 @@ def test_files_that_are_no_json_are_refused(tmp_path: Path) -> None:
         read_json(broken)
     with pytest.raises(ValueError, match=r"nowhere\.json cannot be read"):
         read_json(tmp_path / "nowhere.json")
+
+
+def test_files_that_are_nested_too_deeply_are_refused(tmp_path: Path) -> None:
+    deep = tmp_path / "deep.json"
+    deep.write_text("[" * 200_000 + "]" * 200_000)
+    with pytest.raises(ValueError, match=r"deep\.json cannot be read: .* nested too deeply\.$"):
+        read_json(deep)
+
+
+def test_a_deep_value_in_a_wrong_place_is_shown_in_short() -> None:
+    deep: object = 0
+    for _ in range(100_000):
+        deep = [deep]
+    with pytest.raises(ValueError, match=r"^Leaf\.name must be of type str; got \[\[.{1,80}\.$"):
+        from_plain(Leaf, {"name": deep, "value": None})

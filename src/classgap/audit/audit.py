@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 from torch import nn
 
+from classgap.audit.belonging import check_loaded
 from classgap.audit.intervals import Floats
 from classgap.audit.json_records import from_plain, read_json, to_plain, write_json
 from classgap.audit.model_pass import collect_predictions
@@ -192,7 +193,7 @@ class Audit:
         """The reverse of :meth:`to_dict`.
 
         Raises:
-            ValueError: if ``data`` is not an audit of this schema.
+            ValueError: if ``data`` is not an audit of this schema, or its parts do not belong together.
         """
         schema = data.get("schema") if isinstance(data, dict) else None
         if schema != cls.SCHEMA:
@@ -200,7 +201,9 @@ class Audit:
                 f"not an audit that this version reads: schema is {schema!r}, {cls.SCHEMA} is needed; make the audit "
                 "again from its predictions."
             )
-        return from_plain(cls, data)
+        audit = from_plain(cls, data)
+        check_loaded(audit)
+        return audit
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the audit as JSON; the file is replaced whole or not at all."""

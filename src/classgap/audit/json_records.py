@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import reprlib
 import types
 import typing
 from collections.abc import Mapping
@@ -63,6 +64,8 @@ def read_json(path: str | os.PathLike[str]) -> Any:
         return json.loads(Path(path).read_text(encoding="utf-8"))
     except OSError as error:
         raise ValueError(f"{path} cannot be read: {error.strerror}.") from None
+    except RecursionError:
+        raise ValueError(f"{path} cannot be read: its lists and objects are nested too deeply.") from None
     except ValueError:
         raise ValueError(f"{path} is not a JSON file: it is empty, cut off or something else.") from None
 
@@ -107,4 +110,8 @@ def _read_dataclass(kind: Any, data: Any, where: str) -> Any:
 
 def _expect(ok: bool, wanted: str, data: Any, where: str) -> None:
     if not ok:
-        raise ValueError(f"{where} must be {wanted}; got {str(data)[:80]}.")
+        raise ValueError(f"{where} must be {wanted}; got {_shown(data)}.")
+
+
+def _shown(data: Any) -> str:
+    return data[:80] if isinstance(data, str) else reprlib.repr(data)[:80]  # str() of deep lists goes as deep

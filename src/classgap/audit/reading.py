@@ -117,7 +117,7 @@ def _read_safetensors(path: Path) -> dict[str, Any]:
     if "class_names" in metadata:
         try:
             names = json.loads(metadata["class_names"])
-        except ValueError:
+        except (ValueError, RecursionError):
             names = None
         if not isinstance(names, list):
             raise ValueError("class_names in the metadata must be a JSON list of names.")
