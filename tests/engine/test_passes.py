@@ -48,6 +48,17 @@ def test_of_a_training_set_no_logits_are_kept(method: str) -> None:
     assert float(done.stdout) < (200 if method == "erm" else 60)
 
 
+def test_a_pass_leaves_every_layer_in_the_mode_that_it_had() -> None:
+    run = new_run(data="digits:fraction=0.1")
+    run.model.train()
+    next(run.model.children()).eval()  # a frozen part of a model that trains
+    run.method.eval()
+    before = [module.training for part in (run.model, run.method) for module in part.modules()]
+    assert set(before) == {True, False}
+    run.predictions(run.data.test)
+    assert [module.training for part in (run.model, run.method) for module in part.modules()] == before
+
+
 def batch_sizes() -> list[int]:
     """How many samples a pass over the test set sends through the network at a time."""
     run = new_run(batch=64, accumulate=4, data="digits:fraction=0.1")

@@ -10,6 +10,7 @@ import torch
 from torch import Tensor, nn
 from torch.utils.data import DistributedSampler
 
+from classgap.audit.evaluation_mode import evaluating
 from classgap.audit.predictions import NO_FEATURES, Predictions
 from classgap.distributed import Shards, all_agree, world_size
 from classgap.features import FeatureTap
@@ -34,17 +35,13 @@ def collect_predictions(
     samples to give each process equally many; these are dropped by ``index``, which is read from the batches or from
     the loader's ``DistributedSampler``.
     """
-    training = model.training
-    model.eval()
-    try:
+    with evaluating(model):
         tap, remark = _tap(model)
         try:
             kept = _run(model, loader, tap)
         finally:
             if tap is not None:
                 tap.remove()
-    finally:
-        model.train(training)
     problem = kept.problem() or _index_problem(kept, loader)
     device = next((parameter.device for parameter in model.parameters()), torch.device("cpu"))
     if not all_agree(problem is None, device):

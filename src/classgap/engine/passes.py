@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 import torch
 from torch import Tensor
 
+from classgap.audit.evaluation_mode import evaluating
 from classgap.data.batches import evaluation_batches
 from classgap.data.dataset import Split
 from classgap.data.order import share_of
@@ -42,10 +43,7 @@ def looked_at(run: Run, split: Split) -> Iterator[Seen]:
     logits of a large training set would not fit into memory: take from each what is needed.
     """
     assert run.config.batch is not None
-    training = run.model.training
     share_buffers(run.model, run.method)  # what process 0 saves is what all of them look through
-    run.model.eval()
-    run.method.eval()
     batches = evaluation_batches(
         split,
         batch_size=max(1, run.config.batch // (world_size() * run.config.accumulate)),
@@ -55,14 +53,11 @@ def looked_at(run: Run, split: Split) -> Iterator[Seen]:
         device=run.device,
         channels_last=run.config.channels_last,
     )
-    try:
+    with evaluating(run.model, run.method):
         for batch in batches:
             logits_BK, features_BD = run.method.predict(run, batch.inputs)
             logits_BK = logits_BK.to(torch.promote_types(logits_BK.dtype, torch.float32))
             yield Seen(logits_BK, features_BD, batch.labels)
-    finally:
-        run.model.train(training)
-        run.method.train(training)
 
 
 def scores_of(run: Run, split: Split, *, features: bool) -> Scores:
