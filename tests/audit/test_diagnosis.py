@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 import torch
-from audit_cases import audit_of, blobs, causes
+from audit_cases import QUICK, audit_of, blobs, causes
 
 from classgap.audit import Audit, AuditSettings
 
@@ -125,6 +125,16 @@ def test_wrong_labels():
     assert found.figure == pytest.approx(40 / 140, abs=0.03)
     assert audit.classes[6].label_issues == pytest.approx(40, abs=3)
     assert found.methods == ()
+
+
+@pytest.mark.parametrize("classes", [3, 6, 7, 11, 13])
+@pytest.mark.parametrize("right", [1, 2, 3, 6, 7, 9])
+def test_classes_at_the_mean_do_not_fail(classes, right):
+    targets = np.repeat(np.arange(classes), 10)
+    wrong = np.tile(np.arange(10) >= right, classes)
+    labels = np.where(wrong, (targets + 1) % classes, targets)
+    audit = Audit.from_predictions(predictions=labels, targets=targets, settings=QUICK)
+    assert all(causes(audit, k) == [] for k in range(classes))
 
 
 def test_too_few_test_samples_to_tell():
