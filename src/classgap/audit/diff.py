@@ -24,6 +24,7 @@ from classgap.audit.diff_records import Change, ClassChange, GroupChange, SeedCh
 from classgap.audit.groups import thirds
 from classgap.audit.json_records import from_plain, read_json, to_plain, write_json
 from classgap.audit.pairing import pair
+from classgap.audit.settings import level_name
 from classgap.audit.summary import summary
 
 
@@ -177,14 +178,15 @@ def _notes(replicates: int, seed: int, level: float) -> dict[str, str]:
     return {
         "interval": (
             f"{replicates} bootstrap replicates of the test samples within each class, each sample with its results on "
-            f"both sides, seed {seed}; {level:.0%} percentile interval of the difference."
+            f"both sides, seed {seed}; {level_name(level)} percentile interval of the difference. Those of standard "
+            "deviation and Gini coefficient are centred on the change."
         ),
         "p_value": (
             "Exact McNemar test: two-sided binomial test of the samples fixed against the samples broken. Over several "
             "seeds a sample is fixed if it is right more often after than before."
         ),
         "p_adjusted": "Holm's correction over all classes with test samples.",
-        "verdict": f"Gained or paid if the corrected p-value is below {1 - level:.2g}; unclear otherwise.",
+        "verdict": f"Gained or paid if the corrected p-value is below {1 - level:g}; unclear otherwise.",
         "groups": "Mean class accuracy of the members that the first side gives the group.",
         "by_chance": (
             "Mean change of the thirds that the first side's accuracies make, over random swaps of the two sides of "

@@ -15,7 +15,10 @@ from classgap.audit.causes import (
 )
 from classgap.audit.class_clouds import FARTHEST
 from classgap.audit.embedding_map import COMPONENTS
-from classgap.audit.settings import AuditSettings
+from classgap.audit.settings import AuditSettings, level_name
+
+# What an interval of a mean is where resampling shows no doubt.
+SURE = "if all these samples are right or all are wrong, Wilson's of them together"
 
 
 def notes(settings: AuditSettings, *, baseline: bool) -> dict[str, str]:
@@ -24,7 +27,7 @@ def notes(settings: AuditSettings, *, baseline: bool) -> dict[str, str]:
     >>> "Wilson" in notes(AuditSettings(), baseline=False)["interval"]
     True
     """
-    level = f"{settings.level:.0%}"
+    level = level_name(settings.level)
     bootstrap = (
         f"{settings.replicates} bootstrap replicates of the test samples within each class, seed {settings.seed}, "
         f"{level} percentile interval"
@@ -47,7 +50,9 @@ def _accuracies(settings: AuditSettings, level: str, bootstrap: str, ranked: str
     head, tail = settings.frequency_cuts
     return {
         "accuracy": "Share of samples whose predicted label is right; of equal scores the lower class index is taken.",
-        "balanced_accuracy": f"Mean over classes with test samples of the class's accuracy. Interval: {bootstrap}.",
+        "balanced_accuracy": (
+            f"Mean over classes with test samples of the class's accuracy. Interval: {bootstrap}; {SURE}."
+        ),
         "top_k": "Share of samples whose label is among the k highest scores.",
         "interval": f"Wilson score interval, {level}.",
         "unseen": "A class without test samples has no accuracy and enters no average, ranking or gap.",
@@ -61,16 +66,21 @@ def _accuracies(settings: AuditSettings, level: str, bootstrap: str, ranked: str
             "left over goes to medium, two go to easy and hard."
         ),
         "frequency": f"Head: at least {head:g} training samples; tail: fewer than {tail:g}; torso: between.",
-        "groups": f"Mean over the group's classes of the class's accuracy. Interval: {bootstrap}.",
+        "groups": f"Mean over the group's classes of the class's accuracy. Interval: {bootstrap}; {SURE}.",
     }
 
 
 def _gaps(level: str, bootstrap: str) -> dict[str, str]:
     return {
-        "gap.easy_hard": f"Easy third minus hard third. Interval: {bootstrap}, with the thirds kept.",
+        "gap.easy_hard": (
+            f"Easy third minus hard third. Interval: {bootstrap}, with the thirds kept; if in each of the two all "
+            "samples are right or all are wrong, Newcombe's of their samples."
+        ),
         "gap.best_worst": f"Best minus worst class. Interval: Newcombe's, {level}, for these two classes.",
         "gap.worst_class": f"Lowest accuracy of a class. Interval: Wilson, {level}, of that class.",
-        "gap.worst_tenth": f"Mean accuracy of the worst 10 % of the classes, rounded up. Interval: {bootstrap}.",
+        "gap.worst_tenth": (
+            f"Mean accuracy of the worst 10 % of the classes, rounded up. Interval: {bootstrap}; {SURE}."
+        ),
         "gap.std": f"Standard deviation of the accuracies over classes. Interval: {bootstrap}, centred on the value.",
         "gap.gini": f"Gini coefficient of the accuracies over classes. Interval: {bootstrap}, centred on the value.",
         "gap.by_chance": (
@@ -95,7 +105,7 @@ FIXED = {
     "mean_norm": "‖μ̂_k‖, length of the mean of the class's test features (MR² Table 6).",
     "spread": "‖ŝ_k‖, root of Σ‖f - μ̂_k‖² / (n - 1) over the class's test features (MR² Table 6).",
     "ratio": "‖ŝ_k‖ / ‖μ̂_k‖; 0 is complete variability collapse (MR² Discussion 3).",
-    "gamma": "γ_k, in proportion to (‖μ̂_k‖² + ‖ŝ_k‖²)^(1/3) with mean 1, from test features (MR² Eq. 1).",
+    "gamma": "γ_k with mean 1, in proportion to the cube root of the class's mean of ‖f‖² in the test set (MR² Eq. 1).",
     "weight_norm": "‖w_k‖ of the head (MR² Fig. 3).",
     "dispersion": f"Largest distance of two samples of the class (LMDL Def. 4.1), among its {FARTHEST} outermost.",
     "farthest": "Mean distance to the farthest sample of the class / largest feature norm (ELM Fig. 4).",

@@ -6,6 +6,15 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 
+def level_name(level: float) -> str:
+    """The level of intervals, in words.
+
+    >>> level_name(0.95), level_name(0.975)
+    ('95 %', '97.5 %')
+    """
+    return f"{100 * level:g} %"
+
+
 @dataclass(frozen=True, kw_only=True)
 class AuditSettings:
     """Choices that apply to any data.

@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterable
 
 from classgap.audit.records import ClassResult, Interval
+from classgap.audit.settings import level_name as level_name  # for the other modules of this room
 
 MISSING = "–"
 
@@ -154,15 +155,6 @@ def chance(p_value: float | None) -> str:
     if p_value is None:
         return MISSING
     return "< 0.001" if p_value < 0.001 else f"{p_value:.3f}"
-
-
-def level_name(level: float) -> str:
-    """The level of intervals.
-
-    >>> level_name(0.95)
-    '95 %'
-    """
-    return f"{100 * level:g} %"
 
 
 def plural(amount: int, one: str, several: str) -> str:

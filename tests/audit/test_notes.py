@@ -1,0 +1,59 @@
+"""What the notes say of the numbers is what was computed."""
+
+import re
+
+import numpy as np
+import pytest
+
+from classgap.audit import Audit, AuditDiff, AuditSettings
+from classgap.audit.intervals import newcombe, wilson
+
+TARGETS = np.repeat([0, 1, 2], 10)
+
+
+def audit_with(right: tuple[int, int, int], **settings) -> Audit:
+    """Three classes of ten samples, of which so many are right."""
+    hit = np.concatenate([np.arange(10) < count for count in right])
+    labels = np.where(hit, TARGETS, (TARGETS + 1) % 3)
+    return Audit.from_predictions(predictions=labels, targets=TARGETS, settings=AuditSettings(**settings))
+
+
+@pytest.mark.parametrize(("level", "said"), [(0.975, "97.5 %"), (0.999, "99.9 %"), (0.9, "90 %")])
+def test_the_level_is_said_as_the_tables_say_it(level: float, said: str):
+    before, after = audit_with((9, 5, 2), level=level), audit_with((9, 6, 4), level=level)
+    notes = {**before.notes, **{f"diff {name}": text for name, text in AuditDiff.of(before, after).notes.items()}}
+    levels = {found for text in notes.values() for found in re.findall(r"([\d.]+ ?%) percentile", text)}
+    assert levels == {said}
+    assert said in notes["interval"]
+    below = re.search(r"below ([\d.]+);", notes["diff verdict"])
+    assert float(below[1]) == pytest.approx(1 - level)
+
+
+def test_where_resampling_shows_no_doubt_the_notes_name_the_interval_that_is_taken():
+    audit = audit_with((10, 10, 0))
+    assert audit.groups["easy"].interval == wilson(10, 10)
+    assert audit.gap.intervals["worst_tenth"] == wilson(0, 10)
+    assert audit.gap.intervals["easy_hard"] == newcombe((10, 10), (0, 10))
+    perfect = audit_with((10, 10, 10))
+    assert perfect.overall.balanced_interval == wilson(30, 30)
+    for figure in ("groups", "gap.worst_tenth", "balanced_accuracy"):
+        assert "Wilson" in audit.notes[figure]
+    assert "Newcombe" in audit.notes["gap.easy_hard"]
+
+
+def test_centred_intervals_of_a_comparison_are_noted():
+    note = AuditDiff.of(audit_with((9, 5, 2)), audit_with((9, 6, 4))).notes["interval"]
+    assert "standard deviation and Gini coefficient are centred on the change" in note
+
+
+def test_gamma_is_what_its_note_says():
+    rng = np.random.default_rng(0)
+    features = rng.normal(size=(30, 4)) * (1 + TARGETS[:, None])
+    audit = Audit.from_predictions(
+        predictions=TARGETS, targets=TARGETS, features=features, settings=AuditSettings(map="none")
+    )
+    roots = np.cbrt([(features[k == TARGETS] ** 2).sum(axis=1).mean() for k in range(3)])
+    assert [entry.gamma for entry in audit.classes] == pytest.approx((3 * roots / roots.sum()).tolist())
+    note = audit.notes["gamma"]
+    assert "mean 1, in proportion to the cube root of the class's mean of ‖f‖²" in note
+    assert "ŝ" not in note  # which is by n - 1, and γ is not
