@@ -158,6 +158,13 @@ def damage(case: str, folder: Path) -> list[str]:
         case "cut json":
             path = folder / "bad.json"
             path.write_text('{"schema": 1, "na')
+        case "deep json":
+            path = folder / "bad.json"
+            path.write_text("[" * 200_000)
+        case "audit of which classes are missing":
+            path = folder / "bad.json"
+            whole = Audit.from_predictions(**predictions()).to_dict()
+            path.write_text(json.dumps(whole | {"classes": whole["classes"][:2]}))
         case "unknown ending":
             path = folder / "bad.txt"
             path.write_text("hello")
@@ -176,10 +183,23 @@ def damage(case: str, folder: Path) -> list[str]:
             write(path)
             (folder / "groups.json").write_text('{"g": ["nobody"]}')
             return [str(path), "--groups", str(folder / "groups.json")]
+        case "groups of lists":
+            write(path)
+            (folder / "groups.json").write_text('{"g": [["a"]]}')
+            return [str(path), "--groups", str(folder / "groups.json")]
         case "groups that are a list":
             write(path)
             (folder / "groups.json").write_text('["a"]')
             return [str(path), "--groups", str(folder / "groups.json")]
+        case (
+            "saved audit with groups" | "saved audit with baseline" | "saved audit with level" | "saved audit with seed"
+        ):
+            write(path)
+            (folder / "g.json").write_text('{"g": ["a"]}')
+            Audit.from_predictions(**predictions()).save(folder / "saved.json")
+            flag = case.rsplit(" ", 1)[1]
+            value = {"groups": str(folder / "g.json"), "baseline": str(path), "level": "0.95", "seed": "0"}[flag]
+            return [str(folder / "saved.json"), f"--{flag}", value]
         case "baseline of other classes":
             write(path)
             np.savez(folder / "other.npz", targets=[0, 1], predictions=[0, 1])
@@ -213,13 +233,20 @@ CASES = {
     "csv that is binary": "UTF-8",
     "json of something else": "not an audit",
     "cut json": "not a JSON file",
+    "deep json": "nested too deeply",
+    "audit of which classes are missing": "bad.json: classes must hold 4",
     "unknown ending": ".txt",
     "no such file": "does not exist",
     "empty directory": "no predictions",
     "level": "level",
     "seed": "seed",
     "groups of unknown classes": "nobody",
+    "groups of lists": "groups['g'] must hold class names",
     "groups that are a list": "groups",
+    "saved audit with groups": "finished audit: leave out --groups,",
+    "saved audit with baseline": "finished audit: leave out --baseline,",
+    "saved audit with level": "finished audit: leave out --level,",
+    "saved audit with seed": "finished audit: leave out --seed,",
     "baseline of other classes": "class",
 }
 

@@ -49,10 +49,10 @@ class AuditCommand:
     groups: Annotated[Path | None, arg(metavar="FILE", help_behavior_hint="")] = None
     """JSON file of further groups, such as superclasses: {"group": ["class", ...], ...}."""
 
-    level: float = 0.95
+    level: Annotated[float | None, arg(metavar="FLOAT", help_behavior_hint="(default: 0.95)")] = None
     """Level of all intervals."""
 
-    seed: int = 0
+    seed: Annotated[int | None, arg(metavar="INT", help_behavior_hint="(default: 0)")] = None
     """Seed of the bootstrap and of the map."""
 
     def run(self) -> None:
@@ -61,11 +61,13 @@ class AuditCommand:
 
         outputs = {"--html": self.html, "--json": self.json, "--csv": self.csv}
         check_outputs(outputs, [path for path in (self.source, self.baseline, self.groups) if path is not None])
-        settings = AuditSettings(level=self.level, seed=self.seed)
+        choices = {name: value for name in ("level", "seed") if (value := getattr(self, name)) is not None}
+        settings = AuditSettings(**choices)
+        asked = [f"--{name}" for name in ("groups", "baseline", "level", "seed") if getattr(self, name) is not None]
         groups = None if self.groups is None else _read_groups(self.groups)
         with busy(f"Auditing {self.source}"):
             baseline = None if self.baseline is None else read_audit(self.baseline, settings=ACCURACIES)
-            audit = read_audit(self.source, settings=settings, groups=groups, ranking=baseline)
+            audit = read_audit(self.source, settings=settings, groups=groups, ranking=baseline, asked=asked)
             if self.json is not None:
                 audit.save(self.json)
             if self.csv is not None:

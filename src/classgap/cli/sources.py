@@ -20,6 +20,7 @@ def read_audit(
     settings: AuditSettings,
     groups: Mapping[str, Sequence[Any]] | Sequence[Any] | None = None,
     ranking: Audit | None = None,
+    asked: Sequence[str] = (),
 ) -> Audit:
     """The audit that ``source`` holds, or the audit of the predictions that it holds.
 
@@ -28,6 +29,7 @@ def read_audit(
         settings: for auditing predictions.
         groups: further groups, for auditing predictions.
         ranking: whose thirds to use, for auditing predictions.
+        asked: the flags that were given of those that only auditing predictions can heed.
 
     Raises:
         ValueError: in one sentence, if it cannot be read.
@@ -37,8 +39,9 @@ def read_audit(
     saved = source if source.suffix.lower() == ".json" else _saved_in(source)
     if saved is None:
         return Audit.from_file(source, groups=groups, ranking=ranking, settings=settings)
-    if groups is not None or ranking is not None:
-        raise ValueError(f"{saved} is a finished audit: groups and baseline need the predictions it was made from.")
+    if asked:
+        flags = " and ".join(asked)
+        raise ValueError(f"{saved} is a finished audit: leave out {flags}, or give the predictions it was made from.")
     return Audit.load(saved)
 
 
