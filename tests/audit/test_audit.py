@@ -9,6 +9,7 @@ from audit_cases import QUICK, audit_of, blobs
 from sklearn import metrics
 
 from classgap.audit import Audit, AuditSettings
+from classgap.report.summary import gap_is_clear
 
 
 @pytest.fixture(scope="module")
@@ -149,6 +150,33 @@ def test_baseline_ranking_makes_the_thirds():
         Audit.from_predictions(predictions=targets, targets=targets, ranking=[0.1])
     with pytest.raises(ValueError, match="class names differ"):
         Audit.from_predictions(predictions=targets, targets=targets, ranking=base, class_names="abc")
+
+
+def test_the_gap_by_a_baseline_on_the_same_samples_is_partly_shared_luck():
+    """All classes are equally good, and both models fail on much the same samples."""
+    rng = np.random.default_rng(0)
+    targets, plain = np.repeat(np.arange(30), 50), AuditSettings(replicates=200, check_labels=False, map="none")
+
+    def audited(right, order=slice(None), **given):
+        predictions = np.where(right, targets, (targets + 1) % 30)
+        return Audit.from_predictions(predictions=predictions[order], targets=targets[order], settings=plain, **given)
+
+    clear = 0
+    for _ in range(15):
+        right = rng.random(1500) < 0.7
+        again = np.where(rng.random(1500) < 0.2, rng.random(1500) < 0.7, right)
+        baseline = audited(right)
+        found = audited(again, ranking=baseline)
+        clear += gap_is_clear(found)
+        assert found.gap.easy_hard > 0.05
+        assert found.gap.by_chance["easy_hard"] > 0.05
+    assert clear <= 2
+    assert not any("shared luck" in remark for remark in found.remarks)
+    by_numbers = audited(again, ranking=[entry.accuracy for entry in baseline.classes])
+    backwards = audited(again, order=slice(None, None, -1), ranking=baseline)
+    for unknown in (by_numbers, backwards):
+        assert "easy_hard" not in unknown.gap.by_chance
+        assert any("shared luck" in remark for remark in unknown.remarks)
 
 
 def test_same_seed_same_audit():

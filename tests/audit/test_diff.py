@@ -158,6 +158,55 @@ def test_seeds_are_averaged_and_tested():
     assert diff.groups["easy"].members == tuple(str(k) for k in ranked[:2])
 
 
+def of_right(right, targets=TARGETS, classes=CLASSES):
+    predictions = np.where(right, targets, (targets + 1) % classes)
+    return Audit.from_predictions(predictions=predictions, targets=targets, settings=QUICK)
+
+
+def test_runs_that_vary_are_not_taken_for_a_change():
+    """Accuracies of classes move from run to run, and nothing is better: test samples alone would call it certain."""
+    rng = np.random.default_rng(1)
+    targets = np.repeat(np.arange(10), 1000)
+
+    def run():
+        accuracy = 0.8 + rng.normal(0, 0.02, 10)
+        return of_right(rng.random(10_000) < accuracy[targets], targets, 10)
+
+    certain = of_classes = alone = 0
+    for _ in range(20):
+        diff = AuditDiff.of([run() for _ in range(3)], [run() for _ in range(3)], replicates=200)
+        certain += diff.overall.certain
+        alone += diff.overall.interval.low > 0 or diff.overall.interval.high < 0
+        of_classes += bool(diff.gained or diff.paid)
+    assert alone >= 4
+    assert certain <= 3
+    assert of_classes <= 3
+
+
+def test_over_seeds_a_verdict_has_the_sign_of_the_change():
+    targets = np.repeat([0, 1], 100)
+    befores, afters = [], []
+    for seed in range(3):  # 24 samples are right once more, ten are right three times less
+        before, after = np.ones(200, dtype=bool), np.ones(200, dtype=bool)
+        before[:24], after[24:34] = seed != 0, False
+        befores.append(of_right(before, targets, 2))
+        afters.append(of_right(after, targets, 2))
+    entry = AuditDiff.of(befores, afters).classes[0]
+    assert (entry.fixed, entry.broken) == (24, 10)
+    assert entry.change == pytest.approx(-0.02)
+    assert entry.verdict == "unclear"
+
+
+def test_many_classes_of_one_sample_are_no_reason_for_certainty():
+    rng = np.random.default_rng(0)
+    targets = np.arange(300)
+    certain = 0
+    for _ in range(20):
+        diff = of_right(rng.random(300) < 0.5, targets, 300).diff(of_right(rng.random(300) < 0.5, targets, 300))
+        certain += diff.overall.certain + diff.groups["hard"].change.certain
+    assert certain <= 4
+
+
 def test_thirds_of_several_seeds_rank_their_mean():
     rising, falling = np.linspace(0.2, 0.9, CLASSES), np.linspace(0.9, 0.2, CLASSES)
     befores = [audit(falling, 0), audit(rising, 1), audit(rising, 2)]  # the first seed is the odd one out

@@ -11,12 +11,12 @@ from classgap.audit.intervals import resampled_accuracies
 NAMES = tuple(f"c{k}" for k in range(12))
 
 
-def audit_gap(correct, support, ranking=None, seed=0):
+def audit_gap(correct, support, ranking=None, seed=0, shared=None):
     counts = ClassCounts(np.asarray(support), np.asarray(correct), np.asarray(support))
     seen = counts.seen_K
     rng = np.random.default_rng(seed)
     replicates = resampled_accuracies(counts.correct_K[seen], counts.support_K[seen], 2000, rng)
-    return gaps.gap(counts, replicates, NAMES, ranking_K=ranking, level=0.95, rng=rng)
+    return gaps.gap(counts, replicates, NAMES, ranking_K=ranking, shared_KBA=shared, level=0.95, rng=rng)
 
 
 def test_measures_against_loops():
@@ -54,7 +54,28 @@ def test_given_ranking_makes_the_thirds():
     accuracy = np.array([0.2, 0.5, 0.8])
     result = audit_gap((accuracy * 10).astype(int), [10] * 3, ranking=-accuracy)
     assert result.easy_hard == pytest.approx(0.2 - 0.8)
-    assert result.by_chance["easy_hard"] == 0
+    assert "easy_hard" not in result.by_chance  # what chance would do depends on where the ranking is from
+
+
+def test_thirds_by_a_model_with_the_same_luck_differ_by_chance():
+    rng = np.random.default_rng(5)
+    support = 12 * [40]
+    share = np.array([[0.25, 0.05], [0.05, 0.65]])  # both wrong, …, both right: they differ on a tenth
+    expected = []
+    for _ in range(2000):
+        cells = rng.multinomial(40, share.ravel(), size=12).reshape(12, 2, 2)
+        order = np.argsort(-cells[:, 1].sum(axis=1), kind="stable")
+        right = cells[:, :, 1].sum(axis=1)[order] / 40
+        expected.append(right[:4].mean() - right[-4:].mean())
+    shared = np.tile((40 * share).astype(int), (12, 1, 1))
+    result = audit_gap(shared[:, :, 1].sum(axis=1), support, np.zeros(12), shared=shared)
+    assert result.by_chance["easy_hard"] == pytest.approx(np.mean(expected), abs=0.008)
+    assert np.mean(expected) > 0.1
+
+
+def test_a_class_is_not_compared_with_itself():
+    assert "best_worst" not in audit_gap([10, 10], [20, 20]).intervals
+    assert "best_worst" in audit_gap([10, 11], [20, 20]).intervals
 
 
 def test_by_chance_is_what_equal_classes_show():

@@ -5,6 +5,7 @@ import pytest
 from scipy import stats
 
 from classgap.audit.intervals import (
+    agresti_min,
     centred_interval,
     newcombe,
     percentile_interval,
@@ -40,9 +41,10 @@ def test_binomial_draws_are_the_bootstrap_over_samples():
     outcomes = np.array([1] * 13 + [0] * 7)
     by_index = outcomes[rng.integers(0, 20, (40_000, 20))].mean(axis=1)
     by_count = resampled_accuracies(np.array([13]), np.array([20]), 40_000, rng)[:, 0]
-    # Same distribution: same probabilities of every possible value, within four standard errors.
+    # Same distribution, but for the stretch: same probabilities of every possible value, within four standard errors.
     for value in range(21):
-        a, b = (np.isclose(draws, value / 20).mean() for draws in (by_index, by_count))
+        stretched = 13 / 20 + (20 / 19) ** 0.5 * (value - 13) / 20
+        a, b = np.isclose(by_index, value / 20).mean(), np.isclose(by_count, stretched).mean()
         assert abs(a - b) < 4 * np.sqrt(2 * max(a, b, 1e-4) / 40_000)
 
 
@@ -52,9 +54,43 @@ def test_bootstrap_interval_of_a_group_mean_covers_the_truth():
     covered = 0
     for _ in range(trials):
         right = rng.binomial(support, truth)
-        interval = percentile_interval(resampled_accuracies(right, support, 400, rng).mean(axis=1))
+        interval = percentile_interval(resampled_accuracies(right, support, 400, rng).mean(axis=1), within=(0, 1))
         covered += interval.low <= truth.mean() <= interval.high
     assert 0.91 < covered / trials < 0.985
+
+
+@pytest.mark.parametrize("each", [1, 2, 3])
+def test_classes_of_few_samples_are_no_reason_for_certainty(each):
+    rng = np.random.default_rng(each)
+    truth, support, trials = rng.uniform(0.3, 0.9, 100), np.full(100, each), 300
+    covered = 0
+    for _ in range(trials):
+        right = rng.binomial(support, truth)
+        interval = percentile_interval(resampled_accuracies(right, support, 300, rng).mean(axis=1), within=(0, 1))
+        covered += interval.low <= truth.mean() <= interval.high
+    assert covered / trials > 0.91
+
+
+def test_agresti_min_covers_the_change_of_a_class():
+    """By a loop over the four cells; 30 samples, many changes."""
+    rng = np.random.default_rng(0)
+    shares = np.array([0.2, 0.25, 0.1, 0.45])  # both wrong, fixed, broken, both right
+    covered = 0
+    for _ in range(500):
+        _, fixed, broken, _ = rng.multinomial(30, shares)
+        low, high = agresti_min(*(np.array([n]) for n in (fixed - broken, fixed + broken, 30)))
+        more = [fixed + 0.5, broken + 0.5]
+        mean = (more[0] - more[1]) / 32
+        half = 1.959964 * np.sqrt((sum(more) - 32 * mean**2) / 32**2)
+        assert (low[0], high[0]) == pytest.approx((mean - half, mean + half))
+        covered += low[0] <= 0.15 <= high[0]
+    assert 0.92 < covered / 500 < 0.985
+
+
+def test_agresti_min_of_one_sample_is_wide():
+    low, high = agresti_min(np.array([1.0]), np.array([1.0]), np.array([1]))
+    assert low[0] < -0.4
+    assert high[0] == 1
 
 
 def test_centred_interval_holds_the_estimate_and_its_width():

@@ -1,5 +1,7 @@
 """Rank correlation against scipy."""
 
+from itertools import permutations
+
 import numpy as np
 import pytest
 from scipy.stats import spearmanr
@@ -7,7 +9,7 @@ from scipy.stats import spearmanr
 from classgap.audit.rank_correlation import rank_correlation
 
 
-@pytest.mark.parametrize("classes", [3, 4, 20, 300])
+@pytest.mark.parametrize("classes", [9, 20, 300])
 def test_agrees_with_scipy_with_ties_and_gaps(classes):
     rng = np.random.default_rng(classes)
     x, y = rng.normal(size=classes), rng.integers(0, 6, classes) / 5
@@ -15,6 +17,20 @@ def test_agrees_with_scipy_with_ties_and_gaps(classes):
     assert got.rho == pytest.approx(expected.statistic)
     assert got.p_value == pytest.approx(expected.pvalue)
     assert got.classes == classes
+
+
+@pytest.mark.parametrize("classes", [3, 4, 6])
+def test_of_few_classes_every_order_is_counted(classes):
+    rng = np.random.default_rng(classes)
+    x, y = rng.normal(size=classes), rng.integers(0, 3, classes) / 2
+    got = rank_correlation(x, y)
+    orders = [spearmanr(x, y[list(order)]).statistic for order in permutations(range(classes))]
+    assert got.rho == pytest.approx(spearmanr(x, y).statistic)
+    assert got.p_value == pytest.approx(np.mean(np.abs(orders) >= abs(got.rho) - 1e-9))
+
+
+def test_order_of_many_classes_is_no_certainty_of_zero():
+    assert 0 <= rank_correlation(np.arange(9.0), np.arange(9.0)).p_value < 1e-9
 
 
 def test_nothing_to_correlate():

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
+from numpy.typing import NDArray
 from torch import nn
 
 from classgap.audit.belonging import check_loaded
@@ -177,7 +178,13 @@ class Audit:
         from classgap.audit.building import build_audit  # it makes an Audit, so it imports this module
 
         ranking_K = None if ranking is None else _ranking(ranking, data.class_names)
-        return build_audit(data, settings or AuditSettings(), ranking_K=ranking_K, groups=groups)
+        return build_audit(
+            data,
+            settings or AuditSettings(),
+            ranking_K=ranking_K,
+            baseline_right_N=_right_of(ranking, data) if isinstance(ranking, Audit) else None,
+            groups=groups,
+        )
 
     @property
     def class_names(self) -> tuple[str, ...]:
@@ -251,3 +258,10 @@ def _ranking(ranking: Audit | Sequence[float], names: tuple[str, ...]) -> Floats
     if numbers.shape != (len(names),):
         raise ValueError(f"ranking must have {len(names)} numbers, one a class; got shape {numbers.shape}.")
     return numbers
+
+
+def _right_of(baseline: Audit, data: Predictions) -> NDArray[np.bool_] | None:
+    """Which samples the baseline got right, if they are these; nothing if they are others."""
+    theirs, index = baseline.samples, data.index_N
+    other_numbers = theirs.index is not None and index is not None and not np.array_equal(theirs.index, index)
+    return None if other_numbers or not np.array_equal(theirs.targets, data.targets_N) else theirs.correct

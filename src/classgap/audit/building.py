@@ -7,6 +7,7 @@ from dataclasses import replace
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from classgap.audit.accuracy import ClassCounts, top_k_accuracy
 from classgap.audit.audit import Audit
@@ -30,15 +31,23 @@ from classgap.audit.samples import Integers, Samples
 from classgap.audit.score_pass import ScoreFigures, score_figures
 from classgap.audit.settings import AuditSettings
 
+OTHER_RANKING = (
+    "The thirds rank numbers that are not known to be of these samples. If they are, part of the gap is shared luck."
+)
+
 
 def build_audit(
     data: Predictions,
     settings: AuditSettings,
     *,
     ranking_K: Floats | None = None,
+    baseline_right_N: NDArray[np.bool_] | None = None,
     groups: Mapping[str, Sequence[Any]] | Sequence[Any] | None = None,
 ) -> Audit:
-    """Compute every figure for which the inputs are there."""
+    """Compute every figure for which the inputs are there.
+
+    ``baseline_right_N`` says which of these samples the model got right that ``ranking_K`` is of.
+    """
     rng = np.random.default_rng(settings.seed)
     counts = ClassCounts.of(data.targets_N, data.predictions_N, data.num_classes)
     order = ClassOrder.of(data.targets_N, data.num_classes)
@@ -68,7 +77,15 @@ def build_audit(
         overall=_overall(data, counts, scores, replicates_RU, settings),
         classes=tuple(classes),
         groups={group.name: _group(group, classes, counts, replicates_RU, settings) for group in groupings},
-        gap=gap(counts, replicates_RU, data.class_names, ranking_K=ranking_K, level=settings.level, rng=rng),
+        gap=gap(
+            counts,
+            replicates_RU,
+            data.class_names,
+            ranking_K=ranking_K,
+            shared_KBA=None if baseline_right_N is None else _shared(data, baseline_right_N),
+            level=settings.level,
+            rng=rng,
+        ),
         pairs=confusion_pairs(
             data.targets_N, data.predictions_N, data.class_names, counts.support_K, settings.pairs, settings.level
         ),
@@ -77,9 +94,19 @@ def build_audit(
         ranking="own" if ranking_K is None else "baseline",
         level=settings.level,
         notes=notes(settings, baseline=ranking_K is not None),
-        remarks=_remarks(data, counts, figures, label_remark),
+        remarks=(
+            *_remarks(data, counts, figures, label_remark),
+            *([OTHER_RANKING] if ranking_K is not None and baseline_right_N is None else []),
+        ),
         samples=Samples(data.targets_N, data.predictions_N, data.index_N),
     )
+
+
+def _shared(data: Predictions, baseline_right_N: NDArray[np.bool_]) -> Integers:
+    """How many samples of each class are wrong or right by the baseline, and wrong or right here, (K, 2, 2)."""
+    right_N = data.targets_N == data.predictions_N
+    cell_N = (data.targets_N * 2 + baseline_right_N) * 2 + right_N
+    return np.bincount(cell_N, minlength=data.num_classes * 4).reshape(data.num_classes, 2, 2)
 
 
 def _overall(

@@ -179,11 +179,12 @@ def _notes(replicates: int, seed: int, level: float) -> dict[str, str]:
         "interval": (
             f"{replicates} bootstrap replicates of the test samples within each class, each sample with its results on "
             f"both sides, seed {seed}; {level_name(level)} percentile interval of the difference. Those of standard "
-            "deviation and Gini coefficient are centred on the change."
+            "deviation and Gini coefficient are centred on the change. Of a single class: Agresti and Min's interval."
         ),
         "p_value": (
             "Exact McNemar test: two-sided binomial test of the samples fixed against the samples broken. Over several "
-            "seeds a sample is fixed if it is right more often after than before."
+            "seeds the larger of two p-values: that the sum of the samples' changes has its size for random signs, and "
+            "a t-test of the mean change over runs, whose variance is pooled over classes in proportion to p(1-p)/n."
         ),
         "p_adjusted": "Holm's correction over all classes with test samples.",
         "verdict": f"Gained or paid if the corrected p-value is below {1 - level:g}; unclear otherwise.",
@@ -195,5 +196,8 @@ def _notes(replicates: int, seed: int, level: float) -> dict[str, str]:
         ),
         "own_groups": "Each side's thirds by its own accuracies; the two may hold different classes.",
         "gap": "easy_hard keeps the first side's thirds; the others take each side's own classes.",
-        "over_seeds": "Mean and standard deviation (by n - 1) over runs; two-sided paired t-test over runs.",
+        "over_seeds": (
+            "Mean and standard deviation (by n - 1) over runs; two-sided paired t-test over runs. A change counts as "
+            "certain only if this test of it is, too: intervals say what other test samples would do, not other runs."
+        ),
     }

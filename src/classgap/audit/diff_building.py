@@ -9,13 +9,15 @@ import numpy as np
 
 from classgap.audit.audit import Audit
 from classgap.audit.diff_records import Change, ClassChange, GroupChange, SeedChange
-from classgap.audit.gaps import CHANCE_REPLICATES, MEASURES, tenth
+from classgap.audit.gaps import CHANCE_REPLICATES, MEASURES, means_of_thirds, tenth
 from classgap.audit.groups import thirds
-from classgap.audit.intervals import Floats, centred_interval, percentile_interval
-from classgap.audit.paired_tests import exact_mcnemar, holm, paired_t
+from classgap.audit.intervals import Floats, agresti_min, centred_interval, percentile_interval
+from classgap.audit.paired_tests import exact_mcnemar, holm, paired_t, pooled_t, sign_flips
 from classgap.audit.pairing import PairedCounts
 from classgap.audit.records import Interval
 from classgap.audit.samples import Integers
+
+WIDEST_GAP = 2.0  # the change of a gap that turns round
 
 
 @dataclass(frozen=True)
@@ -27,6 +29,8 @@ class Sides:
         after_U: after.
         before_RU: before, in each bootstrap replicate.
         after_RU: after, in the same replicates.
+        before_SU: before, of each run.
+        after_SU: after, of each run.
         level: of intervals.
     """
 
@@ -34,27 +38,42 @@ class Sides:
     after_U: Floats
     before_RU: Floats
     after_RU: Floats
+    before_SU: Floats
+    after_SU: Floats
     level: float
 
     @classmethod
     def of(cls, counts: PairedCounts, replicates: int, seed: int, level: float) -> Sides:
         """Resample once; every interval uses the same replicates."""
         before_RU, after_RU = counts.resampled(replicates, np.random.default_rng(seed))
-        return cls(counts.before_SU.mean(axis=0), counts.after_SU.mean(axis=0), before_RU, after_RU, level)
+        before_SU, after_SU = counts.before_SU, counts.after_SU
+        return cls(before_SU.mean(axis=0), after_SU.mean(axis=0), before_RU, after_RU, before_SU, after_SU, level)
 
-    def change(self, before: Callable[[Floats], Floats], after: Callable[[Floats], Floats] | None = None) -> Change:
-        """Change of a figure that is computed from class accuracies, perhaps in another way after."""
+    def change(
+        self,
+        before: Callable[[Floats], Floats],
+        after: Callable[[Floats], Floats] | None = None,
+        *,
+        widest: float = 1.0,
+    ) -> Change:
+        """Change, of up to ``widest``, of a figure of the class accuracies, which may be another figure after."""
         after = after or before
         start, end = float(before(self.before_U)), float(after(self.after_U))
         differences_R = after(self.after_RU) - before(self.before_RU)
-        return Change(start, end, end - start, percentile_interval(differences_R, self.level))
+        interval = percentile_interval(differences_R, self.level, within=(-widest, widest))
+        return Change(start, end, end - start, interval, seeds_agree=self._agree(before, after))
 
     def centred_change(self, measure: Callable[[Floats], Floats]) -> Change:
         """The same for a measure of unevenness, which noise enlarges."""
         start, end = float(measure(self.before_U)), float(measure(self.after_U))
         differences_R = measure(self.after_RU) - measure(self.before_RU)
         interval = centred_interval(differences_R, end - start, self.level, lowest=-np.inf)
-        return Change(start, end, end - start, interval)
+        return Change(start, end, end - start, interval, seeds_agree=self._agree(measure, measure))
+
+    def _agree(self, before: Callable[[Floats], Floats], after: Callable[[Floats], Floats]) -> bool:
+        changes_S = after(self.after_SU) - before(self.before_SU)
+        p = paired_t(changes_S)
+        return p is None or p < 1 - self.level
 
 
 def mean_of(members: Integers, weights: Integers | None = None) -> Callable[[Floats], Floats]:
@@ -72,10 +91,9 @@ def class_changes(
     audit: Audit, counts: PairedCounts, sides: Sides, hardness: Mapping[str, str]
 ) -> tuple[ClassChange, ...]:
     """Every class, in the order of the first audit."""
-    p_U = exact_mcnemar(counts.fixed_U, counts.broken_U)
+    p_U = class_tests(counts)
     adjusted_U = holm(p_U)
-    tail = (1 - sides.level) / 2
-    low_U, high_U = np.quantile(sides.after_RU - sides.before_RU, [tail, 1 - tail], axis=0)
+    low_U, high_U = agresti_min(*counts.moments(), counts.support_U, sides.level)
     position = {name: i for i, name in enumerate(counts.names)}
     changes = []
     for entry in audit.classes:
@@ -100,11 +118,20 @@ def class_changes(
                 broken=broken,
                 p_value=float(p_U[i]),
                 p_adjusted=float(adjusted_U[i]),
-                verdict=_verdict(fixed, broken, certain),
+                verdict=_verdict(change, fixed + broken, certain),
                 group=hardness.get(entry.name),
             )
         )
     return tuple(changes)
+
+
+def class_tests(counts: PairedCounts) -> Floats:
+    """p-value of each class, McNemar's; over several seeds the larger of its samples' and its runs'."""
+    if counts.seeds == 1:
+        return exact_mcnemar(counts.fixed_U, counts.broken_U)
+    total_U = (counts.cells_UBA * counts.steps_BA).sum(axis=(1, 2))
+    by_samples_U = sign_flips(counts.moves_US(), total_U)
+    return np.maximum(by_samples_U, pooled_t(counts.before_SU, counts.after_SU, counts.support_U))
 
 
 def first_groups(befores: Sequence[Audit], counts: PairedCounts) -> list[tuple[str, str, Integers]]:
@@ -145,9 +172,7 @@ def chance_changes(counts: PairedCounts, rng: np.random.Generator) -> dict[str, 
     not repeat after: the hard third gains without any cause. This is how much.
     """
     before_RU, after_RU = counts.swapped(CHANCE_REPLICATES, rng)
-    changes_RU = np.take_along_axis(after_RU - before_RU, np.argsort(-before_RU, axis=1, kind="stable"), axis=1)
-    places = thirds(-np.arange(changes_RU.shape[1], dtype=np.float64), np.ones(changes_RU.shape[1], dtype=bool))
-    found = {name: float(changes_RU[:, part].mean()) for name, part in places.items() if len(part)}
+    found = means_of_thirds(before_RU, after_RU - before_RU)
     if "easy" in found and "hard" in found:
         found["easy_hard"] = found["easy"] - found["hard"]
     return found
@@ -170,13 +195,14 @@ def gap_changes(
     low = fixed(lambda values: np.argsort(values, kind="stable")[: tenth(len(values))])
     found: dict[str, Change] = {}
     if "easy" in groups and "hard" in groups:
-        found["easy_hard"] = sides.change(minus(mean_of(groups["easy"]), mean_of(groups["hard"])))
+        found["easy_hard"] = sides.change(minus(mean_of(groups["easy"]), mean_of(groups["hard"])), widest=WIDEST_GAP)
     if len(before) > 1:
         found["own_easy_hard"] = sides.change(
             minus(mean_of(own["before"]["easy"]), mean_of(own["before"]["hard"])),
             minus(mean_of(own["after"]["easy"]), mean_of(own["after"]["hard"])),
+            widest=WIDEST_GAP,
         )
-    found["best_worst"] = sides.change(minus(best[0], worst[0]), minus(best[1], worst[1]))
+    found["best_worst"] = sides.change(minus(best[0], worst[0]), minus(best[1], worst[1]), widest=WIDEST_GAP)
     found["worst_class"] = sides.change(*worst)
     found["worst_tenth"] = sides.change(*low)
     found["std"] = sides.centred_change(MEASURES["std"])
@@ -210,12 +236,12 @@ def seed_changes(counts: PairedCounts, groups: Mapping[str, Integers]) -> dict[s
     return found
 
 
-def _verdict(fixed: int, broken: int, certain: bool) -> str:
-    if fixed + broken == 0:
+def _verdict(change: float, moved: int, certain: bool) -> str:
+    if moved == 0:
         return "unchanged"
     if not certain:
         return "unclear"
-    return "gained" if fixed > broken else "paid"
+    return "gained" if change > 0 else "paid"
 
 
 def _unseen(index: int, name: str) -> ClassChange:

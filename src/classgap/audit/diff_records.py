@@ -18,6 +18,8 @@ class Change:
         interval: paired bootstrap interval of ``change``, over test samples.
         by_chance: the change to expect if neither side is better, where that is not 0: classes that were picked as
             hard for their low accuracy on these very samples rise, and easy ones fall, by chance alone.
+        seeds_agree: whether over several seeds the change differs from 0, too (paired t-test over runs at the level):
+            the interval says nothing of what other runs would do. True for one pair.
     """
 
     before: float
@@ -25,12 +27,14 @@ class Change:
     change: float
     interval: Interval
     by_chance: float | None = None
+    seeds_agree: bool = True
 
     @property
     def certain(self) -> bool:
-        """Whether the interval lies on one side of no change, and of what chance alone would do."""
+        """Whether the interval lies on one side of no change, and of what chance alone would do, and seeds agree."""
         chance = self.by_chance or 0.0
-        return self.interval.low > max(0.0, chance) or self.interval.high < min(0.0, chance)
+        beyond = self.interval.low > max(0.0, chance) or self.interval.high < min(0.0, chance)
+        return beyond and self.seeds_agree
 
 
 @dataclass(frozen=True)
@@ -45,10 +49,11 @@ class ClassChange:
         before: accuracy before (mean over seeds).
         after: accuracy after (mean over seeds).
         change: after - before.
-        interval: paired bootstrap interval of ``change``.
+        interval: of ``change``, over test samples (Agresti and Min).
         fixed: samples that were right more often after than before (with one seed: wrong before, right after).
         broken: samples that were right less often after than before.
-        p_value: exact McNemar test, that is the two-sided binomial test of ``fixed`` against ``broken``.
+        p_value: exact McNemar test, that is the two-sided binomial test of ``fixed`` against ``broken``. Over several
+            seeds the larger of two: random signs of the samples' changes, and a t-test over the runs.
         p_adjusted: ``p_value`` after Holm's correction over all seen classes.
         verdict: "gained" or "paid" if ``p_adjusted`` is below the level, else "unclear"; "unchanged" if no
             sample moved.

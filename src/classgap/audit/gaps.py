@@ -13,9 +13,9 @@ from classgap.audit.groups import thirds
 from classgap.audit.intervals import (
     Floats,
     centred_interval,
+    drawn_accuracies,
     newcombe,
     percentile_interval,
-    resampled_accuracies,
     wilson,
 )
 from classgap.audit.records import Gap, Interval
@@ -99,6 +99,7 @@ def gap(
     names: tuple[str, ...],
     *,
     ranking_K: Floats | None,
+    shared_KBA: Integers | None,
     level: float,
     rng: np.random.Generator,
 ) -> Gap:
@@ -107,6 +108,16 @@ def gap(
     Intervals keep the classes fixed that a measure names here (which are easy and hard, best and worst): they say how
     sure the difference between *these* classes is. That they were picked for their accuracy is what ``by_chance``
     accounts for.
+
+    Args:
+        counts: right and wrong of this model.
+        replicates_RU: resampled accuracies of the seen classes.
+        names: of all classes.
+        ranking_K: what ranks the thirds in place of this model's accuracies.
+        shared_KBA: if that is another model's results on the same samples, how many of each class are wrong or right
+            by it and by this one.
+        level: of intervals.
+        rng: for what chance would do.
     """
     seen_U = np.flatnonzero(counts.seen_K)
     accuracy_U, support_U, correct_U = counts.accuracy_K[seen_U], counts.support_K[seen_U], counts.correct_K[seen_U]
@@ -114,12 +125,14 @@ def gap(
     values = {name: float(measure(accuracy_U)) for name, measure in MEASURES.items() if name != "easy_hard"}
     lowest = np.argsort(accuracy_U, kind="stable")[: tenth(len(seen_U))]
     intervals = {
-        "best_worst": newcombe((correct_U[best], support_U[best]), (correct_U[worst], support_U[worst]), level),
         "worst_class": wilson(correct_U[worst], support_U[worst], level),
         "worst_tenth": mean_interval(replicates_RU, lowest, correct_U, support_U, level),
         "std": centred_interval(std(replicates_RU), values["std"], level),
         "gini": centred_interval(gini(replicates_RU), values["gini"], level),
     }
+    if best != worst:
+        pair = [(correct_U[k], support_U[k]) for k in (best, worst)]
+        intervals["best_worst"] = newcombe(pair[0], pair[1], level)
     apart = None
     if len(seen_U) > 1:
         parts = thirds(
@@ -136,7 +149,7 @@ def gap(
         std=values["std"],
         gini=values["gini"],
         intervals=intervals,
-        by_chance=_by_chance(counts, support_U, rng, ranked_here=ranking_K is None),
+        by_chance=_by_chance(counts, ranking_K, shared_KBA, rng),
         worst_name=names[seen_U[worst]],
         best_name=names[seen_U[best]],
     )
@@ -153,7 +166,7 @@ def mean_interval(
     right, total = int(correct_U[members_U].sum()), int(support_U[members_U].sum())
     if right in (0, total):
         return wilson(right, total, level)
-    return percentile_interval(replicates_RU[:, members_U].mean(axis=1), level)
+    return percentile_interval(replicates_RU[:, members_U].mean(axis=1), level, within=(0.0, 1.0))
 
 
 def _difference_interval(
@@ -163,15 +176,47 @@ def _difference_interval(
     pooled = [(int(correct_U[part].sum()), int(support_U[part].sum())) for part in (first_U, second_U)]
     if all(right in (0, total) for right, total in pooled):
         return newcombe(pooled[0], pooled[1], level)
-    return percentile_interval(replicates_RU[:, first_U].mean(axis=1) - replicates_RU[:, second_U].mean(axis=1), level)
+    apart_R = replicates_RU[:, first_U].mean(axis=1) - replicates_RU[:, second_U].mean(axis=1)
+    return percentile_interval(apart_R, level, within=(-1.0, 1.0))
+
+
+def means_of_thirds(ranking_RU: Floats, values_RU: Floats) -> dict[str, float]:
+    """Mean of the values over the classes that each replicate's own ranking puts into a third, and over replicates.
+
+    >>> means_of_thirds(np.array([[0.9, 0.1, 0.5]]), np.array([[1.0, 2.0, 3.0]]))
+    {'easy': 1.0, 'medium': 3.0, 'hard': 2.0}
+    """
+    ordered_RU = np.take_along_axis(values_RU, np.argsort(-ranking_RU, axis=1, kind="stable"), axis=1)
+    classes = ordered_RU.shape[1]
+    places = thirds(-np.arange(classes, dtype=np.float64), np.ones(classes, dtype=bool))
+    return {name: float(ordered_RU[:, part].mean()) for name, part in places.items() if len(part)}
 
 
 def _by_chance(
-    counts: ClassCounts, support_U: Integers, rng: np.random.Generator, *, ranked_here: bool
+    counts: ClassCounts, ranking_K: Floats | None, shared_KBA: Integers | None, rng: np.random.Generator
 ) -> dict[str, float]:
-    equal_U = np.full(len(support_U), counts.balanced_accuracy) * support_U
-    draws_RU = resampled_accuracies(equal_U, support_U, CHANCE_REPLICATES, rng)
-    chance = {name: float(measure(draws_RU).mean()) for name, measure in MEASURES.items() if len(support_U) > 1}
-    if chance and not ranked_here:
-        chance["easy_hard"] = 0.0  # classes ranked by another model's results are not picked by these
+    """Mean of each measure if all classes were equally good; ``easy_hard`` only if its ranking is understood."""
+    support_U = counts.support_K[counts.seen_K]
+    if len(support_U) == 1:
+        return {}
+    equal_U = np.full(len(support_U), counts.balanced_accuracy)
+    draws_RU = drawn_accuracies(equal_U, support_U, CHANCE_REPLICATES, rng)
+    chance = {name: float(measure(draws_RU).mean()) for name, measure in MEASURES.items()}
+    if ranking_K is not None:
+        del chance["easy_hard"]
+    if shared_KBA is not None:
+        chance["easy_hard"] = _shared_luck(shared_KBA[counts.seen_K], support_U, rng)
     return chance
+
+
+def _shared_luck(shared_UBA: Integers, support_U: Integers, rng: np.random.Generator) -> float:
+    """The gap between thirds that another model ranks on the same samples, if all classes were equally good for both.
+
+    Two models fail on much the same samples. A class with many of these by bad luck is ranked hard by the one, and
+    is low for the other.
+    """
+    share_C = (shared_UBA.reshape(len(support_U), 4) / support_U[:, None]).mean(axis=0)
+    drawn_RUC = rng.multinomial(support_U, share_C, size=(CHANCE_REPLICATES, len(support_U)))
+    other_RU, own_RU = (drawn_RUC[..., right].sum(axis=-1) / support_U for right in ([2, 3], [1, 3]))
+    means = means_of_thirds(other_RU, own_RU)
+    return means["easy"] - means["hard"]

@@ -64,25 +64,57 @@ def newcombe(first: tuple[float, float], second: tuple[float, float], level: flo
     return Interval(float(share_a - share_b - below), float(share_a - share_b + above))
 
 
-def resampled_accuracies(
-    correct_U: Integers, support_U: Integers, replicates: int, rng: np.random.Generator
-) -> NDArray[np.float64]:
-    """Accuracies of each class in each bootstrap replicate, (R, U); every class needs a sample.
+def agresti_min(sum_U: Floats, squares_U: Floats, support_U: Integers, level: float = 0.95) -> tuple[Floats, Floats]:
+    """Lower and upper ends of the interval of a mean paired difference, elementwise (Agresti and Min, 2005).
+
+    With d in -1 … 1 for each of n samples, and half a sample more in each of the four cells right or wrong, before or
+    after: m ± z √((Σd² + 1)/(n + 2) - m²) / √(n + 2), m = Σd / (n + 2). It knows doubt even of one sample.
+
+    >>> low, high = agresti_min(np.array([10.0]), np.array([10.0]), np.array([20]))
+    >>> round(float(low[0]), 3), round(float(high[0]), 3)
+    (0.228, 0.681)
+    """
+    z, more_U = NormalDist().inv_cdf((1 + level) / 2), support_U + 2
+    mean_U = sum_U / more_U
+    half_U = z * np.sqrt(((squares_U + 1) / more_U - mean_U**2) / more_U)
+    return np.maximum(mean_U - half_U, -1), np.minimum(mean_U + half_U, 1)
+
+
+def drawn_accuracies(share_U: Floats, support_U: Integers, replicates: int, rng: np.random.Generator) -> Floats:
+    """Accuracies of classes whose samples are right with these probabilities, drawn anew R times, (R, U)."""
+    return rng.binomial(support_U, share_U, size=(replicates, len(support_U))) / support_U
+
+
+def resampled_accuracies(correct_U: Integers, support_U: Integers, replicates: int, rng: np.random.Generator) -> Floats:
+    """Accuracies of each class in each bootstrap replicate, (R, U), for means over classes; every class needs a sample.
+
+    Resampling n samples shows only (n-1)/n of their variance, so deviations are stretched by its root, and values can
+    leave 0 to 1. One sample shows none: it deviates as if drawn with the mean accuracy of all classes.
 
     >>> resampled_accuracies(np.array([3]), np.array([3]), 2, np.random.default_rng(0)).tolist()
     [[1.0], [1.0]]
     """
-    draws_RU = rng.binomial(support_U, correct_U / support_U, size=(replicates, len(support_U)))
-    return draws_RU / support_U
+    accuracy_U = correct_U / support_U
+    share_U = np.where(support_U > 1, accuracy_U, accuracy_U.mean())
+    return accuracy_U + stretch(support_U) * (drawn_accuracies(share_U, support_U, replicates, rng) - share_U)
 
 
-def percentile_interval(values_R: Floats, level: float = 0.95) -> Interval:
-    """The middle ``level`` of bootstrap values.
+def stretch(support_U: Integers) -> Floats:
+    """√(n/(n-1)), by which the deviations of resampled means of n samples are too small; 1 for one sample.
 
-    >>> percentile_interval(np.arange(101.0), level=0.5)
-    Interval(low=25.0, high=75.0)
+    >>> stretch(np.array([1, 2])).round(3).tolist()
+    [1.0, 1.414]
     """
-    low, high = np.quantile(values_R, [(1 - level) / 2, (1 + level) / 2])
+    return np.sqrt(support_U / np.maximum(support_U - 1, 1))
+
+
+def percentile_interval(values_R: Floats, level: float = 0.95, *, within: tuple[float, float]) -> Interval:
+    """The middle ``level`` of bootstrap values, cut off at the ends of what is possible.
+
+    >>> percentile_interval(np.arange(101.0), level=0.5, within=(0.0, 60.0))
+    Interval(low=25.0, high=60.0)
+    """
+    low, high = np.clip(np.quantile(values_R, [(1 - level) / 2, (1 + level) / 2]), *within)
     return Interval(float(low), float(high))
 
 
@@ -95,5 +127,4 @@ def centred_interval(values_R: Floats, estimate: float, level: float = 0.95, low
     >>> centred_interval(np.array([1.0, 2.0, 3.0]), estimate=0.5, level=1.0)
     Interval(low=0.0, high=1.5)
     """
-    low, high = percentile_interval(values_R - values_R.mean() + estimate, level)
-    return Interval(max(low, lowest), max(high, lowest))
+    return percentile_interval(values_R - values_R.mean() + estimate, level, within=(lowest, np.inf))

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from classgap.audit.audit import Audit
-from classgap.audit.intervals import Floats
+from classgap.audit.intervals import Floats, stretch
 from classgap.audit.samples import Integers
 
 CHUNK_DRAWS = 8_000_000
@@ -52,19 +52,43 @@ class PairedCounts:
         """Samples that are right less often after."""
         return np.tril(self.cells_UBA, k=-1).sum(axis=(1, 2))
 
+    @property
+    def steps_BA(self) -> Integers:
+        """How many times more a sample of each cell is right after than before, -S … S."""
+        times = np.arange(self.seeds + 1)
+        return times - times[:, None]
+
+    def moments(self) -> tuple[Floats, Floats]:
+        """Σd and Σd² over each class's samples, d the change of a sample's share of runs that are right, (U,) each."""
+        share_BA = self.steps_BA / self.seeds
+        return (self.cells_UBA * share_BA).sum(axis=(1, 2)), (self.cells_UBA * share_BA**2).sum(axis=(1, 2))
+
+    def moves_US(self) -> Integers:
+        """How many samples of each class are right 1 … S times more, or less, on one side than on the other."""
+        distance_BA = np.abs(self.steps_BA)
+        return np.stack([self.cells_UBA[:, distance_BA == k].sum(axis=1) for k in range(1, self.seeds + 1)], axis=1)
+
     def resampled(self, replicates: int, rng: np.random.Generator) -> tuple[Floats, Floats]:
         """Mean accuracies before and after in each bootstrap replicate, (R, U) each.
 
         Samples are drawn within their class, each with its results on both sides; how many fall into each cell has
-        the multinomial distribution, which is drawn directly.
+        the multinomial distribution, which is drawn directly. Deviations are stretched, and a single sample drawn
+        from all classes, as in :func:`~classgap.audit.intervals.resampled_accuracies`.
         """
         classes, cells = len(self.names), (self.seeds + 1) ** 2
         shares_UC = self.cells_UBA.reshape(classes, cells) / self.support_U[:, None]
+        shares_UC = np.where(self.support_U[:, None] > 1, shares_UC, shares_UC.mean(axis=0))
 
         def draw(size: int) -> Integers:
             return rng.multinomial(self.support_U, shares_UC, size=(size, classes)).reshape(size, *self.cells_UBA.shape)
 
-        return self._accuracies(draw, replicates)
+        before_RU, after_RU = self._accuracies(draw, replicates)
+        times, shares_UBA = np.arange(self.seeds + 1) / self.seeds, shares_UC.reshape(self.cells_UBA.shape)
+        stretch_U = stretch(self.support_U)
+        return (
+            self.before_SU.mean(axis=0) + stretch_U * (before_RU - shares_UBA.sum(axis=2) @ times),
+            self.after_SU.mean(axis=0) + stretch_U * (after_RU - shares_UBA.sum(axis=1) @ times),
+        )
 
     def swapped(self, replicates: int, rng: np.random.Generator) -> tuple[Floats, Floats]:
         """Mean accuracies before and after if the two sides of each sample are swapped at random, (R, U) each.

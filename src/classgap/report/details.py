@@ -123,7 +123,7 @@ def _diff_facts(diff: AuditDiff) -> dict[str, list[Fact]]:
         "Is the change real?": [
             ("Samples fixed", lambda e: count(e.fixed)),
             ("Samples broken", lambda e: count(e.broken)),
-            ("p-value (exact McNemar)", lambda e: chance(e.p_value)),
+            ("p-value", lambda e: chance(e.p_value)),
             ("p-value after Holm's correction", lambda e: chance(e.p_adjusted)),
             ("Verdict", lambda e: e.verdict),
         ],
