@@ -57,6 +57,10 @@ CHANGES = {
     "cut, and counted anew": (cut_and_counted, "which is none of the 4 in classes"),
     "no class": (no_class, "classes must hold 0, as overall says; got 0"),
     "order": (lambda data: data["classes"].reverse(), r"classes\[0\]\.index must be 0; got 5"),
+    "quantiles": (
+        set_to([0.0], "classes", 1, "logit_margin", "quantiles"),
+        r"classes\[1\]\.logit_margin must have 9 quantiles; got 1",
+    ),
     "equal names": (set_to("1", "classes", 0, "name"), "must have different names"),
     "group": (set_to(["x"], "groups", "hard", "members"), r"groups\.hard names the class 'x'"),
     "pair": (set_to("x", "pairs", 0, "second"), r"pairs\[0\] names the class 'x'"),

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from classgap.audit.records import QUANTILE_LEVELS
 from classgap.audit.samples import Integers
 
 if TYPE_CHECKING:
@@ -42,6 +43,9 @@ def _check_classes(audit: Audit) -> None:
     for position, entry in enumerate(audit.classes):
         if entry.index != position:
             raise ValueError(f"classes[{position}].index must be {position}; got {entry.index}; {AGAIN}.")
+        if entry.logit_margin is not None and len(entry.logit_margin.quantiles) != len(QUANTILE_LEVELS):
+            found = f"{len(QUANTILE_LEVELS)} quantiles; got {len(entry.logit_margin.quantiles)}"
+            raise ValueError(f"classes[{position}].logit_margin must have {found}; {AGAIN}.")
     if len(set(audit.class_names)) != count:
         raise ValueError(f"classes must have different names; some of the {count} are the same; {AGAIN}.")
 
