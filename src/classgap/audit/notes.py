@@ -15,6 +15,7 @@ from classgap.audit.causes import (
 )
 from classgap.audit.class_clouds import FARTHEST
 from classgap.audit.embedding_map import COMPONENTS
+from classgap.audit.rank_correlation import ALL_ORDERS
 from classgap.audit.settings import AuditSettings, level_name
 
 # What an interval of a mean is where resampling shows no doubt.
@@ -29,15 +30,18 @@ def notes(settings: AuditSettings, *, baseline: bool) -> dict[str, str]:
     """
     level = level_name(settings.level)
     bootstrap = (
-        f"{settings.replicates} bootstrap replicates of the test samples within each class, seed {settings.seed}, "
-        f"{level} percentile interval"
+        f"{settings.replicates} bootstrap replicates of the test samples within each class, with deviations stretched "
+        f"by √(n/(n-1)), seed {settings.seed}, {level} percentile interval"
     )
     ranked = "a given baseline's accuracies" if baseline else "this model's own accuracies"
     return {
         **_accuracies(settings, level, bootstrap, ranked),
         **_gaps(level, bootstrap),
         **FIXED,
-        "correlation": "Spearman's rank correlation over classes, two-sided p-value.",
+        "correlation": (
+            f"Spearman's rank correlation over classes, two-sided p-value: of up to {ALL_ORDERS} classes over all "
+            "orders, of more by the t distribution."
+        ),
         "map": (
             f"t-SNE of the first {COMPONENTS} principal components, at most {settings.map_points} samples, seed "
             f"{settings.seed}."
@@ -85,7 +89,8 @@ def _gaps(level: str, bootstrap: str) -> dict[str, str]:
         "gap.gini": f"Gini coefficient of the accuracies over classes. Interval: {bootstrap}, centred on the value.",
         "gap.by_chance": (
             "Mean of the measure over simulated test sets in which every class truly has the balanced accuracy: what "
-            "sampling alone makes of a model without any gap."
+            "sampling alone makes of a model without any gap. If a baseline ranks the thirds on the same samples, every "
+            "class has the same shares of samples right by both, by one and by none: shared luck, too."
         ),
     }
 
