@@ -89,8 +89,8 @@ def _gaps(level: str, bootstrap: str) -> dict[str, str]:
         "gap.gini": f"Gini coefficient of the accuracies over classes. Interval: {bootstrap}, centred on the value.",
         "gap.by_chance": (
             "Mean of the measure over simulated test sets in which every class truly has the balanced accuracy: what "
-            "sampling alone makes of a model without any gap. If a baseline ranks the thirds on the same samples, every "
-            "class has the same shares of samples right by both, by one and by none: shared luck, too."
+            "sampling alone makes of a model without any gap. If a baseline ranks the thirds on the same samples, "
+            "every class has the same shares of samples right by both, by one and by none: shared luck, too."
         ),
     }
 
