@@ -179,7 +179,7 @@ def _notes(replicates: int, seed: int, level: float) -> dict[str, str]:
         "interval": (
             f"{replicates} bootstrap replicates of the test samples within each class, each sample with its results on "
             f"both sides and deviations stretched by √(n/(n-1)), seed {seed}; {level_name(level)} percentile interval "
-            "of the difference. Those of standard deviation and Gini coefficient are centred on the change. Of a single "
+            "of the difference. Those of standard deviation and Gini coefficient are centred on the change. Of one "
             "class: Agresti and Min's interval."
         ),
         "p_value": (
