@@ -99,6 +99,40 @@ def test_bad_loaders_are_refused(loader, message):
         collect_predictions(parts()[0], loader)
 
 
+ENVIRONMENTS = {
+    "fractions": (torch.linspace(0, 1, SIZE), r"23 whole numbers from 0 here; got shape \(23,\) of torch.float32"),
+    "names": (["sea"] * SIZE, "got a list of something else than numbers"),
+    "flags": (torch.ones(SIZE, dtype=torch.bool), "of torch.bool"),
+    "a row a sample": (torch.zeros(SIZE, 2, dtype=torch.long), r"got shape \(23, 2\)"),
+    "one for all": (torch.tensor(3), r"got shape \(\)"),
+    "too few": (torch.arange(SIZE - 1), r"got shape \(22,\)"),
+    "negative": (torch.arange(SIZE) - 4, "got -4"),
+    "groups": (torch.arange(SIZE) % 2, "but 0 comes with the targets 0 and [12]"),
+    "unsigned": (np.zeros(SIZE, dtype=np.uint32), "but 0 comes with the targets 0 and 1"),
+}
+
+
+@pytest.mark.parametrize(("third", "message"), ENVIRONMENTS.values(), ids=ENVIRONMENTS)
+def test_a_third_item_that_is_no_sample_number_is_refused(third, message):
+    model, inputs, targets = parts()
+    with pytest.raises(ValueError, match=message) as caught:
+        collect_predictions(model, [(inputs, targets, third)])
+    text = str(caught.value)
+    assert text.startswith("the third item of a batch is taken as each sample's number in the test set")
+    assert text.endswith("pass (batch[:2] for batch in loader).")
+    loader = [(inputs, targets, third)]
+    assert len(collect_predictions(model, (batch[:2] for batch in loader))) == SIZE  # as the message says
+    with pytest.raises(ValueError, match=r'^the entry "index" of a batch'):
+        collect_predictions(Keyword(model), [{"pixels": inputs, "labels": targets, "index": third}])
+
+
+def test_numbers_that_begin_anew_in_every_batch_are_refused():
+    model, inputs, targets = parts()
+    batches = [(inputs[i : i + 6], targets[i : i + 6], torch.arange(len(inputs[i : i + 6]))) for i in range(0, SIZE, 6)]
+    with pytest.raises(ValueError, match="number the samples over the whole set"):
+        collect_predictions(model, batches)
+
+
 def job(with_numbers: bool):
     """Run on every process: audit a model over a sampler that repeats a sample."""
     model, inputs, targets = parts()
@@ -129,6 +163,8 @@ def test_two_processes_count_no_sample_twice(processes, with_numbers):
     got = Audit.from_dict(first)
     assert got.samples == alone.samples
     assert got.overall == alone.overall
+    assert "1 of 24 samples was left out: its number in index was there before." in got.remarks
+    assert not any("left out" in remark for remark in alone.remarks)
     assert np.isclose(got.classes[0].spread, alone.classes[0].spread)
 
 

@@ -76,6 +76,16 @@ def test_repeated_samples_are_dropped_and_the_rest_put_in_order():
     assert got.predictions_N.tolist() == [2, 0, 0]
     assert got.features_ND[:, 0].tolist() == [2, 6, 0]
     assert got.logits_NK[2].tolist() == LOGITS[0].tolist()
+    assert got.remarks == ("1 of 4 samples was left out: its number in index was there before.",)
+    assert Predictions.of([0, 2, 0, 1], logits=LOGITS, index=[7, 3, 6, 5]).remarks == ()
+
+
+def test_one_number_with_two_targets_is_refused_wherever_the_repeats_are():
+    targets = np.arange(640) % 5
+    with pytest.raises(ValueError, match=r"^index must be .* 0 comes with the targets 'a' and 'b'.* leave index out"):
+        Predictions.of(targets, logits=np.eye(5)[targets], index=np.arange(640) % 32, class_names="abcde")
+    with pytest.raises(ValueError, match="7 comes with the targets '0' and '1'"):
+        Predictions.of([1, 0, 2, 0], logits=LOGITS, index=[7, 3, 5, 7])
 
 
 def test_training_predictions_give_counts_too():

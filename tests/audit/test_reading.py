@@ -79,6 +79,11 @@ def test_csv_of_scores(tmp_path, kind):
     torch.testing.assert_close(got_probabilities, torch.from_numpy(LOGITS).softmax(dim=1), rtol=1e-4, atol=1e-6)
 
 
+def batch_numbers(tmp_path):
+    np.savez(tmp_path / "p.npz", logits=LOGITS, targets=TARGETS, index=np.arange(20) % 8)
+    return tmp_path / "p.npz"
+
+
 def truncated(tmp_path):
     np.savez(tmp_path / "p.npz", **arrays())
     content = (tmp_path / "p.npz").read_bytes()
@@ -160,6 +165,15 @@ BROKEN = {
     "csv with NaN": (text("target,a,b\na,1,nan\n"), "row 0 holds NaN"),
     "csv with an unknown label": (text("target,a,b\nc,1,2\n"), "unknown label 'c'"),
     "csv with a bad index": (text("target,prediction,index\na,b,x\n"), "index must hold whole numbers"),
+    "npz with numbers within batches": (batch_numbers, "index must be each sample's own number"),
+    "csv of labels with numbers within batches": (
+        text("index,target,prediction\n0,a,a\n1,b,b\n0,b,b\n"),
+        "0 comes with the targets 'a' and 'b'",
+    ),
+    "csv of scores with numbers within batches": (
+        text("index,target,a,b\n0,a,1,2\n1,b,1,2\n0,b,1,2\n"),
+        "0 comes with the targets 'a' and 'b'",
+    ),
     "csv of names and numbers": (text("target,prediction\ncat,0\ndog,1\n"), "got '0' in one and 'cat' in the other"),
     "csv with a column without a name": (text("target,a,\na,1,2\n"), "column 3 has no name"),
     "csv with classes alike": (text("target,a, a\na,1,2\n"), "'a' appears more than once"),

@@ -104,7 +104,7 @@ class Audit:
             train_counts: (K,), training samples of each class.
             train_predictions: labels (M,) or scores (M, K) on the training set, to find over-fitted classes.
             train_targets: (M,), the labels that go with them.
-            index: (N,), each sample's number in the test set; repeats are dropped.
+            index: (N,), each sample's number in the test set; repeats are dropped, and refused if targets differ.
             name: for titles.
             groups: further groups: name → classes, or one group name for each class (superclasses).
             ranking: rank the thirds by another audit's accuracies, or by these numbers (K,), instead of its own.

@@ -11,11 +11,23 @@ from torch import Tensor, nn
 from torch.utils.data import DistributedSampler
 
 from classgap.audit.evaluation_mode import evaluating
-from classgap.audit.predictions import NO_FEATURES, Predictions
+from classgap.audit.predictions import NO_FEATURES, Predictions, to_tensor
+from classgap.audit.sample_numbers import contradiction
 from classgap.distributed import Shards, all_agree, world_size
 from classgap.features import FeatureTap
 
 LABEL_KEYS = ("labels", "label", "targets", "target")
+_WHOLE = (torch.uint8, torch.int8, torch.int16, torch.int32, torch.int64)  # other unsigned ones are int64 by then
+
+# Where numbers are taken from, and how to have something else that is there left alone.
+_THIRD = (
+    "the third item of a batch is taken as each sample's number in the test set",
+    "if it is something else, such as an environment, pass (batch[:2] for batch in loader)",
+)
+_ENTRY = (
+    'the entry "index" of a batch is taken as each sample\'s number in the test set',
+    "if it is something else, leave it out of the batches",
+)
 
 
 def collect_predictions(
@@ -29,7 +41,8 @@ def collect_predictions(
     """Run ``model`` in evaluation mode over ``loader`` and keep what an audit needs.
 
     A batch is ``(inputs, targets)``, ``(inputs, targets, index)``, or a mapping with "labels" (or "label", "targets",
-    "target"), perhaps "index", and the model's keyword arguments. The model returns logits or has them as ``.logits``.
+    "target"), perhaps "index", and the model's keyword arguments. ``index`` is each sample's number in the test set: a
+    third item that is anything else is refused. The model returns logits or has them as ``.logits``.
 
     With several processes every process gets the predictions for the whole test set. A distributed sampler repeats
     samples to give each process equally many; these are dropped by ``index``, which is read from the batches or from
@@ -47,6 +60,8 @@ def collect_predictions(
     if not all_agree(problem is None, device):
         raise ValueError(problem or "another process cannot be audited; its message says why.")
     whole = kept.gathered(device, _index_of(kept, loader))
+    if kept.index:
+        _check_numbers(whole, kept.numbers_from)
     head = None if tap is None or whole.features is None else _fitting_head(tap.head, whole)
     predictions = Predictions.of(
         whole.targets,
@@ -78,6 +93,7 @@ class _Kept:
     logits: list[Tensor] = field(default_factory=list)
     features: list[Tensor] = field(default_factory=list)
     index: list[Tensor] = field(default_factory=list)
+    numbers_from: tuple[str, str] = _THIRD
     without_features: str = ""  # why there are none
 
     def problem(self) -> str | None:
@@ -110,12 +126,13 @@ def _run(model: nn.Module, loader: Iterable[Any], tap: FeatureTap | None) -> _Ke
     device = next((parameter.device for parameter in model.parameters()), torch.device("cpu"))
     for batch in loader:
         inputs, targets, index = _parts(batch)
+        if index is not None:
+            kept.numbers_from = _ENTRY if isinstance(batch, Mapping) else _THIRD
+            kept.index.append(_numbers(index, len(targets), kept.numbers_from))
         output = model(**_moved(inputs, device)) if isinstance(inputs, Mapping) else model(_moved(inputs, device))
         logits: Any = getattr(output, "logits", output[0] if isinstance(output, tuple) else output)
         kept.targets.append(torch.as_tensor(targets).cpu())
         kept.logits.append(_at_least_float32(logits))
-        if index is not None:
-            kept.index.append(torch.as_tensor(index).cpu())
         if tap is not None and not kept.without_features:
             try:
                 features = tap.features
@@ -148,6 +165,35 @@ def _parts(batch: Any) -> tuple[Any, Any, Any]:
     )
 
 
+def _numbers(values: Any, samples: int, numbers_from: tuple[str, str]) -> Tensor:
+    """The numbers of a batch's samples, refused if they cannot be any."""
+    taken, otherwise = numbers_from
+    try:
+        numbers = to_tensor("index", values)
+    except ValueError:
+        got = f"a {type(values).__name__} of something else than numbers"
+    else:
+        got = f"shape {tuple(numbers.shape)} of {numbers.dtype}"
+        if numbers.dtype in _WHOLE and numbers.shape == (samples,):
+            if not bool((numbers < 0).any()):
+                return numbers.long()
+            got = str(int(numbers.min()))
+    raise ValueError(f"{taken}, {samples} whole numbers from 0 here; got {got}: {otherwise}.")
+
+
+def _check_numbers(whole: _Whole, numbers_from: tuple[str, str]) -> None:
+    if whole.index is None or whole.targets.dim() != 1:  # targets of another shape are refused for that
+        return
+    found = contradiction(whole.index.numpy(), whole.targets.numpy())
+    if found is not None:
+        number, one, other = found
+        taken, otherwise = numbers_from
+        raise ValueError(
+            f"{taken}, but {number} comes with the targets {one} and {other}: number the samples over the whole set; "
+            f"{otherwise}."
+        )
+
+
 def _moved(inputs: Any, device: torch.device) -> Any:
     if isinstance(inputs, Tensor):
         return inputs.to(device)
@@ -173,7 +219,7 @@ def _fitting_head(head: nn.Module, whole: _Whole) -> nn.Module | None:
 
 def _index_of(kept: _Kept, loader: Iterable[Any]) -> Tensor | None:
     if len(kept.index) == len(kept.targets):
-        return torch.cat(kept.index).long()
+        return torch.cat(kept.index)
     sampler = getattr(loader, "sampler", None)
     if isinstance(sampler, DistributedSampler):
         # Its order depends on seed and epoch alone, so asking again gives the numbers of the samples just seen.

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 
 from classgap.audit.labels import checked_names, encode, is_text, names_in
+from classgap.audit.sample_numbers import check_repeats, left_out
 from classgap.audit.samples import Integers
 
 WIDE_UNSIGNED = (torch.uint16, torch.uint32, torch.uint64)  # torch can store them, and do little else with them
@@ -91,7 +92,8 @@ class Predictions:
             train_predictions: predictions on the training set: labels (M,) or scores (M, K).
             train_targets: (M,), their true labels; they also give ``train_counts`` if that is missing.
             index: (N,), each sample's number in the test set. Samples with a number seen before are dropped (a
-                distributed sampler pads with repeats), and the rest are put in order.
+                distributed sampler pads with repeats), with a remark, and the rest are put in order. A number with
+                two different targets is refused.
             name: for titles.
 
         Raises:
@@ -150,6 +152,7 @@ class Predictions:
         numbers, first = np.unique(index, return_index=True)
         if len(numbers) == len(index) and (np.diff(index) > 0).all():
             return replace(self, index_N=index)
+        check_repeats(index, self.targets_N, self.class_names)
         rows = torch.from_numpy(first)
         return replace(
             self,
@@ -158,6 +161,7 @@ class Predictions:
             logits_NK=None if self.logits_NK is None else self.logits_NK[rows],
             features_ND=None if self.features_ND is None else self.features_ND[rows],
             index_N=numbers,
+            remarks=(*self.remarks, *left_out(len(index), len(numbers))),
         )
 
 
