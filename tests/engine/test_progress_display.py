@@ -1,6 +1,15 @@
-import pytest
+import re
+from pathlib import Path
 
+import pytest
+from training_cases import config
+
+from classgap.engine import fit
 from classgap.engine.progress import Display
+from classgap.engine.train import train
+from classgap.methods import Method
+
+SAMPLES = 896  # of the digits' training split
 
 
 def test_a_title_is_no_markup(capsys: pytest.CaptureFixture[str]) -> None:
@@ -8,3 +17,85 @@ def test_a_title_is_no_markup(capsys: pytest.CaptureFixture[str]) -> None:
         display.advance(10)
         display.epoch(1, 1, {"loss": 0.5})
     assert "erm, stage [/old] [red]: epoch 1 of 1, loss 0.500" in capsys.readouterr().err
+
+
+class Counting(Display):
+    """Remembers what it was told, too."""
+
+    made: list["Counting"]
+
+    def __init__(self, title: str, total: int, done: int = 0, *, quiet: bool = False) -> None:
+        super().__init__(title, total, done, quiet=quiet)
+        self.total, self.counted = total, done
+        self.made.append(self)
+
+    def advance(self, samples: int) -> None:
+        super().advance(samples)
+        self.counted += samples
+
+
+@pytest.fixture
+def displays(monkeypatch: pytest.MonkeyPatch) -> list[Counting]:
+    Counting.made = []
+    monkeypatch.setattr(fit, "Display", Counting)
+    return Counting.made
+
+
+def told(text: str) -> list[int]:
+    """The epochs that have a line."""
+    return [int(number) for number in re.findall(r": epoch (\d+) of \d+, loss", text)]
+
+
+@pytest.mark.parametrize(
+    ("settings", "total", "lines"),
+    [
+        ({"batch": 20000, "epochs": 20}, 20 * SAMPLES, list(range(2, 21, 2))),  # one batch, far from full
+        ({"batch": 600, "epochs": 20}, 20 * SAMPLES, list(range(2, 21, 2))),  # 600 and 296
+        ({"batch": 800, "epochs": 3}, 3 * 800, [1, 2, 3]),  # 800; the 96 that are left are too few for a batch
+        ({"batch": 600, "epochs": None, "steps": 5}, 2 * SAMPLES + 600, [1, 2, 3]),  # ends in the third epoch
+        ({"batch": 600, "epochs": 3, "accumulate": 4}, 3 * SAMPLES, [1, 2, 3]),
+        ({"batch": 600, "epochs": 3, "sampling": "class-aware:per-class=200"}, 3 * 600, [1, 2, 3]),
+    ],
+)
+def test_the_total_is_what_is_trained_on(
+    settings: dict, total: int, lines: list[int], tmp_path: Path, displays: list[Counting], capsys
+) -> None:
+    train(config(out=tmp_path / "run", report=False, **settings))
+    assert [(each.total, each.counted) for each in displays] == [(total, total)]
+    err = capsys.readouterr().err
+    assert told(err) == lines
+    assert err.rstrip().endswith(" samples a second, 0 s left")
+
+
+def test_each_stage_has_a_total_of_its_own(tmp_path: Path, displays: list[Counting], capsys) -> None:
+    train(config(out=tmp_path / "run", report=False, method="jtt", epochs=10, batch=600))
+    assert [each.total for each in displays] == [each.counted for each in displays]
+    assert displays[0].total < displays[1].total
+    assert told(capsys.readouterr().err) == [1, 2, *range(1, 11)]
+
+
+@pytest.mark.parametrize(("updates", "samples"), [(3, SAMPLES + 600), (6, 3 * SAMPLES)])
+def test_a_resumed_run_counts_on(
+    updates: int, samples: int, tmp_path: Path, displays: list[Counting], monkeypatch: pytest.MonkeyPatch, capsys
+) -> None:
+    settings = config(out=tmp_path / "run", report=False, batch=600, epochs=3, save_every=0.0)  # six updates
+    seen = 0
+
+    def killed(*_: object) -> None:
+        nonlocal seen
+        seen += 1
+        if seen > updates:
+            raise KeyboardInterrupt
+
+    step, end_epoch = Method.step, fit.Fit._end_epoch
+    with monkeypatch.context() as context:
+        context.setattr(Method, "step", lambda *args: (killed(), step(*args)))
+        if updates == 6:  # after the last update, before its epoch ends
+            context.setattr(fit.Fit, "_end_epoch", lambda *args: killed() if seen == updates else end_epoch(*args))
+        with pytest.raises(KeyboardInterrupt):
+            train(settings)
+    capsys.readouterr()
+    train(settings)
+    assert displays[1]._at_start == samples
+    assert displays[1].counted == displays[1].total == 3 * SAMPLES
+    assert told(capsys.readouterr().err)[-1] == 3

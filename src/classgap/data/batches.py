@@ -108,6 +108,19 @@ class Batches:
     def __len__(self) -> int:
         return self.steps
 
+    def samples(self, updates: int) -> int:
+        """How many samples the first so many batches have, over epochs and processes.
+
+        >>> from classgap.data.order import Shuffled
+        >>> split = Split.of(torch.zeros(10, 2), torch.arange(10))
+        >>> batches = Batches(split, Shuffled(10), batch_size=4, num_classes=10)
+        >>> [batches.samples(updates) for updates in (1, 2, 3, 4)]
+        [4, 8, 10, 14]
+        """
+        epochs, rest = divmod(updates, self.steps)
+        whole, begun = (min(steps * self.batch_size, len(self.order)) for steps in (self.steps, rest))
+        return epochs * whole + begun
+
     def epoch(self, epoch: int, start: int = 0) -> Iterator[Batch]:
         """The batches of one epoch.
 

@@ -68,13 +68,13 @@ class Fit:
         run.method.finish(run)
 
     def _stage(self, stop: StopRequest) -> None:
-        run, batch = self.run, self.run.config.batch or 1
+        run = self.run
         title = f"{run.config.method}, seed {run.config.seed}"
         title += f", {run.stage.name}" if len(run.stages) > 1 else ""
-        done = run.position.updates * batch
+        total, done = (run.batches.samples(updates) for updates in (run.updates, run.position.updates))
         logged = run.config.tensorboard and rank() == 0
         with (
-            Display(title, run.updates * batch, done, quiet=self.quiet) as display,
+            Display(title, total, done, quiet=self.quiet) as display,
             Scalars(self.directory.path, on=logged, done=self.epochs_done) as scalars,
         ):
             while run.position.epoch < run.epochs:

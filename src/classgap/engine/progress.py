@@ -68,11 +68,11 @@ class Display:
             self._bar.update(self._task, completed=self._done, rate=f"{self.rate:,.0f}/s")
 
     def epoch(self, number: int, epochs: int, metrics: dict[str, Any]) -> None:
-        """An epoch ended with these figures."""
+        """An epoch ended with these figures; without a terminal a line tells them at tenths of the stage and its end."""
         figures = ", ".join(form.format(metrics[name]) for name, form in SHOWN.items() if name in metrics)
         if not self._bar.disable:
             self._bar.update(self._task, figures=figures)
-        elif LINES * self._done // max(1, self._total) > self._lines:
+        elif LINES * self._done // max(1, self._total) > self._lines or number == epochs:
             self._lines = LINES * self._done // max(1, self._total)
             left = (self._total - self._done) / max(1e-9, self.rate)
             self._console.print(
