@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 import torch
 
+from classgap.audit import Audit, AuditSettings
 from classgap.audit import label_issues as module
 from classgap.audit.label_issues import label_issues
 
@@ -31,6 +32,18 @@ def test_without_scores_or_with_too_many_it_is_skipped(monkeypatch):
     monkeypatch.setattr(importlib.util, "find_spec", lambda name: object())
     monkeypatch.setattr(module, "MOST_SCORES", 10)
     assert "there are 90 scores" in label_issues(LOGITS, TARGETS, wanted=None)[1]
+
+
+@pytest.mark.parametrize("only", [0, 1, 2])
+def test_samples_of_a_single_class_are_not_checked_whichever_class_it_is(only):
+    targets = np.full(30, only)
+    found, remark = label_issues(LOGITS, targets, wanted=None)
+    assert found is None
+    assert remark.startswith("Labels were not checked: all test samples are of one class")
+    with pytest.raises(ValueError, match="check_labels: all test samples are of one class"):
+        label_issues(LOGITS, targets, wanted=True)
+    audit = Audit.from_predictions(LOGITS, targets, settings=AuditSettings(replicates=20))
+    assert remark in audit.remarks
 
 
 def test_cleanlab_counts_what_was_relabelled():

@@ -26,7 +26,7 @@ def label_issues(logits_NK: Tensor | None, targets_N: Integers, wanted: bool | N
     """
     if wanted is False:
         return None, "Labels were not checked: check_labels is off."
-    reason = _reason_not_to(logits_NK, wanted)
+    reason = _reason_not_to(logits_NK, targets_N, wanted)
     if reason or logits_NK is None:
         if wanted:
             raise ValueError(f"check_labels: {reason}")
@@ -40,11 +40,13 @@ def label_issues(logits_NK: Tensor | None, targets_N: Integers, wanted: bool | N
     return np.bincount(targets_N[doubtful_N], minlength=logits_NK.shape[1]), ""
 
 
-def _reason_not_to(logits_NK: Tensor | None, wanted: bool | None) -> str:
+def _reason_not_to(logits_NK: Tensor | None, targets_N: Integers, wanted: bool | None) -> str:
     if logits_NK is None:
         return "confident learning needs logits or probabilities, and only predicted labels are here."
     if logits_NK.shape[1] < 2:
         return "there is only one class."
+    if (targets_N == targets_N[0]).all():
+        return "all test samples are of one class, and confident learning needs two to compare."
     if importlib.util.find_spec("cleanlab") is None:
         return "confident learning is done by cleanlab, which is not installed (pip install 'classgap[labels]')."
     if wanted is None and logits_NK.numel() > MOST_SCORES:
