@@ -82,8 +82,6 @@ def test_counts_and_spread_at_their_limits(evidence):
 
     assert counted(249) is not None
     assert counted(250) is None
-    everyone_few = dataclasses.replace(evidence, train_counts_K=np.full(5, 19.0))
-    assert few_training_samples(0, everyone_few).strength == 0.5
 
     def spread(value, support=100):
         changed = dataclasses.replace(
@@ -94,6 +92,52 @@ def test_counts_and_spread_at_their_limits(evidence):
     assert spread(1.25) is not None
     assert spread(1.24) is None
     assert spread(9.0, support=4) is None  # too few samples to know their spread
+
+
+@pytest.mark.parametrize(
+    ("counts", "usual"),
+    [
+        ([16.0, 16, 16, 16, 16], None),  # what every class has explains no gap
+        ([15.0, 16, 16, 16, 16], None),
+        ([12.0, 16, 16, 16, 16], 16),  # in the tail a smaller lack counts
+        ([30.0, 40, 40, 40, 40], None),
+        ([5.0, 5, 5, 500, 500], 252.5),  # the median class is in the tail, too; b to e do well
+        ([5.0, 5, 5, 5, 500], None),  # b to d do well with as few
+        ([0.0, 0, 0, 300, 500], 150),
+        ([0.0, 0, 0, 0, 0], None),
+        ([400.0, 16, 16, 16, 16], None),
+    ],
+)
+def test_few_training_samples_are_fewer_than_others_have(evidence, counts, usual):
+    found = few_training_samples(0, dataclasses.replace(evidence, train_counts_K=np.array(counts)))
+    assert (found and found.reference) == usual
+    if found:
+        assert found.strength == pytest.approx(0.5 + max(0, 0.5 - counts[0] / usual))
+        assert f"{counts[0]:g} training samples; " in found.evidence
+        assert f" {usual:g}." in found.evidence
+
+
+@pytest.mark.parametrize(
+    ("counts", "advised"),
+    [
+        (None, False),
+        ([16.0, 16, 16, 16, 16], False),
+        ([500.0, 500, 500, 500, 500], False),
+        ([100.0, 500, 500, 500, 500], True),
+        ([500.0, 100, 500, 500, 500], False),  # it has more than the class beyond: its boundary would come closer still
+        ([500.0, 500, 100, 500, 500], False),  # no boundary to the rare class is at fault
+    ],
+)
+def test_priors_are_weighed_only_against_a_class_with_more_training_samples(evidence, counts, advised):
+    midpoints = np.array([2.0, 3.0, 4.0, 5.0, 6.0])
+    changed = dataclasses.replace(
+        evidence,
+        train_counts_K=None if counts is None else np.array(counts),
+        centroid_margin_K=midpoints * [0.1, 0.4, 0.4, 0.4, 0.6],
+        facing_K=np.array([1, 0, 0, 0, 0]),
+        midpoint_K=midpoints,
+    )
+    assert close_boundary(0, changed).methods == (("lmdl", "logit-adjustment", "ldam") if advised else ("lmdl",))
 
 
 def test_a_boundary_is_close_only_beside_those_of_classes_that_do_well(evidence):

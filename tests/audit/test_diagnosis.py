@@ -30,6 +30,17 @@ def test_few_training_samples():
     assert "few-training-samples" not in causes(same, 4)
 
 
+@pytest.mark.parametrize("each", [5, 16, 500])
+def test_balanced_training_data_are_no_cause_and_call_for_no_priors(each):
+    targets, features, weight, bias = blobs([2.5] * 9, each=200)
+    bias = bias.copy()
+    bias[4] -= 60
+    audit = audit_of(targets, features, weight, bias, train_counts=[each] * 9)
+    assert causes(audit, 4) == ["close-boundary"]
+    advised = {method for entry in audit.classes for cause in entry.diagnosis for method in cause.methods}
+    assert advised.isdisjoint({"logit-adjustment", "balanced-softmax", "ldam"})
+
+
 def test_large_spread():
     spreads = [1.5] * 8 + [5.0]
     audit = audit_of(*blobs(spreads, each=200))

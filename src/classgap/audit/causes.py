@@ -8,7 +8,7 @@ Strengths are on one scale, so that causes can be ranked by them. The evidence t
 ====================  ================================================  ==========  ============
 cause                 figure                                            0.5         1
 ====================  ================================================  ==========  ============
-few training samples  training samples / the median class's             0.5         0
+few training samples  training samples / the usual                      0.5         0
 wrong labels          doubtful labels / mistakes, times mean accuracy   0           1
 large spread          the median spread / the class's                   1 / 1.25    0
 overlap               share of the mistakes that go to the one class    the limit   1
@@ -33,6 +33,7 @@ from classgap.audit.records import Cause, Confusion
 from classgap.audit.samples import Integers
 
 FEW_TRAINING = 0.5  # of the median class's number of training samples
+CLEARLY_FEWER = 0.8  # of another class's: enough to count where samples are few, or to weigh priors against each other
 WIDE_SPREAD = 1.25  # times the median spread
 SAMPLES_FOR_SPREAD = 5
 OVERLAP_RATE = 0.1  # of the class's samples
@@ -57,7 +58,7 @@ class Evidence:
         correct_K: of them right.
         confusions: most frequent first.
         train_counts_K: training samples.
-        tail_below: fewer training samples than this are few whatever the others have.
+        tail_below: of fewer training samples than this, every one counts.
         spread_K: ‖ŝ_k‖.
         nearest_Km: classes with the nearest means.
         nearest_distance_Km: their distances.
@@ -99,19 +100,27 @@ class Evidence:
 
 
 def few_training_samples(k: int, evidence: Evidence) -> Cause | None:
-    """Fewer than half the training samples of the median class, or so few that it is in the tail."""
-    if evidence.train_counts_K is None:
+    """Fewer than half the training samples of the median class; in the tail, clearly fewer than classes that do well.
+
+    What every class has explains no gap, however few it is. Where most classes are in the tail, the median class is
+    one of them, and only those that do well tell what is missing.
+    """
+    counts_K = evidence.train_counts_K
+    if counts_K is None:
         return None
-    count, median = float(evidence.train_counts_K[k]), float(np.median(evidence.train_counts_K))
-    if not (count < FEW_TRAINING * median or count < evidence.tail_below):
+    count, usual, whose = float(counts_K[k]), float(np.median(counts_K)), "the median class has"
+    few = count < FEW_TRAINING * usual
+    if not few and count < evidence.tail_below:
+        usual, whose = float(np.median(counts_K[evidence.doing_well_K])), "classes that do well usually have"
+        few = count < CLEARLY_FEWER * usual
+    if not few:
         return None
-    share = min(count / median, FEW_TRAINING) if median > 0 else FEW_TRAINING
     return Cause(
         name="few-training-samples",
-        evidence=f"{count:g} training samples; the median class has {median:g}.",
+        evidence=f"{count:g} training samples; {whose} {usual:g}.",
         figure=count,
-        reference=median,
-        strength=_strength(share, FEW_TRAINING, 0),
+        reference=usual,
+        strength=_strength(min(count / usual, FEW_TRAINING), FEW_TRAINING, 0),
         other=None,
         methods=("logit-adjustment", "balanced-softmax", "ldam", "elm"),
     )
@@ -190,7 +199,8 @@ def close_boundary(k: int, evidence: Evidence) -> Cause | None:
     lowest = float(np.quantile(well, LOWEST_BOUNDARIES))
     if not (usual > 0 and share < CLOSE_BOUNDARY * usual and share < lowest):
         return None
-    other = evidence.names[int(evidence.facing_K[k])]
+    facing = int(evidence.facing_K[k])
+    other = evidence.names[facing]
     where = f"{share:.0%} of the way from the class mean to" if share >= 0 else "beyond the class mean, away from"
     return Cause(
         name="close-boundary",
@@ -202,7 +212,7 @@ def close_boundary(k: int, evidence: Evidence) -> Cause | None:
         reference=usual,
         strength=_strength(share / usual, CLOSE_BOUNDARY, -1) - SYMPTOM,
         other=other,
-        methods=("lmdl", "logit-adjustment", "ldam"),
+        methods=("lmdl", *(("logit-adjustment", "ldam") if _has_fewer(k, facing, evidence) else ())),
     )
 
 
@@ -255,6 +265,12 @@ def over_fitted(k: int, evidence: Evidence) -> Cause | None:
         other=None,
         methods=("feature-norm", "mr2", "sam"),
     )
+
+
+def _has_fewer(k: int, other: int, evidence: Evidence) -> bool:
+    """Whether class ``k`` is known to have clearly fewer training samples: methods that weigh priors help only then."""
+    counts_K = evidence.train_counts_K
+    return counts_K is not None and bool(counts_K[k] < CLEARLY_FEWER * counts_K[other])
 
 
 def _strength(figure: float, limit: float, extreme: float) -> float:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from classgap.audit.calibration import BINS
 from classgap.audit.causes import (
+    CLEARLY_FEWER,
     CLOSE_BOUNDARY,
     EXCESS_FIT,
     FEW_TRAINING,
@@ -123,7 +124,8 @@ FIXED = {
 
 DIAGNOSIS = (
     "A class fails if it is in the hard third and its whole interval is below the balanced accuracy. "
-    f"Few training samples: below {FEW_TRAINING:g} of the median, or in the tail. "
+    f"Few training samples: below {FEW_TRAINING:g} of the median, or in the tail and below {CLEARLY_FEWER:g} of what "
+    "classes above the balanced accuracy usually have. "
     f"Large spread: {WIDE_SPREAD:g} times the median. "
     f"Overlap: at least {OVERLAP_RATE:.0%} of its samples and {OVERLAP_SHARE:.0%} of its mistakes (more if "
     "there are few classes) go to one class whose mean is among the three nearest and nearer than usual. "
