@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import operator
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -21,9 +22,9 @@ class Inputs(Protocol):
         ...
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Split:
-    """Samples with their classes.
+    """Samples with their classes; a data set for a ``torch.utils.data.DataLoader``, too.
 
     Attributes:
         inputs: unaugmented; images as uint8 (N, C, H, W), anything else as float32 (N, …).
@@ -33,6 +34,8 @@ class Split:
     >>> split = Split.of(torch.zeros(4, 2), torch.tensor([0, 1, 1, 1]))
     >>> len(split), split.counts(2), split.part(torch.tensor([0, 3])).index
     (4, tensor([1, 3]), tensor([0, 3]))
+    >>> split, split[3]
+    (Split(4 samples of 2 classes), (tensor([0., 0.]), 1, 3))
     """
 
     inputs: Inputs
@@ -48,6 +51,14 @@ class Split:
 
     def __len__(self) -> int:
         return len(self.targets)
+
+    def __getitem__(self, number: int) -> tuple[Tensor, int, int]:
+        """One sample: its input, its class, and its place in the split, which is the ``index`` that losses ask for."""
+        row = range(len(self))[operator.index(number)]  # refuses what is outside, which ends a loop over the split
+        return self.inputs[torch.tensor([row])][0], int(self.targets[row]), row
+
+    def __repr__(self) -> str:
+        return f"Split({len(self)} samples of {len(self.targets.unique())} classes)"
 
     def part(self, rows: Tensor) -> Split:
         """Some of its samples. Inputs in memory are shared as long as possible: rows are looked up when read."""

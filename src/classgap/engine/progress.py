@@ -68,7 +68,7 @@ class Display:
             self._bar.update(self._task, completed=self._done, rate=f"{self.rate:,.0f}/s")
 
     def epoch(self, number: int, epochs: int, metrics: dict[str, Any]) -> None:
-        """An epoch ended with these figures; without a terminal a line tells them at tenths of the stage and its end."""
+        """An epoch ended with these figures; without a terminal, lines at tenths and the end of a stage tell them."""
         figures = ", ".join(form.format(metrics[name]) for name, form in SHOWN.items() if name in metrics)
         if not self._bar.disable:
             self._bar.update(self._task, figures=figures)

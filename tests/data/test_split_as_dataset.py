@@ -1,0 +1,54 @@
+"""A split is what a ``DataLoader`` wants, and prints itself in a line."""
+
+from pathlib import Path
+
+import pytest
+import torch
+from made_images import write_tree
+from torch.utils.data import DataLoader
+
+from classgap.data import ClassBalancedSampler, load
+from classgap.data.dataset import Split
+
+
+def test_a_loader_gives_every_sample_with_its_class_and_place() -> None:
+    data = load("digits:lt=10")  # a part of its source: places are not the numbers there
+    inputs, targets, rows = (torch.cat(parts) for parts in zip(*DataLoader(data.train, batch_size=50), strict=True))
+    assert torch.equal(inputs, data.train.inputs[torch.arange(len(data.train))])
+    assert inputs.dtype == torch.uint8
+    assert torch.equal(targets, data.train.targets)
+    assert torch.equal(rows, torch.arange(len(data.train)))
+    assert not torch.equal(rows, data.train.index)
+
+
+def test_a_loader_with_a_sampler_gives_what_the_sampler_says() -> None:
+    train = load("digits:lt=10").train
+    sampler = ClassBalancedSampler(train.targets)
+    inputs, targets, rows = next(iter(DataLoader(train, batch_size=16, sampler=sampler)))
+    assert rows.tolist() == list(sampler)[:16]
+    assert torch.equal(targets, train.targets[rows])
+    assert torch.equal(inputs, train.inputs[rows])
+
+
+def test_images_that_are_not_in_memory_are_read(tmp_path: Path) -> None:
+    write_tree(tmp_path, {"a": 4, "b": 4})
+    eager, lazy = (load(f"folder:{tmp_path}:memory={memory}").train for memory in (1, 0))
+    for one, other in zip(DataLoader(eager, batch_size=3), DataLoader(lazy, batch_size=3), strict=True):
+        assert all(torch.equal(*pair) for pair in zip(one, other, strict=True))
+
+
+def test_places_are_those_of_a_list() -> None:
+    split = Split.of(torch.arange(3.0)[:, None], torch.tensor([2, 0, 1]))
+    assert [(float(value), target, row) for value, target, row in split] == [(0.0, 2, 0), (1.0, 0, 1), (2.0, 1, 2)]
+    assert split[-1][1:] == (1, 2)
+    assert split[torch.tensor(1)][1:] == (0, 1)
+    with pytest.raises(IndexError):
+        split[3]
+    with pytest.raises(TypeError):
+        split[0:2]
+
+
+def test_printing_is_short() -> None:
+    data = load("digits")
+    assert str(data.train) == "Split(896 samples of 10 classes)"
+    assert len(str(data)) < 400
