@@ -177,6 +177,7 @@ def test_over_seeds_every_label_has_one_number_and_the_title_says_how_many_runs(
     assert next(text for tag, text in page.texts if tag == "title").startswith("before <b> → after (2 runs each)")
     labels = [text for tag, text in page.texts if tag == "th" and "hard third" in text]
     assert "easy third − hard third, each run's own thirds" in labels
+    assert "easy third − hard third, thirds of before" in labels
     assert len(labels) == len(set(labels)) == 3
 
 

@@ -96,6 +96,18 @@ def test_the_audit_page_has_every_gap_measure(audit: Audit):
     assert f"{audit.gap.gini:.3g}" in table
 
 
+def test_the_gap_of_the_thirds_of_before_stands_beside_that_of_each_side_s_own():
+    # The first ten classes have 20 of 40 right before and 36 after; the other way round for the rest.
+    diff = swapped([20] * 10 + [4] * 10, [4] * 10 + [20] * 10)
+    table = shown(diff).split("\nGap", 1)[1].split("Who gained")[0].splitlines()
+    kept = next(i for i, line in enumerate(table) if line.startswith("easy third"))
+    own = next(i for i, line in enumerate(table[kept + 1 :], kept + 1) if line.startswith("easy third"))
+    assert table[kept + 1].strip() == "thirds of before"
+    assert table[kept].split("third,")[1].split()[:3] == ["40.0", "−40.0", "−80.0"]
+    assert table[own + 1].strip() == "side's own thirds"
+    assert table[own].split("each")[1].split()[:3] == ["40.0", "40.0", "0.0"]
+
+
 def test_seeds_are_shown(seeds_diff: AuditDiff):
     assert "Over 2 seeds" in shown(seeds_diff)
 

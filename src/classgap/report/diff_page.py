@@ -55,7 +55,7 @@ def seed_rows(diff: AuditDiff) -> list[tuple[str, str, str, str, str]]:
 
 def change_row(name: str, change: Change) -> tuple[str, str, str, str, str, str]:
     """A gap measure on both sides, with its change, the interval of that, and what chance alone would do."""
-    label = gap_name(name)
+    label = "easy third − hard third, thirds of before" if name == "easy_hard" else gap_name(name)
     if name == "gini":
         interval = f"{number(change.interval.low)} to {number(change.interval.high)}"
         sides = (number(change.before), number(change.after), number(change.change))

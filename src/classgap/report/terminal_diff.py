@@ -67,7 +67,7 @@ def _group_table(diff: AuditDiff) -> Table:
 
 def _gap_table(diff: AuditDiff) -> Table:
     table = new_table("Gap", "measure", "before", "after", "change", f"{level_name(diff.level)} interval", "by chance")
-    for name in ("easy_hard", "worst_class", "worst_tenth", "std"):
+    for name in ("easy_hard", "own_easy_hard", "worst_class", "worst_tenth", "std"):
         if name in diff.gap:
             table.add_row(*change_row(name, diff.gap[name]))
     return table
