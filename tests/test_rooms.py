@@ -21,7 +21,7 @@ ALLOWED = {
     "state": {"functional", "distributed"},
     "losses": {"functional", "state", "distributed"},
     "theory": {"functional"},
-    "audit": {"functional", "theory", "features", "distributed", "whole_file"},
+    "audit": {"functional", "theory", "features", "distributed", "registry", "whole_file"},
     "report": {"audit", "whole_file"},
     "models": {"features", "registry"},
     "data": {"distributed", "registry", "whole_file"},

@@ -157,8 +157,17 @@ def suggestion(name: str, allowed: Collection[str]) -> str:
     >>> suggestion("epoch", ["epochs", "seed"])
     "did you mean 'epochs'?"
     """
-    near = difflib.get_close_matches(name, list(allowed), n=1)
-    return f"did you mean {near[0]!r}?" if near else f"there are {', '.join(allowed)}."
+    near = nearest(name, allowed)
+    return f"did you mean {near!r}?" if near else f"there are {', '.join(allowed)}."
+
+
+def nearest(name: str, allowed: Collection[str]) -> str | None:
+    """The allowed name that an unknown one is most like, if it is like any.
+
+    >>> nearest("epoch", ["epochs", "seed"]), nearest("colour", ["epochs", "seed"])
+    ('epochs', None)
+    """
+    return next(iter(difflib.get_close_matches(name, list(allowed), n=1)), None)
 
 
 def convert(name: str, text: str, kind: Any) -> Any:

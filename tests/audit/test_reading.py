@@ -55,6 +55,36 @@ def test_safetensors_and_run_directory(tmp_path):
     assert Audit.from_file(run).groups["tail"].members == ("cat",)
 
 
+@pytest.mark.parametrize(
+    ("extra", "remark"),
+    [
+        (["class_name", "feature"], "class_name, feature are not used; did you mean class_names, features?"),
+        (["train_count"], "train_count is not used; did you mean train_counts?"),
+        (["train_count", "zebra"], "train_count, zebra are not used; did you mean train_counts?"),
+        (["zebra"], "zebra is not used."),
+        (["probability"], "probability is not used."),  # beside logits there is no use for probabilities
+        ([], None),
+    ],
+)
+@pytest.mark.parametrize("ending", ["npz", "safetensors"])
+def test_arrays_of_unknown_names_are_told(tmp_path, extra, remark, ending):
+    content = {"logits": LOGITS, "targets": TARGETS} | {name: np.arange(3.0) for name in extra}
+    file = tmp_path / f"p.{ending}"
+    if ending == "npz":
+        np.savez(file, **content)
+    else:
+        slips = {"class_name": json.dumps(NAMES)} if "class_name" in content else {}
+        tensors = {name: torch.from_numpy(value) for name, value in content.items() if name not in slips}
+        save_file(tensors, file, metadata=slips | {"format": "pt"})
+    assert read_predictions(file).remarks == (() if remark is None else (remark,))
+
+
+def test_a_name_that_is_there_is_not_what_was_meant(tmp_path):
+    np.savez(tmp_path / "p.npz", feature=np.zeros(2), **arrays())
+    assert read_predictions(tmp_path / "p.npz").remarks == ("feature is not used.",)
+    assert "feature is not used." in Audit.from_file(tmp_path / "p.npz").remarks
+
+
 def test_csv_of_labels_as_names_and_numbers(tmp_path):
     file = tmp_path / "p.csv"
     rows = [f'{i},"{NAMES[t]}","{NAMES[p]}"' for i, (t, p) in enumerate(zip(TARGETS, LABELS, strict=True))]
@@ -137,9 +167,18 @@ def empty_directory(tmp_path):
     return tmp_path
 
 
+def audit_alone(tmp_path):
+    Audit.from_predictions(LOGITS, TARGETS).save(tmp_path / "audit.json")
+    return tmp_path
+
+
 BROKEN = {
     "missing file": (lambda path: path / "p.npz", "does not exist"),
-    "unknown ending": (text("x", "p.pt"), "must end in .npz, .safetensors, .csv"),
+    "unknown ending": (
+        text("x", "p.pt"),
+        "must end in .npz, .safetensors, .csv or, for a saved audit, .json, or be a run directory; got .pt",
+    ),
+    "saved audit": (text("{}", "a.json"), "saved as .json is read with Audit.load"),
     "empty npz": (text("", "p.npz"), "is empty"),
     "empty csv": (text(""), "is empty"),
     "truncated npz": (truncated, "cut off or damaged"),
@@ -150,7 +189,8 @@ BROKEN = {
     "no targets": (without_targets, "targets are missing; found logits"),
     "bias without weight": (bias_alone, "head_bias is there without head_weight"),
     "bad metadata": (bad_metadata, "JSON list of names"),
-    "no predictions in directory": (empty_directory, "holds no predictions"),
+    "no predictions in directory": (empty_directory, r"holds no predictions: none of .*, audit\.json is in it"),
+    "only an audit in directory": (audit_alone, r"but an audit: name .*audit\.json, or read it with Audit\.load"),
     "csv without target": (
         text("label,prediction\na,b\n"),
         "column target is missing; the header has label, prediction",

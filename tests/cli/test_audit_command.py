@@ -155,6 +155,14 @@ def damage(case: str, folder: Path) -> list[str]:
         case "json of something else":
             path = folder / "bad.json"
             path.write_text("[1, 2]")
+        case "comparison":
+            path = folder / "diff.json"
+            audit = Audit.from_predictions(**predictions())
+            audit.diff(audit).save(path)
+        case "several comparisons":
+            path = folder / "diff.json"
+            audit = Audit.from_predictions(**predictions())
+            path.write_text(json.dumps({"schema": 1, "comparisons": [audit.diff(audit).to_dict()] * 2}))
         case "cut json":
             path = folder / "bad.json"
             path.write_text('{"schema": 1, "na')
@@ -232,12 +240,14 @@ CASES = {
     "csv without lines": "no samples",
     "csv that is binary": "UTF-8",
     "json of something else": "not an audit",
+    "comparison": "diff.json: this is a saved comparison, not an audit: give the sources that were compared",
+    "several comparisons": "diff.json: this is a saved comparison, not an audit: give the sources that were compared",
     "cut json": "not a JSON file",
     "deep json": "nested too deeply",
     "audit of which classes are missing": "bad.json: classes must hold 4",
-    "unknown ending": ".txt",
+    "unknown ending": ".json, or be a run directory; got .txt",
     "no such file": "does not exist",
-    "empty directory": "no predictions",
+    "empty directory": "audit.json",
     "level": "level",
     "seed": "seed",
     "groups of unknown classes": "nobody",

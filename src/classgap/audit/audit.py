@@ -202,6 +202,11 @@ class Audit:
         Raises:
             ValueError: if ``data`` is not an audit of this schema, or its parts do not belong together.
         """
+        if isinstance(data, dict) and ("before_name" in data or "comparisons" in data):
+            raise ValueError(
+                "this is a saved comparison, not an audit: give the sources that were compared; in Python, "
+                "AuditDiff.load reads a comparison of two."
+            )
         schema = data.get("schema") if isinstance(data, dict) else None
         if schema != cls.SCHEMA:
             raise ValueError(

@@ -2,7 +2,7 @@
 
 ``.npz`` and ``.safetensors`` hold, by name: ``logits`` or ``probabilities`` or ``predictions``; ``targets``; and where
 known ``features``, ``head_weight``, ``head_bias``, ``class_names`` (in safetensors: a JSON list in the metadata),
-``train_counts``, ``train_predictions`` and ``train_targets``, ``index``. Other arrays are passed over.
+``train_counts``, ``train_predictions`` and ``train_targets``, ``index``. Other arrays are not used; a remark says so.
 
 CSV has a header line and a line a sample, in one of two forms:
 
@@ -30,12 +30,16 @@ import numpy as np
 
 from classgap.audit.csv_scores import ScoreColumns
 from classgap.audit.predictions import Predictions
+from classgap.registry import nearest
 
 IN_A_RUN = ("predictions.safetensors", "predictions.npz", "predictions.csv")
+SAVED = "audit.json"  # what a run has of its own audit
+KINDS = ("logits", "probabilities", "predictions")  # of which a file has one
 FIELDS = (
-    *("targets", "logits", "probabilities", "predictions", "features", "index"),
+    *("targets", *KINDS, "features", "index"),
     *("train_counts", "train_predictions", "train_targets"),
 )
+NAMES = (*FIELDS, "head_weight", "head_bias", "class_names")
 
 
 def read_predictions(path: str | os.PathLike[str]) -> Predictions:
@@ -51,32 +55,52 @@ def read_predictions(path: str | os.PathLike[str]) -> Predictions:
         name = place.resolve().parent.name  # a run's file is named like every other run's; the directory tells more
     reader = READERS.get(file.suffix.lower())
     if reader is None:
-        raise ValueError(
-            f"{file} must end in {', '.join(READERS)} or be a run directory; got {file.suffix or 'no ending'}."
-        )
+        raise ValueError(_unknown_ending(file))
     if not file.is_file():
         raise ValueError(f"{file} does not exist.")
     if file.stat().st_size == 0:
         raise ValueError(f"{file} is empty.")
     try:
-        arguments = _arguments(reader(file))
+        content = reader(file)
+        arguments = _arguments(content)
         predictions = Predictions.of(**arguments, name=name)
     except ValueError as error:
         raise ValueError(f"{file}: {error}") from None
     except OSError as error:
         raise ValueError(f"{file} cannot be read: {error.strerror or 'it is damaged'}.") from None
-    if reader is not _read_csv or predictions.logits_NK is None:
-        return predictions
-    kind = "probabilities" if "probabilities" in arguments else "logits"
-    remark = f"{predictions.num_classes} columns were taken as classes, and their scores as {kind}."
-    return replace(predictions, remarks=(*predictions.remarks, remark))
+    remarks = _unused(content)
+    if reader is _read_csv and predictions.logits_NK is not None:
+        kind = "probabilities" if "probabilities" in arguments else "logits"
+        remarks += (f"{predictions.num_classes} columns were taken as classes, and their scores as {kind}.",)
+    return replace(predictions, remarks=(*predictions.remarks, *remarks))
+
+
+def _unknown_ending(file: Path) -> str:
+    if file.suffix.lower() == ".json":
+        return f"{file} is no prediction file: an audit that was saved as .json is read with Audit.load."
+    kinds = f"{', '.join(READERS)} or, for a saved audit, .json"
+    return f"{file} must end in {kinds}, or be a run directory; got {file.suffix or 'no ending'}."
+
+
+def _unused(content: dict[str, Any]) -> tuple[str, ...]:
+    """The remark on arrays of unknown names, with the names they may have been meant for."""
+    unknown = sorted(set(content) - set(NAMES))
+    if not unknown:
+        return ()
+    missing = [name for name in NAMES if name not in content and name not in KINDS]
+    meant = dict.fromkeys(near for name in unknown if (near := nearest(name, missing)))
+    hint = f"; did you mean {', '.join(meant)}?" if meant else "."
+    return (f"{', '.join(unknown)} {'is' if len(unknown) == 1 else 'are'} not used{hint}",)
 
 
 def _file_in_run(directory: Path) -> Path:
     for name in IN_A_RUN:
         if (directory / name).is_file():
             return directory / name
-    raise ValueError(f"{directory} holds no predictions: none of {', '.join(IN_A_RUN)} is in it.")
+    if (directory / SAVED).is_file():
+        saved = directory / SAVED
+        raise ValueError(f"{directory} holds no predictions but an audit: name {saved}, or read it with Audit.load.")
+    raise ValueError(f"{directory} holds no predictions: none of {', '.join((*IN_A_RUN, SAVED))} is in it.")
 
 
 def _arguments(content: dict[str, Any]) -> dict[str, Any]:
@@ -122,7 +146,9 @@ def _read_safetensors(path: Path) -> dict[str, Any]:
         if not isinstance(names, list):
             raise ValueError("class_names in the metadata must be a JSON list of names.")
         content["class_names"] = names
-    return content
+    # Other metadata are nobody's business here, but a name like class_names is a slip to be told.
+    slips = {name: text for name, text in metadata.items() if nearest(name, NAMES) == "class_names"}
+    return slips | content
 
 
 def _read_csv(path: Path) -> dict[str, Any]:
