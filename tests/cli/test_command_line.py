@@ -103,6 +103,25 @@ def test_wrong_flags_are_one_line_with_a_hint(words: list[str], named: str, caps
     assert named in err
     assert f"; classgap {words[0]} --help lists what is allowed." in err
     assert not set("│╭─╯") & set(err)
+    assert "---" not in err  # the rule of a box, where there is only ASCII
+
+
+@pytest.mark.parametrize(
+    ("words", "told"),
+    [
+        (["train", "--data", "digits", "--lr", "abc"], "--lr must be a number, got 'abc'"),
+        (["train", "--data", "digits", "--lr=abc", "--epochs", "3"], "--lr must be a number, got 'abc'"),
+        (["train", "--data", "digits", "--epochs", "1.5"], "--epochs must be a whole number, got '1.5'"),
+        (["train", "--data", "digits", "--warmup_steps", "x"], "--warmup-steps must be a whole number, got 'x'"),
+        (["train", "--data", "digits", "--momentum", "None"], "--momentum must be a number, got 'None'"),
+        (["train", "--data", "digits", "--milestones", "2", "x", "3"], "--milestones must be numbers, got 'x'"),
+        (["demo", "--seeds", "three"], "--seeds must be a whole number, got 'three'"),
+        (["compare", "a", "b", "--level", "high"], "--level must be a number, got 'high'"),
+    ],
+)
+def test_what_is_no_number_is_told_without_the_parsers_types(words: list[str], told: str, capsys):
+    assert main(words) == 2
+    assert capsys.readouterr().err == f"classgap: {told}; classgap {words[0]} --help lists what is allowed.\n"
 
 
 def test_python_m_classgap_works_and_a_closed_pipe_is_no_error(tmp_path):

@@ -5,6 +5,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from PIL import Image
 
 from classgap.cli import main
 from classgap.cli.main import _parse
@@ -95,6 +96,34 @@ def test_a_dry_run_shows_the_settings_and_writes_nothing(
     assert "runs/digits-mlp-width-8-erm-seed0" in told
     assert "Nothing was trained." in told
     assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize(
+    ("method", "told"),
+    [("erm", "updates an epoch, 42 in all."), ("jtt", "updates an epoch, 14 in stage find errors of find errors, ")],
+)
+def test_a_dry_run_names_a_stage_where_there_are_several(method: str, told: str, capsys) -> None:
+    words = ["--data", "digits", "--model", "mlp:width=8", "--batch", "64", "--epochs", "3", "--method", method]
+    assert main(["train", *words, "--dry-run"]) == 0
+    assert told in " ".join(capsys.readouterr().out.split())
+
+
+def test_what_was_left_out_is_said_once(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], recwarn
+) -> None:
+    monkeypatch.setenv("CLASSGAP_CACHE", str(tmp_path / "cache"))
+    for number in range(8):
+        place = tmp_path / "photos" / "ab"[number % 2]
+        place.mkdir(parents=True, exist_ok=True)
+        Image.fromarray(np.full((8, 8, 3), 20 * number, np.uint8)).save(place / f"{number}.png")
+    (tmp_path / "photos" / "a" / "bad.png").write_bytes(b"no image")
+    words = ["train", "--data", f"folder:{tmp_path}/photos:broken=skip", "--model", "linear", "--epochs", "1"]
+    words += ["--augment", "none", "--no-report", "--out", str(tmp_path / "run")]
+    for more in (["--dry-run"], []):
+        assert main([*words, *more]) == 0
+        out, err = capsys.readouterr()
+        assert (out + err).count("cannot be read") == 1
+    assert not recwarn.list
 
 
 @pytest.mark.parametrize("folder", ["[old]", "a[/old]"])  # in rich's markup a style, and the end of one

@@ -20,6 +20,7 @@ from classgap.cli.demo_command import DemoCommand
 from classgap.cli.listing_commands import DatasetsCommand, ModelsCommand
 from classgap.cli.methods_command import MethodsCommand
 from classgap.cli.train_command import TrainCommand
+from classgap.cli.wrong_numbers import wrong_number
 from classgap.report.wording import printable
 
 DONE, FAILED, BAD_INPUT = 0, 1, 2
@@ -115,6 +116,7 @@ def _parse(name: str, words: list[str]) -> Command:
         if not end.code:
             raise  # help was asked for
         problem = _first_part(told.getvalue())
+        problem = wrong_number(command, words, problem) or problem
         raise ValueError(f"{problem}; {_hint(command, problem)}classgap {name} --help lists what is allowed.") from None
     return cast(Command, parsed)
 
@@ -132,10 +134,18 @@ def _first_part(box: str) -> str:
 
     >>> _first_part("╭─ Title ─╮\\n│ Unknown: │\\n│   --x    │\\n│ ──────── │\\n│ See help │\\n╰──────────╯")
     'Unknown: --x'
+    >>> _first_part(" Title \\n ------- \\n  Unknown: \\n    --x \\n  -------- \\n  See help ")  # in ASCII
+    'Unknown: --x'
     """
-    lines = [line.strip("│╭╮╰╯| ") for line in box.splitlines() if line.startswith(("│", "|"))]
-    part = itertools.takewhile(lambda line: not line or set(line) - set("─-"), lines)
+    boxed = [line for line in box.splitlines() if line.startswith("│")]
+    lines = [line.strip("│ ") for line in boxed or box.splitlines()]
+    body = lines if boxed else list(itertools.dropwhile(lambda line: not _is_rule(line), lines))[1:]
+    part = itertools.takewhile(lambda line: not _is_rule(line), body)
     return " ".join(" ".join(part).replace("(required)", "").split()).rstrip(".") or " ".join(box.split())
+
+
+def _is_rule(line: str) -> bool:
+    return bool(line) and not set(line) - set("─-")
 
 
 def _description(command: type[Command]) -> str:

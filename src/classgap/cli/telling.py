@@ -34,13 +34,16 @@ def tell_plan(config: TrainConfig) -> None:
     console.print(table)
     held = 0 if run.validation is None else len(run.validation)
     parameters = sum(each.numel() for each in run.model.parameters())
+    stages = ", ".join(stage.name for stage in run.stages)
+    where = f"in stage {run.stage.name} of {stages}" if len(run.stages) > 1 else "in all"
     console.print(
         f"{len(run.train):,} training, {held:,} validation and {len(data.test):,} test samples of {data.num_classes} "
-        f"classes; {parameters:,} parameters; {len(run.batches):,} updates an epoch, {run.updates:,} in stage "
-        f"{run.stage.name} of {', '.join(stage.name for stage in run.stages)}.",
+        f"classes; {parameters:,} parameters; {len(run.batches):,} updates an epoch, {run.updates:,} {where}.",
         highlight=False,
         markup=False,
     )
+    for remark in (*data.remarks, *run.remarks()):
+        print(printable(remark))
     place = printable(str(config.out or default_directory(config)))
     print(f"It would be stored in {place}. Nothing was trained.")
 

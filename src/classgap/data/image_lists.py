@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import warnings
 from dataclasses import dataclass
 
 import torch
 from torch import Tensor
 
-from classgap import distributed
 from classgap.data.dataset import Dataset, Inputs, Split
 from classgap.data.decoded import Decoded, Reading, decode
 from classgap.data.image_files import ImageFiles
@@ -88,8 +86,6 @@ def _left_out(name: str, decoded: Decoded, paths: tuple[str, ...], cut: int, bro
         raise ValueError(f"{report}. Repair or remove them, or add :broken=skip to go on without them.")
     if not 0 < cut < len(decoded.kept):
         raise ValueError(f"{report}. None is left to {'test on' if cut else 'learn from'}.")
-    if distributed.rank() == 0:
-        warnings.warn(f"{report}; they are left out.", stacklevel=3)
     return f"{report}; they are left out."
 
 
