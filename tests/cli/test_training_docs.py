@@ -13,6 +13,7 @@ DOCS = Path(__file__).parents[2] / "docs" / "training.md"
 
 def test_the_page_works_from_top_to_bottom(tmp_path: Path, monkeypatch, capsys: pytest.CaptureFixture[str]) -> None:
     monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("CLASSGAP_CACHE", str(tmp_path / "cache"))
     text = DOCS.read_text(encoding="utf-8")
     names: dict[str, object] = {}
     told = []
