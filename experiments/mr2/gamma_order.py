@@ -1,9 +1,9 @@
 """How much MR²'s margins γ differ between classes, and whether harder classes have the larger ones.
 
-    python experiments/mr2/gamma_order.py --clinc FILE.npz     # a minute on one core; other data, or validation samples
+    python experiments/mr2/gamma_order.py --clinc FILE.npz > experiments/mr2/gamma_order.md    # a minute on one core
 
-For each problem and seed: the deviation of γ over its mean, the largest over the smallest, and Spearman's correlation
-of γ with the class's error, where 1 would be "the harder, the larger".
+On other data, or validation samples. For each problem and seed: the deviation of γ over its mean, the largest over the
+smallest, and Spearman's correlation of γ with the class's error, where 1 would be "the harder, the larger".
 """
 
 from __future__ import annotations

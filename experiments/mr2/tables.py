@@ -103,7 +103,7 @@ def decay(name: str) -> None:
     print("|---|" + "---|" * len(columns))
     for weight in sorted({weight for changes in columns.values() for weight, _ in changes}):
         means = [np.mean([change for here, change in changes if here == weight]) for changes in columns.values()]
-        print(f"| {weight:g} |" + "".join(f" {each:+.1f} |" for each in means))
+        print(f"| {weight:g} |" + "".join(f" {signed(each)} |" for each in means))
     better = [f" {sum(change > 0 for _, change in changes)} of {len(changes)} |" for changes in columns.values()]
     print("| settings at which it is better |" + "".join(better))
 
@@ -133,8 +133,13 @@ def differences(lines: list[dict[str, Any]], method: str, first: str, part: str)
 def interval(values: np.ndarray) -> str:
     """Mean and 95 % interval; a mean alone, or nothing, where there are too few."""
     if len(values) < 2:
-        return f"{values.mean():+.1f}" if len(values) else ""
-    return f"{values.mean():+.1f} ± {half_width(values):.1f}"
+        return signed(values.mean()) if len(values) else ""
+    return f"{signed(values.mean())} ± {half_width(values):.1f}"
+
+
+def signed(value: float) -> str:
+    """With its sign and one digit; what rounds to nothing is +0.0."""
+    return f"{round(value, 1) + 0.0:+.1f}"
 
 
 def half_width(values: np.ndarray) -> float:

@@ -57,12 +57,36 @@ def test_results_are_of_methods_that_the_plan_names(study, name: str) -> None:
         assert line["method"] in study.plans.methods_of(plan, line["problem"])
 
 
-@pytest.mark.parametrize("name", ["final", "strength", "collapse", "cifar-end", "plain-end", "digits-end"])
-def test_the_page_shows_what_is_stored(study, name: str, capsys: pytest.CaptureFixture[str]) -> None:
-    study.tables.hard(name)
+ENDS = ["final", "digits-end", "fitted-end", "plain-end", "cifar-end"]
+
+
+@pytest.mark.parametrize(
+    ("shown", "names"), [("hard", ["strength"]), ("hard", ["collapse"]), ("decay", ["tuning"]), ("summary", [ENDS])]
+)
+def test_the_page_shows_what_is_stored(
+    study, shown: str, names: list[str | list[str]], capsys: pytest.CaptureFixture[str]
+) -> None:
+    getattr(study.tables, shown)(*names)
     page = [line.strip() for line in (ROOT / "docs" / "mr2.md").read_text().splitlines()]
     for line in capsys.readouterr().out.splitlines():
         assert line in page
+
+
+@pytest.mark.parametrize(("plan", "row"), [("final", "feature norm 0.03"), ("digits-why", "MR²"), ("augment", "MR²")])
+def test_the_page_tells_what_is_stored(study, plan: str, row: str, capsys: pytest.CaptureFixture[str]) -> None:
+    study.tables.hard(plan)
+    (line,) = [line for line in capsys.readouterr().out.splitlines() if line.startswith(f"| {row}")][:1]
+    changes = line.split(" | ")[2::3]
+    page = " ".join((ROOT / "docs" / "mr2.md").read_text().replace("−", "-").split())
+    assert changes
+    for change in changes:
+        assert change in page
+
+
+@pytest.mark.parametrize("name", ["gamma_order", "feature_size"])
+def test_the_page_shows_what_was_printed(name: str) -> None:
+    page = (ROOT / "docs" / "mr2.md").read_text().splitlines()
+    assert set((HERE / f"{name}.md").read_text().splitlines()) <= set(page)
 
 
 @pytest.mark.parametrize("method", ["mr2", "feature-norm"])
