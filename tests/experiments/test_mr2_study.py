@@ -8,12 +8,13 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
+import torch.nn.functional as F
 import yaml
 
 from classgap import methods
 from classgap.engine import TrainConfig
 from classgap.engine.config_file import checked_settings
-from classgap.losses import FeatureNormLoss
+from classgap.losses import FeatureNormLoss, MR2Loss
 from classgap.methods import METHODS
 from classgap.models import MODELS
 
@@ -72,7 +73,17 @@ def test_the_page_shows_what_is_stored(
         assert line in page
 
 
-@pytest.mark.parametrize(("plan", "row"), [("final", "feature norm 0.03"), ("digits-why", "MR²"), ("augment", "MR²")])
+@pytest.mark.parametrize(
+    ("plan", "row"),
+    [
+        ("final", "feature norm 0.03"),
+        ("digits-why", "MR²"),
+        ("augment", "MR²"),
+        ("forms", "label smoothing"),
+        ("forms", "MR², label smoothing"),
+        ("forms", "MR², strength auto"),
+    ],
+)
 def test_the_page_tells_what_is_stored(study, plan: str, row: str, capsys: pytest.CaptureFixture[str]) -> None:
     study.tables.hard(plan)
     (line,) = [line for line in capsys.readouterr().out.splitlines() if line.startswith(f"| {row}")][:1]
@@ -337,3 +348,15 @@ def test_the_bound_of_a_penalty_is_in_proportion_to_its_force(study) -> None:
     capped = study.forms.PenaltyLoss(3, force=8.0, strength=1e-3)
     capped(logits, targets, features=features)
     assert capped.terms["penalty_weight"].item() == pytest.approx(1e-3)
+
+
+def test_smoothed_labels_are_those_of_torch(study) -> None:
+    torch.manual_seed(0)
+    logits, features, targets = torch.randn(6, 3), torch.randn(6, 4), torch.tensor([0, 1, 2, 0, 1, 2])
+    plain, smoothed = MR2Loss(3), study.forms.SmoothedMR2Loss(3, smoothing=0.2)
+    for loss in (plain, smoothed):
+        loss(logits, targets, features=features)
+    scaled = logits / plain.margins()[targets][:, None]
+    expected = F.cross_entropy(scaled, targets, label_smoothing=0.2)
+    torch.testing.assert_close(smoothed.terms["logit"] + 0.2 * smoothed.terms["smooth"], expected)
+    torch.testing.assert_close(smoothed.terms["representation_weight"], plain.terms["representation_weight"])

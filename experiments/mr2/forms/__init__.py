@@ -9,8 +9,9 @@ from forms.gamma import GammaLoss
 from forms.held_apart import HeldApartMR2Loss
 from forms.penalty import PenaltyLoss
 from forms.scaled_mlp import scaled_mlp
+from forms.smoothed import SmoothedMR2Loss
 
-__all__ = ["ClassDifficulty", "GammaLoss", "HeldApartMR2Loss", "PenaltyLoss", "scaled_mlp"]
+__all__ = ["ClassDifficulty", "GammaLoss", "HeldApartMR2Loss", "PenaltyLoss", "SmoothedMR2Loss", "scaled_mlp"]
 
 METHODS.entries |= {
     "gamma-form": MethodEntry(
@@ -25,6 +26,7 @@ METHODS.entries |= {
         HeldApartMR2Loss,
         given=("num_classes", "feature_dim"),
     ),
+    "smoothed": MethodEntry("smoothed", "MR² with label smoothing.", SmoothedMR2Loss, given=("num_classes",)),
 }
 MODELS.entries["scaled-mlp"] = Entry(
     "scaled-mlp", "One hidden layer with features of any scale.", scaled_mlp, given=("num_classes", "input_shape")
