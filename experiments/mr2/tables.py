@@ -23,10 +23,10 @@ def table(name: str) -> None:
         print("| method | overall | easy | medium | hard | worst | hard: gain, p |\n|---|---|---|---|---|---|---|")
         for method in methods_of(plan, problem):
             rows = [line for line in here if line["method"] == method]
-            cells = [np.array([100 * row.get(figure, 0.0) for row in rows]) for figure in FIGURES]  # 0 if it failed
+            figures = [np.array([100 * row.get(figure, 0.0) for row in rows]) for figure in FIGURES]  # 0 if it failed
             if rows:
-                spread = [cell.std(ddof=1) if len(cell) > 1 else 0.0 for cell in cells]
-                shown = [f"{cell.mean():.2f} ± {sd:.2f}" for cell, sd in zip(cells, spread, strict=True)]
+                spread = [cell.std(ddof=1) if len(cell) > 1 else 0.0 for cell in figures]
+                shown = [f"{cell.mean():.2f} ± {sd:.2f}" for cell, sd in zip(figures, spread, strict=True)]
                 print(
                     f"| {method} | {' | '.join(shown)} | {gain(here, method, next(iter(methods_of(plan, problem))))} |"
                 )
@@ -104,6 +104,8 @@ def decay(name: str) -> None:
     for weight in sorted({weight for changes in columns.values() for weight, _ in changes}):
         means = [np.mean([change for here, change in changes if here == weight]) for changes in columns.values()]
         print(f"| {weight:g} |" + "".join(f" {signed(each)} |" for each in means))
+    largest = [f" {signed(max(change for _, change in changes))} |" for changes in columns.values()]
+    print("| the largest at one setting |" + "".join(largest))
     better = [f" {sum(change > 0 for _, change in changes)} of {len(changes)} |" for changes in columns.values()]
     print("| settings at which it is better |" + "".join(better))
 

@@ -328,6 +328,7 @@ def test_changes_by_weight_decay_are_those_at_the_same_setting(
         "|---|---|",
         "| 0.1 | +15.0 |",
         "| 0.5 | -10.0 |",
+        "| the largest at one setting | +20.0 |",
         "| settings at which it is better | 2 of 3 |",
     ]
     store(tmp_path, DECAYS, lines[1:])

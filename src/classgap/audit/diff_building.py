@@ -25,8 +25,6 @@ class Sides:
     """Mean accuracies over seeds on both sides, as they are and resampled.
 
     Attributes:
-        before_U: before, of each seen class.
-        after_U: after.
         before_RU: before, in each bootstrap replicate.
         after_RU: after, in the same replicates.
         before_SU: before, of each run.
@@ -34,8 +32,6 @@ class Sides:
         level: of intervals.
     """
 
-    before_U: Floats
-    after_U: Floats
     before_RU: Floats
     after_RU: Floats
     before_SU: Floats
@@ -46,8 +42,17 @@ class Sides:
     def of(cls, counts: PairedCounts, replicates: int, seed: int, level: float) -> Sides:
         """Resample once; every interval uses the same replicates."""
         before_RU, after_RU = counts.resampled(replicates, np.random.default_rng(seed))
-        before_SU, after_SU = counts.before_SU, counts.after_SU
-        return cls(before_SU.mean(axis=0), after_SU.mean(axis=0), before_RU, after_RU, before_SU, after_SU, level)
+        return cls(before_RU, after_RU, counts.before_SU, counts.after_SU, level)
+
+    @property
+    def before_U(self) -> Floats:
+        """Before, of each seen class."""
+        return self.before_SU.mean(axis=0)
+
+    @property
+    def after_U(self) -> Floats:
+        """After, of each seen class."""
+        return self.after_SU.mean(axis=0)
 
     def change(
         self,
