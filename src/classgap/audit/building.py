@@ -25,6 +25,7 @@ from classgap.audit.intervals import Floats, resampled_accuracies, wilson
 from classgap.audit.label_issues import label_issues
 from classgap.audit.labels import encode
 from classgap.audit.notes import notes
+from classgap.audit.pairing import paired_cells
 from classgap.audit.predictions import NO_FEATURES, Predictions
 from classgap.audit.records import ClassResult, Confusion, FeatureMap, GroupResult, Overall
 from classgap.audit.samples import Integers, Samples
@@ -72,6 +73,10 @@ def build_audit(
     hard_U = next((group.members for group in groupings if group.name == "hard"), np.empty(0, dtype=np.int64))
     for k, causes in diagnose(evidence, hard_U, counts.balanced_accuracy).items():
         classes[k] = replace(classes[k], diagnosis=causes)
+    shared_KBA = None
+    if baseline_right_N is not None:
+        right_N = data.targets_N == data.predictions_N
+        shared_KBA = paired_cells(data.targets_N, baseline_right_N, right_N, classes=data.num_classes)
     return Audit(
         name=data.name,
         overall=_overall(data, counts, scores, replicates_RU, settings),
@@ -82,7 +87,7 @@ def build_audit(
             replicates_RU,
             data.class_names,
             ranking_K=ranking_K,
-            shared_KBA=None if baseline_right_N is None else _shared(data, baseline_right_N),
+            shared_KBA=shared_KBA,
             level=settings.level,
             rng=rng,
         ),
@@ -100,13 +105,6 @@ def build_audit(
         ),
         samples=Samples(data.targets_N, data.predictions_N, data.index_N),
     )
-
-
-def _shared(data: Predictions, baseline_right_N: NDArray[np.bool_]) -> Integers:
-    """How many samples of each class are wrong or right by the baseline, and wrong or right here, (K, 2, 2)."""
-    right_N = data.targets_N == data.predictions_N
-    cell_N = (data.targets_N * 2 + baseline_right_N) * 2 + right_N
-    return np.bincount(cell_N, minlength=data.num_classes * 4).reshape(data.num_classes, 2, 2)
 
 
 def _overall(

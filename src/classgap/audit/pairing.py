@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from classgap.audit.audit import Audit
 from classgap.audit.intervals import Floats, stretch
@@ -134,15 +136,25 @@ def pair(befores: Sequence[Audit], afters: Sequence[Audit]) -> PairedCounts:
         _check_same(first, other, names, targets_N)
     right_before = np.sum([audit.samples.correct for audit in befores], axis=0)
     right_after = np.sum([audit.samples.correct for audit in afters], axis=0)
-    times = len(befores) + 1
-    cell_N = (targets_N * times + right_before) * times + right_after
-    cells = np.bincount(cell_N, minlength=len(names) * times * times).reshape(len(names), times, times)
     return PairedCounts(
         names=names,
-        cells_UBA=cells,
+        cells_UBA=paired_cells(targets_N, right_before, right_after, classes=len(names), seeds=len(befores)),
         before_SU=np.array([_accuracies(audit) for audit in befores]),
         after_SU=np.array([_accuracies(audit) for audit in afters]),
     )
+
+
+def paired_cells(
+    targets_N: Integers, before_N: NDArray[Any], after_N: NDArray[Any], *, classes: int, seeds: int = 1
+) -> Integers:
+    """How many samples of each class are right how often on each side, (K, S+1, S+1).
+
+    >>> paired_cells(np.array([0, 0, 1]), np.array([0, 1, 1]), np.array([1, 1, 0]), classes=2).tolist()
+    [[[0, 1], [0, 1]], [[0, 0], [1, 0]]]
+    """
+    times = seeds + 1
+    cell_N = (targets_N * times + before_N) * times + after_N
+    return np.bincount(cell_N, minlength=classes * times * times).reshape(classes, times, times)
 
 
 def _seen(audit: Audit) -> tuple[str, ...]:
