@@ -9,17 +9,14 @@ samples that were not trained on, and the accuracy of the hard third, means over
 from __future__ import annotations
 
 import argparse
-import tempfile
-from pathlib import Path
 
 import numpy as np
 import torch
 from plans import settings_of
+from training import trained
 
 from classgap import Audit
 from classgap.audit import read_predictions
-from classgap.engine import TrainConfig, train
-from classgap.engine.config_file import checked_settings
 
 METHODS = {"erm": "cross-entropy", "mr2": "MR²", "feature-norm": "feature norm auto"}
 DECAYS = (0.0005, 0.002, 0.005, 0.01)
@@ -27,9 +24,8 @@ DECAYS = (0.0005, 0.002, 0.005, 0.01)
 
 def one(settings: dict[str, object], seed: int) -> tuple[float, float]:
     """Mean ‖f‖², and accuracy of the hard third."""
-    with tempfile.TemporaryDirectory() as folder:
-        config = TrainConfig(**checked_settings(settings), seed=seed, out=Path(folder) / "run", report=False)
-        predictions = read_predictions(train(config, quiet=True).directory)
+    with trained(settings, seed) as run:
+        predictions = read_predictions(run.path)
     size = np.square(np.asarray(predictions.features_ND, dtype=np.float64)).sum(axis=1).mean()
     return float(size), 100 * Audit.of(predictions).groups["hard"].accuracy
 

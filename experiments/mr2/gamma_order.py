@@ -9,18 +9,16 @@ smallest, and Spearman's correlation of γ with the class's error, where 1 would
 from __future__ import annotations
 
 import argparse
-import tempfile
 from pathlib import Path
 
 import torch
 from plans import settings_of
 from scipy.stats import spearmanr
+from training import trained
 
 from classgap import Audit
 from classgap.audit import read_predictions
-from classgap.engine import RunDirectory, TrainConfig, train
 from classgap.engine.checkpoint import load_checkpoint
-from classgap.engine.config_file import checked_settings
 from classgap.functional import class_margins
 
 PROBLEMS = {
@@ -32,11 +30,9 @@ PROBLEMS = {
 
 def one(settings: dict[str, object], seed: int) -> tuple[float, float, float]:
     """Deviation over mean, largest over smallest, correlation with the error."""
-    with tempfile.TemporaryDirectory() as folder:
-        config = TrainConfig(**checked_settings(settings), seed=seed, out=Path(folder) / "run", report=False)
-        directory = RunDirectory(train(config, quiet=True).directory)
-        gamma_K = class_margins(load_checkpoint(directory.last)["method"]["loss.stats.size"])
-        classes = Audit.of(read_predictions(directory.path)).classes
+    with trained(settings, seed) as run:
+        gamma_K = class_margins(load_checkpoint(run.last)["method"]["loss.stats.size"])
+        classes = Audit.of(read_predictions(run.path)).classes
     errors = [1 - each.accuracy for each in classes]
     return (
         (gamma_K.std() / gamma_K.mean()).item(),

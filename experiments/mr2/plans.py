@@ -4,19 +4,15 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Collection
 from pathlib import Path
 from typing import Any
 
 import yaml
+from samples import PLACES, source
 
 from classgap.whole_file import write_whole
 
 HERE = Path(__file__).parent
-PLACES = {
-    "choice": {"data_seed": 7, "part": "val", "validation": 0.3},
-    "end": {"data_seed": 42, "part": "test", "validation": 0.0},
-}
 
 
 def read_plan(name: str) -> dict[str, Any]:
@@ -40,22 +36,10 @@ def settings_of(problem: str, on: str, files: dict[str, Path | None]) -> dict[st
         if f"{{{name}}}" in text:
             if path is None:
                 raise SystemExit(f"{problem} needs --{name}")
-            text = text.replace(f"{{{name}}}", str(only_training(path) if on == "choice" and path.is_dir() else path))
+            text = text.replace(f"{{{name}}}", str(source(path, on)))
     for key, value in PLACES[on].items():
         text = text.replace(f"{{{key}}}", str(value))
     return yaml.safe_load(text)
-
-
-def only_training(folder: Path) -> Path:
-    """Links to a folder's training images, of which every fifth is for testing: what choices are made on."""
-    made = folder.with_name(f"{folder.name}-choice")
-    if not made.exists():
-        for place in sorted((folder / "train").iterdir()):
-            for part in ("train", "test"):
-                (made / part / place.name).mkdir(parents=True, exist_ok=True)
-            for i, image in enumerate(sorted(place.iterdir())):
-                (made / ("train" if i % 5 else "test") / place.name / image.name).symlink_to(image.resolve())
-    return made
 
 
 def methods_of(plan: dict[str, Any], problem: str) -> dict[str, dict[str, Any]]:
@@ -67,8 +51,14 @@ def results_of(name: str, problem: str) -> list[dict[str, Any]]:
     return [line for line in stored(name) if line["problem"] == problem]
 
 
-def refuse_gaps(name: str, plan: dict[str, Any], found: Collection[tuple[str, str, int]]) -> None:
+def by_run(name: str) -> dict[tuple[str, str, int], dict[str, Any]]:
+    """What is stored, by problem, method and seed."""
+    return {(line["problem"], line["method"], line["seed"]): line for line in stored(name)}
+
+
+def refuse_gaps(name: str) -> None:
     """A setting that was not run, or not as often as the others, cannot be compared with them."""
+    plan, found = read_plan(name), by_run(name)
     gaps = [
         (problem, f"  {problem}: {method}: {', '.join(map(str, seeds))}")
         for problem in plan["problems"]

@@ -4,7 +4,7 @@
     python experiments/mr2/study.py hard PLAN                      # the hard third of all problems, in Markdown
     python experiments/mr2/study.py table PLAN                     # all figures, a table a problem
     python experiments/mr2/study.py choose PLAN                    # the best setting of each method, as a plan
-    python experiments/mr2/study.py decay PLAN                     # the gain at one setting, by its weight decay
+    python experiments/mr2/study.py worth PLAN PLAN …              # what tuning weight decay is worth, and what is left
     python experiments/mr2/study.py summary PLAN PLAN …            # a row a problem, for methods that all plans have
 
 A plan is a YAML file beside this one: ``problems`` (files in problems/), ``seeds``, ``samples`` ("choice": other data,
@@ -21,10 +21,8 @@ of the form "feature norm 0.03" and of the method "feature norm".
 from __future__ import annotations
 
 import argparse
-import functools
 import json
 import sys
-import tempfile
 import time
 from pathlib import Path
 from typing import Any
@@ -37,34 +35,27 @@ sys.path[:0] = [str(Path(__file__).parent), str(ROOT / "benchmarks")]  # forms h
 import forms  # noqa: E402, F401 - adds its methods to the registry
 import plans  # noqa: E402
 import tables  # noqa: E402
-
-from classgap.data import load  # noqa: E402
-from classgap.engine import RunDirectory, TrainConfig, train  # noqa: E402
-from classgap.engine.config_file import checked_settings  # noqa: E402
-
-loaded = functools.cache(load)
+import training  # noqa: E402
 
 
 def one(settings: dict[str, Any], seed: int) -> dict[str, Any]:
     """The figures of one training."""
-    with tempfile.TemporaryDirectory() as folder:
-        config = TrainConfig(**checked_settings(settings), seed=seed, out=Path(folder) / "run", report=False)
-        began = time.monotonic()
-        try:
-            done = RunDirectory(train(config, data=loaded(config.data), quiet=True).directory)
-        except ArithmeticError as failure:
-            return {"failed": str(failure)}
-        *_, last, final = done.read_metrics()
-        # Where training samples are held out, these are what is looked at, and not the test samples.
-        seen, samples = (last, "validation") if config.validation else (final, "test")
-        figures = {name: round(seen[f"{samples}_{name}"], 5) for name in tables.FIGURES}
-        return figures | {"train": round(final["train_accuracy"], 4), "seconds": round(time.monotonic() - began, 1)}
+    began = time.monotonic()
+    try:
+        with training.trained(settings, seed) as made:
+            *_, last, final = made.read_metrics()
+    except ArithmeticError as failure:
+        return {"failed": str(failure)}
+    # Where training samples are held out, these are what is looked at, and not the test samples.
+    seen, samples = (last, "validation") if settings.get("validation") else (final, "test")
+    figures = {name: round(seen[f"{samples}_{name}"], 5) for name in tables.FIGURES}
+    return figures | {"train": round(final["train_accuracy"], 4), "seconds": round(time.monotonic() - began, 1)}
 
 
 def run(name: str, options: argparse.Namespace) -> None:
     torch.set_num_threads(1)
     plan, files = plans.read_plan(name), {"clinc": options.clinc, "cifar": options.cifar}
-    done = {(line["problem"], line["method"], line["seed"]) for line in plans.stored(name)}
+    done = plans.by_run(name)
     for seed in options.seeds or plan["seeds"]:
         for problem in options.problems or plan["problems"]:
             base = plans.settings_of(problem, plan["samples"], files) | plan.get("settings", {}).get(problem, {})
@@ -79,9 +70,8 @@ def run(name: str, options: argparse.Namespace) -> None:
 
 def choose(name: str) -> None:
     """Print, for each problem, the setting of each method with the best mean accuracy over the hard third."""
-    plan = plans.read_plan(name)
-    found = {(line["problem"], line["method"], line["seed"]): line for line in plans.stored(name)}
-    plans.refuse_gaps(name, plan, found)
+    plans.refuse_gaps(name)
+    plan, found = plans.read_plan(name), plans.by_run(name)
     chosen: dict[str, dict[str, Any]] = {}
     for problem in plan["problems"]:
         settings = plans.methods_of(plan, problem)
@@ -105,12 +95,13 @@ def best_setting(runs: dict[str, list[dict[str, Any]]], fitted: float) -> str:
     return max(able, key=lambda each: (tables.mean(runs[each], "hard"), each))
 
 
-SHOWN = {"hard": tables.hard, "table": tables.table, "choose": choose, "decay": tables.decay}
+SHOWN = {"hard": tables.hard, "table": tables.table, "choose": choose}
+OVER_PLANS = {"summary": tables.summary, "worth": tables.worth}
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("action", choices=["run", *SHOWN, "summary"])
+    parser.add_argument("action", choices=["run", *SHOWN, *OVER_PLANS])
     parser.add_argument("plans", nargs="+", metavar="PLAN")
     parser.add_argument("--clinc", type=Path)
     parser.add_argument("--cifar", type=Path)
@@ -118,8 +109,8 @@ def main() -> None:
     parser.add_argument("--seeds", nargs="*", type=int, help="of the plan's, only these")
     parser.add_argument("--method", default="", help="of the plan's, only those whose names begin so")
     options = parser.parse_args()
-    if options.action == "summary":
-        tables.summary(options.plans)
+    if options.action in OVER_PLANS:
+        OVER_PLANS[options.action](options.plans)
         return
     for name in options.plans:
         if options.action == "run":

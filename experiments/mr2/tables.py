@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from typing import Any
 
 import numpy as np
-from plans import form_of, methods_of, read_plan, refuse_gaps, results_of, stored
+from plans import by_run, form_of, methods_of, read_plan, refuse_gaps, results_of
 from scipy import stats
 
 FIGURES = ("accuracy", "easy", "medium", "hard", "worst")
+USUAL = 0.0005  # the weight decay that people take unless they tune it
 NOTHING = ["", "", ""]  # the cells of ``hard`` for a method that a problem has no results of
 
 
@@ -70,19 +71,32 @@ def cells(lines: list[dict[str, Any]], method: str, first: str) -> list[str]:
 
 
 def summary(names: Sequence[str]) -> None:
-    """Of each problem of several plans what ``hard`` shows, in a row, for the forms that all of them have."""
+    """Of each problem of several plans what ``hard`` shows, in a row, for the forms that all of them have; and the hard
+    third of the first form that is compared against the others."""
     rows = [(name, problem) for name in names for problem in read_plan(name)["problems"] if results_of(name, problem)]
-    methods = {row: {form_of(method): method for method in methods_of(read_plan(row[0]), row[1])} for row in rows}
+    methods = {row: by_form(*row) for row in rows}
     first, *others = [form for form in methods[rows[0]] if all(form in here for here in methods.values())]
-    print(f"| problem | seeds | fitted | {first}: hard |" + "".join(f" {form}: change | easy |" for form in others))
-    print("|---|---|---|---|" + "---|---|" * len(others))
+    heads = [head for form in others for head in (f"{form}: change", "easy")]
+    heads += [f"{others[0]} against {form}" for form in others[1:]]
+    print(f"| problem | seeds | fitted | {first}: hard | {' | '.join(heads)} |")
+    print("|---|---|---|---|" + "---|" * len(heads))
     for row in rows:
         lines, named = results_of(*row), methods[row]
         runs = [[line for line in lines if line["method"] == named[form]] for form in (first, *others)]
         shown = [cell for form in others for cell in cells(lines, named[form], named[first])[1:]]
+        shown += [cells(lines, named[others[0]], named[form])[1] for form in others[1:]]
         fitted = span([round(100 * mean(each, "train")) for each in runs])
         begin = [row[1], str(len(runs[0])), f"{fitted} %", f"{100 * mean(runs[0], 'hard'):.1f}"]
         print(f"| {' | '.join(begin + shown)} |")
+
+
+def by_form(name: str, problem: str) -> dict[str, str]:
+    """The one setting of each form that a plan has for a problem."""
+    methods = methods_of(read_plan(name), problem)
+    found = {form_of(method): method for method in methods}
+    if len(found) < len(methods):
+        raise SystemExit(f"{name} has several settings of a form for {problem}, and a row of a summary can show one")
+    return found
 
 
 def span(values: list[int]) -> str:
@@ -90,39 +104,34 @@ def span(values: list[int]) -> str:
     return f"{min(values)} to {max(values)}" if len(set(values)) > 1 else str(values[0])
 
 
-def decay(name: str) -> None:
-    """Changes of the hard third from the first form at the same setting: means by weight decay, how often better."""
-    plan = read_plan(name)
-    refuse_gaps(name, plan, {(line["problem"], line["method"], line["seed"]) for line in stored(name)})
-    columns = {
-        f"{problem}: {form}": changes
-        for problem in plan["problems"]
-        for form, changes in changes_at_settings(methods_of(plan, problem), results_of(name, problem)).items()
-    }
-    print("| weight decay |" + "".join(f" {column} |" for column in columns))
-    print("|---|" + "---|" * len(columns))
-    for weight in sorted({weight for changes in columns.values() for weight, _ in changes}):
-        means = [np.mean([change for here, change in changes if here == weight]) for changes in columns.values()]
-        print(f"| {weight:g} |" + "".join(f" {signed(each)} |" for each in means))
-    largest = [f" {signed(max(change for _, change in changes))} |" for changes in columns.values()]
-    print("| the largest at one setting |" + "".join(largest))
-    better = [f" {sum(change > 0 for _, change in changes)} of {len(changes)} |" for changes in columns.values()]
-    print("| settings at which it is better |" + "".join(better))
+def worth(names: Sequence[str]) -> None:
+    """What tuning the weight decay is worth to the first form, and what the others add before and after it: hard thirds
+    at the best of the settings, on the samples that settings are chosen on."""
+    rows: dict[str, list[dict[str, float]]] = {}
+    for name in names:
+        refuse_gaps(name)
+        for problem in read_plan(name)["problems"]:
+            tried = {each["weight_decay"] for each in methods_of(read_plan(name), problem).values()}
+            rows[problem] = [best_hard(name, problem, decays) for decays in ({USUAL}, tried)]
+    first, *others = [form for form in rows[next(iter(rows))][0] if all(form in usual for usual, _ in rows.values())]
+    heads = [f"{first}, decay {USUAL:g}", "any decay", *(f"{form}: at {USUAL:g} | any" for form in others)]
+    print(f"| problem | {' | '.join(heads)} |")
+    print("|---|---|---|" + "---|---|" * len(others))
+    for problem, bests in rows.items():
+        reached = [f"{best[first]:.1f}" for best in bests]
+        gains = [signed(best[form] - best[first]) for form in others for best in bests]
+        print(f"| {' | '.join([problem, *reached, *gains])} |")
 
 
-def changes_at_settings(
-    settings: dict[str, dict[str, Any]], lines: list[dict[str, Any]]
-) -> dict[str, list[tuple[float, float]]]:
-    """Weight decay and change from the first form, for each form that was run at all settings of the first."""
-    first, *others = dict.fromkeys(map(form_of, settings))
-    pairs = {
-        form: [(each, first + each.removeprefix(form)) for each in settings if form_of(each) == form] for form in others
-    }
-    return {
-        form: [(settings[new]["weight_decay"], differences(lines, new, old, "hard").mean()) for new, old in here]
-        for form, here in pairs.items()
-        if len(here) == sum(form_of(each) == first for each in settings)
-    }
+def best_hard(name: str, problem: str, decays: Collection[float]) -> dict[str, float]:
+    """The best mean over the hard third at one of these weight decays, by form."""
+    plan, found = read_plan(name), by_run(name)
+    best: dict[str, float] = {}
+    for each, settings in methods_of(plan, problem).items():
+        if settings["weight_decay"] in decays:
+            reached = 100 * mean([found[problem, each, seed] for seed in plan["seeds"]], "hard")
+            best[form_of(each)] = max(reached, best.get(form_of(each), 0.0))
+    return best
 
 
 def differences(lines: list[dict[str, Any]], method: str, first: str, part: str) -> np.ndarray:

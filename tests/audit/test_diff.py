@@ -5,6 +5,7 @@ import pytest
 from scipy import stats
 
 from classgap.audit import Audit, AuditDiff, AuditSettings
+from classgap.audit.json_records import write_json
 from classgap.audit.pairing import pair
 
 CLASSES, EACH = 6, 80
@@ -278,3 +279,13 @@ def test_round_trip(sides, tmp_path):
     sides[0].save(tmp_path / "audit.json")
     with pytest.raises(ValueError, match="not a comparison"):
         AuditDiff.load(tmp_path / "audit.json")
+
+
+@pytest.mark.parametrize(
+    ("change", "told"),
+    [({"gained": ["nobody"]}, "gained is not what its classes say"), ({"seeds": "two"}, "seeds must be of type int")],
+)
+def test_a_damaged_comparison_is_refused_with_its_name(sides, tmp_path, change, told):
+    write_json(tmp_path / "diff.json", sides[0].diff(sides[1]).to_dict() | change)
+    with pytest.raises(ValueError, match=rf"diff\.json: .*{told}"):
+        AuditDiff.load(tmp_path / "diff.json")

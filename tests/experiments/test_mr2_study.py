@@ -12,6 +12,7 @@ import torch.nn.functional as F
 import yaml
 
 from classgap import methods
+from classgap.data import load
 from classgap.engine import TrainConfig
 from classgap.engine.config_file import checked_settings
 from classgap.losses import FeatureNormLoss, MR2Loss
@@ -31,9 +32,8 @@ def study():
     sys.path.insert(0, str(HERE))
     yield importlib.import_module("study")
     sys.path[:] = places
-    for name in [
-        name for name in sys.modules if name.split(".")[0] in ("study", "plans", "tables", "forms", "stress_strength")
-    ]:
+    ours = {"stress_strength", "forms", *(path.stem for path in HERE.glob("*.py"))}
+    for name in [name for name in sys.modules if name.split(".")[0] in ours]:
         del sys.modules[name]
     for registry, entries in before:
         registry.entries.clear()
@@ -58,11 +58,13 @@ def test_results_are_of_methods_that_the_plan_names(study, name: str) -> None:
         assert line["method"] in study.plans.methods_of(plan, line["problem"])
 
 
-ENDS = ["final", "digits-end", "fitted-end", "plain-end", "cifar-end"]
+ENDS = ["mnist1d-end", "clinc-end", "digits-end", "fitted-end", "plain-end", "cifar-end"]
+
+SEARCHES = ["tuning", "digits-tuning", "fitted-choice", "plain-choice"]
 
 
 @pytest.mark.parametrize(
-    ("shown", "names"), [("hard", ["strength"]), ("hard", ["collapse"]), ("decay", ["tuning"]), ("summary", [ENDS])]
+    ("shown", "names"), [("hard", ["strength"]), ("hard", ["collapse"]), ("worth", [SEARCHES]), ("summary", [ENDS])]
 )
 def test_the_page_shows_what_is_stored(
     study, shown: str, names: list[str | list[str]], capsys: pytest.CaptureFixture[str]
@@ -76,7 +78,10 @@ def test_the_page_shows_what_is_stored(
 @pytest.mark.parametrize(
     ("plan", "row"),
     [
-        ("final", "feature norm 0.03"),
+        ("mnist1d-end", "feature norm 0.03"),
+        ("clinc-end", "feature norm 0.03"),
+        ("seen", "MR²"),
+        ("seen", "feature norm auto"),
         ("digits-why", "MR²"),
         ("augment", "MR²"),
         ("forms", "label smoothing"),
@@ -131,11 +136,27 @@ def test_choices_never_see_test_images(study, tmp_path: Path) -> None:
             place = tmp_path / "images" / part / "cat" / f"{part}{i}.png"
             place.parent.mkdir(parents=True, exist_ok=True)
             place.write_text(part)
-    made = study.plans.only_training(tmp_path / "images")
+    made = study.plans.source(tmp_path / "images", "choice")
     held_out, trained = (sorted((made / part / "cat").iterdir()) for part in ("test", "train"))
     assert [path.name for path in held_out] == ["train0.png", "train5.png"]
     assert len(trained) == 8
     assert {path.read_text() for path in held_out + trained} == {"train"}
+
+
+def test_new_samples_are_those_that_no_training_has_drawn(study, tmp_path: Path) -> None:
+    count = {"train": 200, "test": 4}
+    arrays = {f"{part}_x": np.arange(n, dtype=np.float32)[:, None] + n for part, n in count.items()}
+    arrays |= {f"{part}_y": np.arange(n) % 2 for part, n in count.items()}
+    np.savez(tmp_path / "file.npz", **arrays)
+    made = study.plans.source(tmp_path / "file.npz", "new")
+    drawn: set[float] = set()
+    for place in study.plans.PLACES.values():
+        data = load(f"features:{made}:on=new:fraction=0.2:data_seed={place['data_seed']}")
+        drawn |= set(data.train.inputs[torch.arange(len(data.train))].flatten().tolist())
+    new = set(data.test.inputs[torch.arange(len(data.test))].flatten().tolist())
+    assert new == set(arrays["train_x"].flatten().tolist()) - drawn
+    assert 80 < len(new) < 160  # three draws of 40 among 200 overlap
+    assert study.plans.source(tmp_path / "file.npz", "end") == tmp_path / "file.npz"
 
 
 def test_changes_are_paired_by_seed_and_failures_count_as_nothing_right(study) -> None:
@@ -188,8 +209,8 @@ def test_a_summary_has_a_row_a_problem_for_what_all_plans_have(
     study, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setattr(study.plans, "HERE", tmp_path)
-    figures = [("plain, lr 1", 0.5, 0.9, 1.0), ("new, lr 2", 0.6, 0.8, 0.7), ("norm", 0.1, 0.1, 0.1)]
-    for plan, count in (("one", 3), ("two", 2)):
+    figures = [("plain, lr 1", 0.5, 0.9, 1.0), ("new, lr 2", 0.6, 0.8, 0.7), ("old", 0.4, 0.9, 0.9), ("norm", 0, 0, 0)]
+    for plan, count in (("one", 4), ("two", 3)):
         here = [(seed, *each) for each in figures[:count] for seed in (1, 2)]
         methods = {name: {} for name, *_ in figures[:count]}
         content = {"problems": [plan, "never"], "methods": methods}
@@ -208,11 +229,21 @@ def test_a_summary_has_a_row_a_problem_for_what_all_plans_have(
         (tmp_path / f"{plan}.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
     study.tables.summary(["one", "two"])
     assert capsys.readouterr().out.splitlines() == [
-        "| problem | seeds | fitted | plain: hard | new: change | easy |",
-        "|---|---|---|---|---|---|",
-        "| one | 2 | 70 to 100 % | 51.5 | +10.3 ± 1.3 | -10.0 ± 0.0 |",  # 10.2 and 10.4: 0.1 · 12.706
-        "| two | 2 | 70 to 100 % | 51.5 | +10.3 ± 1.3 | -10.0 ± 0.0 |",
+        "| problem | seeds | fitted | plain: hard | new: change | easy | old: change | easy | new against old |",
+        "|---|---|---|---|---|---|---|---|---|",
+        # Changes of new are 10.2 and 10.4, half of what it is above old: 0.1 · 12.706 of an interval.
+        "| one | 2 | 70 to 100 % | 51.5 | +10.3 ± 1.3 | -10.0 ± 0.0 | -10.3 ± 1.3 | +0.0 ± 0.0 | +20.6 ± 2.5 |",
+        "| two | 2 | 70 to 100 % | 51.5 | +10.3 ± 1.3 | -10.0 ± 0.0 | -10.3 ± 1.3 | +0.0 ± 0.0 | +20.6 ± 2.5 |",
     ]
+
+
+def test_a_summary_shows_no_form_of_which_there_are_several_settings(
+    study, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(study.plans, "HERE", tmp_path)
+    store(tmp_path, PLAN, [("other", "plain, lr 1", 1, 0.1)])
+    with pytest.raises(SystemExit, match="plan has several settings of a form for other"):
+        study.tables.summary(["plan"])
 
 
 @pytest.mark.parametrize(
@@ -299,41 +330,38 @@ DECAYS = """
 problems: [long]
 seeds: [1, 2]
 methods:
-  "plain, lr 1, wd 0.1": {lr: 1, weight_decay: 0.1}
-  "plain, lr 2, wd 0.1": {lr: 2, weight_decay: 0.1}
+  "plain, lr 1, wd 0.0005": {lr: 1, weight_decay: 0.0005}
+  "plain, lr 2, wd 0.0005": {lr: 2, weight_decay: 0.0005}
   "plain, lr 1, wd 0.5": {lr: 1, weight_decay: 0.5}
-  "new, lr 1, wd 0.1": {lr: 1, weight_decay: 0.1}
-  "new, lr 2, wd 0.1": {lr: 2, weight_decay: 0.1}
+  "new, lr 1, wd 0.0005": {lr: 1, weight_decay: 0.0005}
+  "new, lr 2, wd 0.0005": {lr: 2, weight_decay: 0.0005}
   "new, lr 1, wd 0.5": {lr: 1, weight_decay: 0.5}
-  "norm 0.1, lr 1, wd 0.1": {lr: 1, weight_decay: 0.1}
+  "norm, lr 1, wd 0.5": {lr: 1, weight_decay: 0.5}
 """
 
 
-def test_changes_by_weight_decay_are_those_at_the_same_setting(
+def test_what_decay_is_worth_is_told_by_the_best_settings(
     study, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setattr(study.plans, "HERE", tmp_path)
-    figures = {"plain": (0.2, 0.3, 0.4), "new": (0.3, 0.5, 0.3), "norm 0.1": (0.9,)}
-    settings = ("lr 1, wd 0.1", "lr 2, wd 0.1", "lr 1, wd 0.5")
+    figures = {"plain": (0.2, 0.3, 0.7), "new": (0.5, 0.1, 0.4)}
+    settings = ("lr 1, wd 0.0005", "lr 2, wd 0.0005", "lr 1, wd 0.5")
     lines = [
         ("long", f"{form}, {setting}", seed, value + seed / 100)
-        for form, values in figures.items()
-        for setting, value in zip(settings, values, strict=False)
-        for seed in (1, 2)
+        for form, values in (figures | {"norm": (0, 0, 0.9)}).items()
+        for setting, value in zip(settings, values, strict=True)
+        for seed in (1, 2, 3)
     ]
     store(tmp_path, DECAYS, lines)
-    study.tables.decay("plan")
+    study.tables.worth(["plan"])
     assert capsys.readouterr().out.splitlines() == [
-        "| weight decay | long: new |",
-        "|---|---|",
-        "| 0.1 | +15.0 |",
-        "| 0.5 | -10.0 |",
-        "| the largest at one setting | +20.0 |",
-        "| settings at which it is better | 2 of 3 |",
+        "| problem | plain, decay 0.0005 | any decay | new: at 0.0005 | any |",  # norm was not run at 0.0005
+        "|---|---|---|---|---|",
+        "| long | 31.5 | 71.5 | +20.0 | -20.0 |",  # two of the three seeds are the plan's
     ]
     store(tmp_path, DECAYS, lines[1:])
     with pytest.raises(SystemExit, match="settings cannot be compared"):
-        study.tables.decay("plan")
+        study.tables.worth(["plan"])
 
 
 def test_the_bound_of_a_penalty_is_in_proportion_to_its_force(study) -> None:

@@ -13,7 +13,7 @@ from torch import nn
 
 from classgap.audit.belonging import check_loaded
 from classgap.audit.intervals import Floats
-from classgap.audit.json_records import from_plain, read_json, to_plain, write_json
+from classgap.audit.json_records import from_plain, naming, read_json, to_plain, write_json
 from classgap.audit.model_pass import collect_predictions
 from classgap.audit.predictions import Predictions
 from classgap.audit.reading import read_predictions
@@ -228,11 +228,8 @@ class Audit:
         Raises:
             ValueError: if the file is missing, damaged or not an audit.
         """
-        try:
+        with naming(path):
             return cls.from_dict(read_json(path))
-        except ValueError as error:
-            message = str(error)
-            raise ValueError(message if str(path) in message else f"{path}: {message}") from None
 
     def diff(self, after: Audit) -> AuditDiff:
         """What changed from this audit to ``after``; :meth:`.AuditDiff.of` compares several seeds.

@@ -11,7 +11,7 @@ from classgap.audit.intervals import wilson_bounds
 from classgap.audit.records import Cause
 from classgap.audit.samples import Integers
 
-ROUNDING = 1e-9  # the mean of equal accuracies may differ from them in the last digits
+_SAME = 1e-9  # the mean of equal accuracies may differ from them in the last digits
 
 
 def diagnose(evidence: Evidence, hard_U: Integers, balanced_accuracy: float) -> dict[int, tuple[Cause, ...]]:
@@ -24,7 +24,7 @@ def diagnose(evidence: Evidence, hard_U: Integers, balanced_accuracy: float) -> 
     _, high_K = wilson_bounds(evidence.correct_K, evidence.support_K, evidence.level)
     found: dict[int, tuple[Cause, ...]] = {}
     for k in hard_U.tolist():
-        if evidence.accuracy_K[k] >= balanced_accuracy - ROUNDING:
+        if evidence.accuracy_K[k] >= balanced_accuracy - _SAME:
             continue
         if high_K[k] >= balanced_accuracy:
             found[k] = (_too_few_to_tell(k, evidence, balanced_accuracy),)

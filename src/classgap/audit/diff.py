@@ -22,7 +22,7 @@ from classgap.audit.diff_building import (
 )
 from classgap.audit.diff_records import Change, ClassChange, GroupChange, SeedChange
 from classgap.audit.groups import thirds
-from classgap.audit.json_records import from_plain, read_json, to_plain, write_json
+from classgap.audit.json_records import from_plain, naming, read_json, to_plain, write_json
 from classgap.audit.pairing import pair
 from classgap.audit.settings import level_name
 from classgap.audit.summary import summary
@@ -160,7 +160,12 @@ class AuditDiff:
         data = read_json(path)
         if not isinstance(data, dict) or data.get("schema") != cls.SCHEMA or "before_name" not in data:
             raise ValueError(f"{path} is not a comparison that this version reads.")
-        return from_plain(cls, data)
+        with naming(path):
+            diff = from_plain(cls, data)
+            for verdict in ("gained", "paid"):
+                if getattr(diff, verdict) != _names(diff.classes, verdict):
+                    raise ValueError(f"the file was edited or cut: {verdict} is not what its classes say.")
+        return diff
 
     def to_html(self, path: str | os.PathLike[str]) -> None:
         """Write the comparison as one self-contained HTML page."""

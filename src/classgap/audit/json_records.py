@@ -7,7 +7,8 @@ import os
 import reprlib
 import types
 import typing
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import fields, is_dataclass
 from pathlib import Path
 from typing import Any, TypeVar
@@ -68,6 +69,16 @@ def read_json(path: str | os.PathLike[str]) -> Any:
         raise ValueError(f"{path} cannot be read: its lists and objects are nested too deeply.") from None
     except ValueError:
         raise ValueError(f"{path} is not a JSON file: it is empty, cut off or something else.") from None
+
+
+@contextmanager
+def naming(path: str | os.PathLike[str]) -> Iterator[None]:
+    """Let every complaint about what a file holds name the file."""
+    try:
+        yield
+    except ValueError as error:
+        message = str(error)
+        raise ValueError(message if str(path) in message else f"{path}: {message}") from None
 
 
 def _read(kind: Any, data: Any, where: str) -> Any:

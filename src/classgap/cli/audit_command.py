@@ -49,10 +49,12 @@ class AuditCommand:
     groups: Annotated[Path | None, arg(metavar="FILE", help_behavior_hint="")] = None
     """JSON file of further groups, such as superclasses: {"group": ["class", ...], ...}."""
 
-    level: Annotated[float | None, arg(metavar="FLOAT", help_behavior_hint="(default: 0.95)")] = None
+    level: Annotated[float | None, arg(metavar="FLOAT", help_behavior_hint=f"(default: {AuditSettings.level:g})")] = (
+        None
+    )
     """Level of all intervals."""
 
-    seed: Annotated[int | None, arg(metavar="INT", help_behavior_hint="(default: 0)")] = None
+    seed: Annotated[int | None, arg(metavar="INT", help_behavior_hint=f"(default: {AuditSettings.seed})")] = None
     """Seed of the bootstrap and of the map."""
 
     def run(self) -> None:

@@ -1,0 +1,52 @@
+"""Which samples a plan may look at: those for choices, those of the test, and some that nothing has looked at."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+
+from classgap.data import load
+from classgap.whole_file import whole_file
+
+PLACES = {
+    "choice": {"data_seed": 7, "part": "val", "validation": 0.3},
+    "end": {"data_seed": 42, "part": "test", "validation": 0.0},
+    "new": {"data_seed": 2718, "part": "new", "validation": 0.0},
+}
+DRAWN = 0.2  # the share of training samples that problems of features take, see problems/
+
+
+def source(path: Path, on: str) -> Path:
+    """Where a plan on these samples finds the images of a folder or the features of a file."""
+    if on == "choice" and path.is_dir():
+        return only_training(path)
+    if on == "new" and path.is_file():
+        return with_new(path)
+    return path
+
+
+def only_training(folder: Path) -> Path:
+    """Links to a folder's training images, of which every fifth is for testing: what choices are made on."""
+    made = folder.with_name(f"{folder.name}-choice")
+    if not made.exists():
+        for place in sorted((folder / "train").iterdir()):
+            for part in ("train", "test"):
+                (made / part / place.name).mkdir(parents=True, exist_ok=True)
+            for i, image in enumerate(sorted(place.iterdir())):
+                (made / ("train" if i % 5 else "test") / place.name / image.name).symlink_to(image.resolve())
+    return made
+
+
+def with_new(file: Path) -> Path:
+    """The arrays of a file of features, and as ``new`` those training samples that no place draws for training."""
+    made = file.with_name(f"{file.stem}-new.npz")
+    if not made.exists():
+        with np.load(file, allow_pickle=False) as arrays:
+            kept = dict(arrays)
+        new = np.ones(len(kept["train_y"]), dtype=bool)
+        for place in PLACES.values():
+            new[load(f"features:{file}:fraction={DRAWN}:data_seed={place['data_seed']}").train.index.numpy()] = False
+        with whole_file(made) as out:
+            np.savez(out, **kept, new_x=kept["train_x"][new], new_y=kept["train_y"][new])
+    return made
