@@ -133,3 +133,12 @@ def test_grey_images_have_three_channels(tmp_path: Path) -> None:
         (tmp_path / "a").mkdir(exist_ok=True)
         Image.fromarray(np.full((4, 4), 40 * number, np.uint8)).save(tmp_path / "a" / f"{number}.jpg")
     assert load(f"folder:{tmp_path}:test=0.5").shape == (3, 4, 4)
+
+
+def test_images_that_cannot_be_kept_are_remarked(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "file").write_text("no folder")
+    monkeypatch.setenv("CLASSGAP_CACHE", str(tmp_path / "file"))
+    for seed, name in enumerate(("train/cat", "train/dog", "test/cat", "test/dog")):
+        write(tmp_path / "images" / name / "0.png", seed)
+    (remark,) = load(f"folder:{tmp_path / 'images'}").remarks
+    assert "not kept for the next time" in remark

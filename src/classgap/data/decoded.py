@@ -10,15 +10,13 @@ from __future__ import annotations
 import hashlib
 import json
 import os
-import warnings
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import torch
 from torch import Tensor
 
-from classgap import distributed
 from classgap.data.image_files import image_size, in_threads, read_image, try_image
 from classgap.data.places import cache_dir, one_process
 from classgap.data.progress import progress
@@ -62,6 +60,7 @@ class Decoded:
         broken: why the others are not, by row.
         images: the readable ones, uint8, (M, 3, height, width); ``None`` if they are too many to keep.
         checked: whether every file was decoded.
+        remark: why they will be decoded again the next time; "" if they are kept.
     """
 
     height: int
@@ -70,6 +69,7 @@ class Decoded:
     broken: dict[int, str]
     images: Tensor | None
     checked: bool
+    remark: str = ""
 
 
 def decode(paths: Sequence[str], reading: Reading) -> Decoded:
@@ -90,7 +90,8 @@ def decode(paths: Sequence[str], reading: Reading) -> Decoded:
             return found
         remove_leftovers(place)
         made = _decode(paths, stats, reading)
-        return (_load(place, reading) or made) if _save(place, made) else made
+        remark = _save(place, made)
+        return replace(made, remark=remark) if remark else _load(place, reading) or made
 
 
 def _stat(path: str) -> tuple[int, int] | None:
@@ -157,7 +158,8 @@ def _common_size(
     return _STORED, _STORED, unreadable
 
 
-def _save(place: Path, decoded: Decoded) -> bool:
+def _save(place: Path, decoded: Decoded) -> str:
+    """Write the cache, or tell why it cannot be written."""
     from safetensors import SafetensorError
     from safetensors.torch import save_file
 
@@ -168,12 +170,10 @@ def _save(place: Path, decoded: Decoded) -> bool:
         with whole_file(place) as file:  # by name: gigabytes of images are not copied into one text of bytes first
             save_file(tensors, file.name, metadata={"format": _FORMAT, "facts": json.dumps(facts)})
     except (OSError, SafetensorError) as error:
-        if distributed.rank() == 0:
-            room = sum(tensor.nbytes for tensor in tensors.values()) / 1e9
-            wanted = f"set CLASSGAP_CACHE to a directory with room for {room:.2f} GB"
-            warnings.warn(f"decoded images are not kept for the next time ({error}): {wanted}.", stacklevel=2)
-        return False
-    return True
+        room = sum(tensor.nbytes for tensor in tensors.values()) / 1e9
+        wanted = f"set CLASSGAP_CACHE to a directory with room for {room:.2f} GB"
+        return f"Decoded images are not kept for the next time ({error}): {wanted}."
+    return ""
 
 
 def _load(place: Path, reading: Reading) -> Decoded | None:

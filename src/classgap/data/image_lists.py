@@ -69,6 +69,8 @@ def image_dataset(
     cut = int((decoded.kept < len(train.paths)).sum())
     if decoded.broken:
         remarks += (_left_out(name, decoded, paths, cut, broken),)
+    if decoded.remark:
+        remarks += (decoded.remark,)
     images = _inputs(decoded, paths)
     targets = torch.tensor(train.targets + test.targets)
     parts = ((slice(0, cut), 0), (slice(cut, len(decoded.kept)), len(train.paths)))
