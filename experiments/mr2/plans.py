@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import yaml
-from samples import PLACES, source
+from samples import DRAWN, PLACES, source
 
 from classgap.whole_file import write_whole
 
@@ -21,13 +21,20 @@ def read_plan(name: str) -> dict[str, Any]:
 
 def stored(name: str) -> list[dict[str, Any]]:
     path = HERE / f"{name}.jsonl"
-    if not path.exists():
-        return []
+    return [json.loads(line) for line in whole_lines(path).splitlines()] if path.exists() else []
+
+
+def whole_lines(path: Path) -> str:
+    """What a file holds up to half a line at its end: one being written, or left by a process that was killed."""
     text = path.read_text()
-    whole = text[: text.rfind("\n") + 1]  # a killed process may have left half a line
-    if whole != text:
-        write_whole(path, whole)
-    return [json.loads(line) for line in whole.splitlines()]
+    return text[: text.rfind("\n") + 1]
+
+
+def mend(name: str) -> None:
+    """Remove half a line that a killed process left, before others are appended to it."""
+    path = HERE / f"{name}.jsonl"
+    if path.exists():
+        write_whole(path, whole_lines(path))
 
 
 def settings_of(problem: str, on: str, files: dict[str, Path | None]) -> dict[str, Any]:
@@ -37,7 +44,7 @@ def settings_of(problem: str, on: str, files: dict[str, Path | None]) -> dict[st
             if path is None:
                 raise SystemExit(f"{problem} needs --{name}")
             text = text.replace(f"{{{name}}}", str(source(path, on)))
-    for key, value in PLACES[on].items():
+    for key, value in (PLACES[on] | {"drawn": DRAWN}).items():
         text = text.replace(f"{{{key}}}", str(value))
     return yaml.safe_load(text)
 
@@ -71,6 +78,13 @@ def refuse_gaps(name: str) -> None:
             + "\nRun them, with --clinc or --cifar where a problem needs it:"
             + f"\n  python experiments/mr2/study.py run {name} --problems {' '.join(dict(gaps))}"
         )
+
+
+def runs_of(name: str, problem: str) -> dict[str, list[dict[str, Any]]]:
+    """The results of each method on one problem, those of all seeds of the plan."""
+    refuse_gaps(name)
+    plan, found = read_plan(name), by_run(name)
+    return {each: [found[problem, each, seed] for seed in plan["seeds"]] for each in methods_of(plan, problem)}
 
 
 def form_of(name: str) -> str:

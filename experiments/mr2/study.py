@@ -8,7 +8,8 @@
     python experiments/mr2/study.py summary PLAN PLAN …            # a row a problem, for methods that all plans have
 
 A plan is a YAML file beside this one: ``problems`` (files in problems/), ``seeds``, ``samples`` ("choice": other data,
-validation samples or held-out training samples; "end": the test samples), ``settings`` of single problems, and
+validation samples or held-out training samples; "end": the test samples; "new": samples that no other plan has looked
+at, see samples.py), ``settings`` of single problems, and
 ``methods``: name → settings of ``classgap train``, the same for all problems or under the problem's name. With
 ``fitted`` in a plan, ``choose`` takes settings that fit at least this share of the training samples. Results are
 appended to PLAN.jsonl, a line a training.
@@ -28,10 +29,10 @@ from pathlib import Path
 from typing import Any
 
 import torch
-import yaml
 
 ROOT = Path(__file__).parents[2]
 sys.path[:0] = [str(Path(__file__).parent), str(ROOT / "benchmarks")]  # forms has a network of benchmarks/
+import choosing  # noqa: E402
 import forms  # noqa: E402, F401 - adds its methods to the registry
 import plans  # noqa: E402
 import tables  # noqa: E402
@@ -52,12 +53,18 @@ def one(settings: dict[str, Any], seed: int) -> dict[str, Any]:
     return figures | {"train": round(final["train_accuracy"], 4), "seconds": round(time.monotonic() - began, 1)}
 
 
+def asked(planned: list[Any], only: list[Any] | None) -> list[Any]:
+    """Of what a plan has, what was asked for on the command line."""
+    return [each for each in planned if not only or each in only]
+
+
 def run(name: str, options: argparse.Namespace) -> None:
     torch.set_num_threads(1)
     plan, files = plans.read_plan(name), {"clinc": options.clinc, "cifar": options.cifar}
+    plans.mend(name)
     done = plans.by_run(name)
-    for seed in options.seeds or plan["seeds"]:
-        for problem in options.problems or plan["problems"]:
+    for seed in asked(plan["seeds"], options.seeds):
+        for problem in asked(plan["problems"], options.problems):
             base = plans.settings_of(problem, plan["samples"], files) | plan.get("settings", {}).get(problem, {})
             for method, extra in plans.methods_of(plan, problem).items():
                 if (problem, method, seed) in done or not method.startswith(options.method):
@@ -68,34 +75,7 @@ def run(name: str, options: argparse.Namespace) -> None:
                 print(line, flush=True)
 
 
-def choose(name: str) -> None:
-    """Print, for each problem, the setting of each method with the best mean accuracy over the hard third."""
-    plans.refuse_gaps(name)
-    plan, found = plans.read_plan(name), plans.by_run(name)
-    chosen: dict[str, dict[str, Any]] = {}
-    for problem in plan["problems"]:
-        settings = plans.methods_of(plan, problem)
-        runs = {setting: [found[problem, setting, seed] for seed in plan["seeds"]] for setting in settings}
-        best = [
-            best_setting(
-                {each: runs[each] for each in settings if plans.method_of(each) == method}, plan.get("fitted", 0.0)
-            )
-            for method in dict.fromkeys(map(plans.method_of, settings))
-        ]
-        chosen[problem] = {setting: settings[setting] for setting in best}
-    print(yaml.safe_dump({"methods": chosen}, sort_keys=False, allow_unicode=True, width=120))
-
-
-def best_setting(runs: dict[str, list[dict[str, Any]]], fitted: float) -> str:
-    """Of those that fit the training samples, the one with the best mean over the hard third."""
-    able = [each for each in runs if tables.mean(runs[each], "train") >= fitted]
-    if not able:
-        reached = max(tables.mean(each, "train") for each in runs.values())
-        raise SystemExit(f"none of {', '.join(runs)} fits {fitted:.0%} of the training samples; the best {reached:.1%}")
-    return max(able, key=lambda each: (tables.mean(runs[each], "hard"), each))
-
-
-SHOWN = {"hard": tables.hard, "table": tables.table, "choose": choose}
+SHOWN = {"hard": tables.hard, "table": tables.table, "choose": choosing.choose}
 OVER_PLANS = {"summary": tables.summary, "worth": tables.worth}
 
 

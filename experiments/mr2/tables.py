@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
-from plans import by_run, form_of, methods_of, read_plan, refuse_gaps, results_of
+from choosing import best_of, mean
+from plans import form_of, methods_of, read_plan, refuse_gaps, results_of, runs_of
 from scipy import stats
 
 FIGURES = ("accuracy", "easy", "medium", "hard", "worst")
-USUAL = 0.0005  # the weight decay that people take unless they tune it
+USUAL = 0.0005  # the weight decay of ``classgap train`` unless told otherwise
 NOTHING = ["", "", ""]  # the cells of ``hard`` for a method that a problem has no results of
 
 
@@ -38,6 +39,8 @@ def gain(lines: list[dict[str, Any]], method: str, first: str) -> str:
     values = differences(lines, method, first, "hard")
     if method == first or len(values) < 2:
         return ""
+    if np.ptp(values) == 0:  # of equal changes a test says nothing
+        return f"{values.mean():+.2f}"
     return f"{values.mean():+.2f}, {stats.ttest_1samp(values, 0).pvalue:.3f}"
 
 
@@ -73,7 +76,9 @@ def cells(lines: list[dict[str, Any]], method: str, first: str) -> list[str]:
 def summary(names: Sequence[str]) -> None:
     """Of each problem of several plans what ``hard`` shows, in a row, for the forms that all of them have; and the hard
     third of the first form that is compared against the others."""
-    rows = [(name, problem) for name in names for problem in read_plan(name)["problems"] if results_of(name, problem)]
+    for name in names:
+        refuse_gaps(name)
+    rows = [(name, problem) for name in names for problem in read_plan(name)["problems"]]
     methods = {row: by_form(*row) for row in rows}
     first, *others = [form for form in methods[rows[0]] if all(form in here for here in methods.values())]
     heads = [head for form in others for head in (f"{form}: change", "easy")]
@@ -107,31 +112,29 @@ def span(values: list[int]) -> str:
 def worth(names: Sequence[str]) -> None:
     """What tuning the weight decay is worth to the first form, and what the others add before and after it: hard thirds
     at the best of the settings, on the samples that settings are chosen on."""
-    rows: dict[str, list[dict[str, float]]] = {}
-    for name in names:
-        refuse_gaps(name)
-        for problem in read_plan(name)["problems"]:
-            tried = {each["weight_decay"] for each in methods_of(read_plan(name), problem).values()}
-            rows[problem] = [best_hard(name, problem, decays) for decays in ({USUAL}, tried)]
-    first, *others = [form for form in rows[next(iter(rows))][0] if all(form in usual for usual, _ in rows.values())]
+    rows = [(problem, best_hards(name, problem)) for name in names for problem in read_plan(name)["problems"]]
+    first, *others = [form for form in rows[0][1] if all(form in found for _, found in rows)]
     heads = [f"{first}, decay {USUAL:g}", "any decay", *(f"{form}: at {USUAL:g} | any" for form in others)]
     print(f"| problem | {' | '.join(heads)} |")
     print("|---|---|---|" + "---|---|" * len(others))
-    for problem, bests in rows.items():
-        reached = [f"{best[first]:.1f}" for best in bests]
-        gains = [signed(best[form] - best[first]) for form in others for best in bests]
+    for problem, found in rows:
+        reached = [f"{hard:.1f}" for hard in found[first]]
+        gains = [signed(new - old) for form in others for new, old in zip(found[form], found[first], strict=True)]
         print(f"| {' | '.join([problem, *reached, *gains])} |")
 
 
-def best_hard(name: str, problem: str, decays: Collection[float]) -> dict[str, float]:
-    """The best mean over the hard third at one of these weight decays, by form."""
-    plan, found = read_plan(name), by_run(name)
-    best: dict[str, float] = {}
-    for each, settings in methods_of(plan, problem).items():
-        if settings["weight_decay"] in decays:
-            reached = 100 * mean([found[problem, each, seed] for seed in plan["seeds"]], "hard")
-            best[form_of(each)] = max(reached, best.get(form_of(each), 0.0))
-    return best
+def best_hards(name: str, problem: str) -> dict[str, tuple[float, float]]:
+    """The best hard third at the usual weight decay and at any, for the forms that were run at the usual one."""
+    plan, runs = read_plan(name), runs_of(name, problem)
+    settings = methods_of(plan, problem)
+    usual = {each: runs[each] for each in runs if settings[each].get("weight_decay", USUAL) == USUAL}
+    if not usual:
+        raise SystemExit(f"{name} has no setting of {problem} with weight decay {USUAL:g}")
+
+    def best(form: str, some: dict[str, list[dict[str, Any]]]) -> float:
+        return best_of({each: some[each] for each in some if form_of(each) == form}, plan.get("fitted", 0.0))[1]
+
+    return {form: (best(form, usual), best(form, runs)) for form in dict.fromkeys(map(form_of, usual))}
 
 
 def differences(lines: list[dict[str, Any]], method: str, first: str, part: str) -> np.ndarray:
@@ -156,8 +159,3 @@ def signed(value: float) -> str:
 def half_width(values: np.ndarray) -> float:
     """Of the 95 % interval of a mean of two or more, by Student's t."""
     return stats.t.ppf(0.975, len(values) - 1) * values.std(ddof=1) / len(values) ** 0.5
-
-
-def mean(lines: list[dict[str, Any]], figure: str) -> float:
-    """Over trainings, of which one that failed has 0."""
-    return float(np.mean([line.get(figure, 0.0) for line in lines]))

@@ -1,4 +1,4 @@
-"""MR² as printed, with what LMDL has against shrinking features."""
+"""MR² with a fixed λ, and with what LMDL has against shrinking features."""
 
 from __future__ import annotations
 

@@ -140,7 +140,7 @@ def large_spread(k: int, evidence: Evidence) -> Cause | None:
         reference=median,
         strength=_strength(median / spread, 1 / WIDE_SPREAD, 0),
         other=None,
-        methods=("mr2", "elm"),
+        methods=("feature-norm", "mr2", "elm"),
     )
 
 

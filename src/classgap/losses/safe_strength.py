@@ -11,7 +11,7 @@ from classgap.functional import growing_force
 from classgap.losses.batch import Batch
 
 # strength="auto" of every loss: at most so many times the force of cross-entropy. Chosen from 1 to 8, where 8 hurts on
-# one problem and 1 does little on another (docs/mr2.md, "How much").
+# one problem and 1 does little on both (docs/mr2.md, "How much").
 LARGEST_FORCE = 2.0
 
 
