@@ -76,6 +76,61 @@ def test_mappings_and_outputs_with_logits():
     torch.testing.assert_close(got.logits_NK, model.eval()(inputs).detach())
 
 
+class Returns(nn.Module):
+    """Returns whatever ``shape`` makes of features and logits."""
+
+    def __init__(self, model, shape):
+        super().__init__()
+        self.body, self.fc, self.shape = model[:3], model[3], shape
+
+    def forward(self, inputs):
+        features = self.body(inputs)
+        return self.shape(features, self.fc(features))
+
+
+OUTPUTS = {
+    "logits first": lambda features, logits: (logits, features),
+    "features first": lambda features, logits: (features, logits),
+    "list": lambda features, logits: [features, logits],
+    "three": lambda features, logits: (None, features[:, :, None], logits),
+    "mapping": lambda features, logits: {"features": features, "logits": logits},
+}
+
+
+@pytest.mark.parametrize("shape", OUTPUTS.values(), ids=OUTPUTS)
+def test_logits_are_found_among_other_outputs(shape):
+    model, inputs, targets = parts()
+    got = collect_predictions(Returns(model, shape), [(inputs[:9], targets[:9]), (inputs[9:], targets[9:])])
+    model.eval()
+    torch.testing.assert_close(got.logits_NK, model(inputs).detach())
+    torch.testing.assert_close(got.features_ND, model[:3](inputs).detach())
+    torch.testing.assert_close(got.weight_KD, model[3].weight.detach())
+
+
+def test_of_several_as_wide_as_the_head_the_first_is_taken():
+    model, inputs, targets = parts()
+    got = collect_predictions(Returns(model, lambda features, logits: (logits, logits + 1)), [(inputs, targets)])
+    torch.testing.assert_close(got.logits_NK, model.eval()(inputs).detach())
+    _, inputs, targets = parts()
+    two = type("Two", (nn.Module,), {"forward": lambda self, inputs: (inputs[:, :CLASSES], inputs)})()  # no head tells
+    torch.testing.assert_close(collect_predictions(two, [(inputs, targets)]).logits_NK, inputs[:, :CLASSES])
+
+
+def test_outputs_without_logits_are_refused_with_what_was_seen():
+    model, inputs, targets = parts()
+    scores = Returns(model, lambda features, logits: {"scores": logits, "hidden": features})
+    with pytest.raises(ValueError, match=r"keys 'scores', 'hidden': return the logits .* or as \"logits\"\.$"):
+        collect_predictions(scores, [(inputs, targets)])
+    with pytest.raises(ValueError, match="returned NoneType where logits should be: return the logits"):
+        collect_predictions(Returns(model, lambda features, logits: None), [(inputs, targets)])
+
+
+def test_a_function_is_no_model():
+    model, inputs, targets = parts()
+    with pytest.raises(ValueError, match=r"torch\.nn\.Module; got function: wrap it .* Audit\.from_predictions\.$"):
+        Audit.from_model(lambda inputs: model(inputs), [(inputs, targets)])
+
+
 class NoHead(nn.Module):
     """Has no linear layer."""
 

@@ -11,6 +11,7 @@ from torch import Tensor, nn
 from torch.utils.data import DistributedSampler
 
 from classgap.audit.evaluation_mode import evaluating
+from classgap.audit.model_output import logits_of
 from classgap.audit.predictions import NO_FEATURES, Predictions, to_tensor
 from classgap.audit.sample_numbers import contradiction
 from classgap.distributed import Shards, all_agree, world_size
@@ -42,12 +43,18 @@ def collect_predictions(
 
     A batch is ``(inputs, targets)``, ``(inputs, targets, index)``, or a mapping with "labels" (or "label", "targets",
     "target"), perhaps "index", and the model's keyword arguments. ``index`` is each sample's number in the test set: a
-    third item that is anything else is refused. The model returns logits or has them as ``.logits``.
+    third item that is anything else is refused. The model returns logits, an object or mapping with ``logits``, or a
+    tuple: of that the one part as wide as the model's head is taken, or the first if the head does not tell.
 
     With several processes every process gets the predictions for the whole test set. A distributed sampler repeats
     samples to give each process equally many; these are dropped by ``index``, which is read from the batches or from
     the loader's ``DistributedSampler``.
     """
+    if not isinstance(model, nn.Module):
+        raise ValueError(
+            f"model must be a torch.nn.Module; got {type(model).__name__}: wrap it in a module whose forward calls it, "
+            "or pass what it predicts to Audit.from_predictions."
+        )
     with evaluating(model):
         tap, remark = _tap(model)
         try:
@@ -130,7 +137,7 @@ def _run(model: nn.Module, loader: Iterable[Any], tap: FeatureTap | None) -> _Ke
             kept.numbers_from = _ENTRY if isinstance(batch, Mapping) else _THIRD
             kept.index.append(_numbers(index, len(targets), kept.numbers_from))
         output = model(**_moved(inputs, device)) if isinstance(inputs, Mapping) else model(_moved(inputs, device))
-        logits: Any = getattr(output, "logits", output[0] if isinstance(output, tuple) else output)
+        logits = logits_of(output, None if tap is None else tap.head)
         kept.targets.append(torch.as_tensor(targets).cpu())
         kept.logits.append(_at_least_float32(logits))
         if tap is not None and not kept.without_features:
