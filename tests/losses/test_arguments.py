@@ -1,4 +1,5 @@
 import math
+from collections import Counter
 
 import numpy as np
 import pytest
@@ -29,6 +30,11 @@ def test_good_values_pass() -> None:
     assert one_of("a", "x", ("x", "y")) == "x"
     assert positive_counts("a", torch.tensor([1, 2])).tolist() == [1.0, 2.0]
     assert class_weights("a", [0, 2.5], 2).tolist() == [0.0, 2.5]
+
+
+def test_counts_by_name_are_refused() -> None:
+    with pytest.raises(ValueError, match="a must be a list, the count of class 0 first; got a Counter"):
+        positive_counts("a", Counter({0: 3, 1: 2}))
 
 
 @pytest.mark.parametrize("value", [math.nan, math.inf, True, "1", None])

@@ -4,7 +4,7 @@ import pytest
 import torch
 from torch import nn
 
-from classgap.losses import CrossEntropyLoss, LargeMarginDiscriminativeLoss, MR2Loss
+from classgap.losses import CrossEntropyLoss, LargeMarginDiscriminativeLoss, MR2Loss, RefusedBatch
 
 LOGITS = torch.randn(4, 3)
 TARGETS = torch.tensor([0, 1, 2, 0])
@@ -28,6 +28,16 @@ def call(**changes) -> torch.Tensor:
         ({"targets": torch.tensor([0, 1, 2, 3])}, "targets must be class indices from 0 to 2.*got 3.*num_classes"),
         ({"targets": torch.tensor([0, 1, 2, -7])}, "got -7"),
         ({"targets": TARGETS.bool()}, "targets must be an integer tensor"),
+        (
+            {"targets": TARGETS.float()},
+            r"targets must be an integer tensor.*got shape \(4,\) of float32: use .*long\(\)",
+        ),
+        ({"targets": TARGETS[:, None]}, r"got shape \(4, 1\).*squeeze\(1\)"),
+        ({"targets": torch.eye(3, dtype=torch.int64)[TARGETS]}, r"got shape \(4, 3\).*argmax\(1\) if they are one-hot"),
+        ({"targets": TARGETS.tolist()}, r"got list: use torch\.tensor\(targets\)"),
+        ({"logits": {"logits": LOGITS}}, 'logits must be a tensor.*got dict: pass its "logits"'),
+        ({"logits": (FEATURES, LOGITS)}, "got tuple: pass the entry that holds the logits"),
+        ({"logits": torch.randn(4, 3, 8, 8)}, r"got shape \(4, 3, 8, 8\).*every pixel or token is a sample"),
         ({"features": None}, r"MR2Loss needs features: pass features=tap.features"),
         ({"features": FEATURES.long()}, "features must be floating point"),
         ({"features": FEATURES.where(torch.arange(4)[:, None] != 2, torch.nan)}, "features must be finite; row 2"),
@@ -44,7 +54,7 @@ def test_wrong_inputs_are_named(changes: dict, message: str) -> None:
     ("targets", "message"),
     [
         (torch.rand(4, 2), r"soft targets must have the shape of the logits, \(4, 3\); got shape \(4, 2\)"),
-        (torch.rand(4), r"soft targets must have the shape of the logits"),
+        (torch.rand(4), r"targets must be an integer tensor of shape \(4,\).*use targets\.long\(\)"),
         (torch.tensor([[0.5, 0.5, 0.0]] * 3 + [[1.0, 1.0, 0.0]]), "add up to 1; row 3 is 1, 1, 0"),
         (torch.tensor([[0.5, 0.5, 0.0]] * 3 + [[1.5, -0.5, 0.0]]), "at least 0.*row 3 is 1.5, -0.5, 0"),
         (torch.full((4, 3), torch.nan), "row 0 is nan"),
@@ -96,6 +106,25 @@ def test_a_head_that_does_not_fit_is_named() -> None:
     broken.weight.data[1] = torch.nan
     with pytest.raises(ValueError, match=r"head.weight must be finite; row 1"):
         loss(LOGITS, TARGETS, features=FEATURES, head=broken)
+
+
+def test_a_head_of_another_precision_or_only_its_weight_is_refused_before_anything_changes() -> None:
+    loss = LargeMarginDiscriminativeLoss(3, 5)
+    before = {name: value.clone() for name, value in loss.state_dict().items()}
+    with pytest.raises(RefusedBatch, match=r"head and features must have one precision; got torch.float32 and"):
+        loss(LOGITS.double(), TARGETS, features=FEATURES.double(), head=nn.Linear(5, 3))
+    with pytest.raises(RefusedBatch, match=r"got shape \(3, 5\) of float32, where the module is meant\.$"):
+        loss(LOGITS, TARGETS, features=FEATURES, head=nn.Linear(5, 3).weight)
+    for name, value in loss.state_dict().items():
+        assert torch.equal(value, before[name])
+
+
+def test_compiled_code_ignores_the_ignored_alone() -> None:
+    loss = torch.compile(CrossEntropyLoss(3), backend="eager", fullgraph=True)
+    ignored = torch.tensor([0, 1, 2, -100])
+    torch.testing.assert_close(loss(LOGITS, ignored), nn.functional.cross_entropy(LOGITS, ignored))
+    with pytest.raises((IndexError, RuntimeError)):
+        loss(LOGITS, torch.tensor([0, 1, 2, -1]))
 
 
 def test_another_device_is_named() -> None:

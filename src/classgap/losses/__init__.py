@@ -3,6 +3,7 @@
 from classgap.losses.added_term import AddedTermLoss
 from classgap.losses.balanced_softmax import BalancedSoftmaxLoss
 from classgap.losses.base import ClassLoss, Part
+from classgap.losses.batch import RefusedBatch
 from classgap.losses.center import CenterLoss
 from classgap.losses.class_balanced_focal import ClassBalancedFocalLoss
 from classgap.losses.conditional_mutual_information import ConditionalMutualInformationLoss
@@ -56,6 +57,7 @@ __all__ = [
     "MR2ReleaseLoss",
     "Part",
     "RangeLoss",
+    "RefusedBatch",
     "SpreadOutLoss",
     "SupervisedContrastiveLoss",
     "TripletLoss",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import numbers
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import torch
@@ -84,6 +84,8 @@ def one_of(name: str, value: Any, allowed: Sequence[str]) -> str:
 
 def positive_counts(name: str, counts: Sequence[float] | Tensor, num_classes: int | None = None) -> Tensor:
     """Training samples of each class as a float64 tensor, all above 0."""
+    if isinstance(counts, Mapping):
+        raise ValueError(f"{name} must be a list, the count of class 0 first; got a {type(counts).__name__}.")
     values = torch.as_tensor(counts, dtype=torch.float64).detach().cpu()
     if values.dim() != 1 or (num_classes is not None and len(values) != num_classes):
         wanted = "one number a class" if num_classes is None else f"{num_classes} numbers, one a class"

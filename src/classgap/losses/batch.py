@@ -14,6 +14,7 @@ import torch
 from torch import Tensor, nn
 
 from classgap.distributed import Shards, all_agree
+from classgap.losses.hints import logits_hint, targets_hint
 
 HOW_TO_GET = {
     "features": "pass features=tap.features, where tap = classgap.FeatureTap(model) and model was just called",
@@ -107,7 +108,7 @@ def admit(
 
     logits, features = _promote(logits), _promote(inputs.get("features"))
     complete = span is not None and not span[0] <= ignore_index <= span[1]
-    labels = targets.long() if complete else _labels(targets, ignore_index)
+    labels = targets.long() if complete else _labels(targets, num_classes, ignore_index)
     soft = targets.to(logits.dtype) if targets.is_floating_point() else None
     weight = _promote(inputs.get("sample_weight"))
     finite = None
@@ -139,10 +140,12 @@ def _promote(tensor: Any) -> Any:
     return tensor.to(torch.promote_types(tensor.dtype, torch.float32))
 
 
-def _labels(targets: Tensor, ignore_index: int) -> Tensor:
+def _labels(targets: Tensor, num_classes: int, ignore_index: int) -> Tensor:
     if targets.is_floating_point():
         return targets.argmax(dim=1)
     labels = targets.long()
+    if torch.compiler.is_compiling():  # nothing was refused: what is below 0 is out of range, too, and not ignored
+        return torch.where(labels == ignore_index, -1, torch.where(labels < 0, num_classes, labels))
     return torch.where(labels == ignore_index, -1, labels)
 
 
@@ -163,12 +166,13 @@ def _shape_problems(
     soft_targets: bool,
 ) -> Iterator[str]:
     if not isinstance(logits, Tensor) or logits.dim() != 2 or logits.shape[1] != num_classes:
-        yield f"logits must be a tensor of shape (batch, {num_classes}), as num_classes says; got {_seen(logits)}."
+        seen = _seen(logits) + logits_hint(logits, num_classes)
+        yield f"logits must be a tensor of shape (batch, {num_classes}), as num_classes says; got {seen}."
         return
     if not logits.is_floating_point():
         yield f"logits must be floating point, got {logits.dtype}: pass the model's raw output."
     size = logits.shape[0]
-    if isinstance(targets, Tensor) and targets.is_floating_point():
+    if isinstance(targets, Tensor) and targets.is_floating_point() and targets.dim() > 1:
         if not soft_targets:
             yield (
                 f"{loss_name} takes class indices as targets, got {_seen(targets)}: it is defined by each sample's one "
@@ -176,13 +180,20 @@ def _shape_problems(
             )
         elif targets.shape != logits.shape:
             yield f"soft targets must have the shape of the logits, {tuple(logits.shape)}; got {_seen(targets)}."
-    elif not isinstance(targets, Tensor) or targets.shape != (size,) or targets.dtype == torch.bool:
-        yield f"targets must be an integer tensor of shape ({size},), one class index a sample; got {_seen(targets)}."
+    elif not _are_labels(targets, size):
+        seen = _seen(targets) + targets_hint(targets, size, num_classes)
+        yield f"targets must be an integer tensor of shape ({size},), one class index a sample; got {seen}."
     for name in sorted(needs):
         if inputs.get(name) is None:
             yield f"{loss_name} needs {name}: {HOW_TO_GET[name]}."
             return
     yield from _keyword_problems(inputs, size, width)
+
+
+def _are_labels(targets: Any, size: int) -> bool:
+    if not isinstance(targets, Tensor) or targets.shape != (size,):
+        return False
+    return not targets.is_floating_point() and targets.dtype != torch.bool
 
 
 def _device_problems(
@@ -222,7 +233,9 @@ def _head_problems(head: Any, head_type: type[nn.Module], features: Tensor | Non
     # By type too: the weight of a cosine classifier has that shape, but its boundaries between classes are others.
     if not isinstance(head, head_type) or head.weight.shape != (num_classes, width):
         name = "nn.Linear" if head_type is nn.Linear else head_type.__name__
-        yield f"head must be the {name}({width}, {num_classes}) that takes these features; got {head}."
+        yield f"head must be the {name}({width}, {num_classes}) that takes these features; got {_seen_head(head)}."
+    elif features is not None and _promote(head.weight).dtype != _promote(features).dtype:
+        yield f"head and features must have one precision; got {head.weight.dtype} and {features.dtype}."
 
 
 def _value_problems(
@@ -289,6 +302,10 @@ def _all_finite(values: Tensor, squared: bool = False) -> bool:
 def _numbers(row: Tensor) -> str:
     """The numbers, or the first of many."""
     return ", ".join(f"{value:g}" for value in row[:5].tolist()) + (", …" if len(row) > 5 else "")
+
+
+def _seen_head(head: Any) -> str:
+    return str(head) if isinstance(head, nn.Module) else f"{_seen(head)}, where the module is meant"
 
 
 def _seen(value: Any) -> str:

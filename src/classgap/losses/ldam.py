@@ -21,7 +21,8 @@ class LDAMLoss(ClassWeightedLoss):
 
     Cao et al., "Learning Imbalanced Datasets with Label-Distribution-Aware Margin Loss", NeurIPS 2019, arXiv
     1906.07413. The logits must be cosines, those of normalised features and normalised class vectors without bias:
-    for others the margins and the scale mean nothing. The weighted mean is Σ w_y CE / Σ w_y.
+    for others the margins and the scale mean nothing. ``classgap.models.CosineClassifier(D, K, scale=1.0)`` gives them;
+    its usual scale would be one too many, as this loss has its own. The weighted mean is Σ w_y CE / Σ w_y.
 
     Deferred re-weighting (DRW) keeps weights of 1 while the representation forms, then calls
     ``reweight(effective_number_weights(counts, 0.9999))``; the published schedule does so at epoch 160 of 200.
