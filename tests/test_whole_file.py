@@ -1,3 +1,4 @@
+import errno
 import os
 import signal
 import stat
@@ -34,6 +35,17 @@ def test_a_failure_keeps_what_was_there_and_leaves_nothing_behind(
         write_whole(target, "bad")
     assert target.read_text() == "good"
     assert os.listdir(tmp_path) == ["page.html"]
+
+
+def test_a_missing_directory_is_named_and_the_temporary_file_is_not(tmp_path: Path) -> None:
+    with pytest.raises(FileNotFoundError, match="There is no such directory, make it first") as caught:
+        write_whole(tmp_path / "a" / "b" / "page.html", "text")
+    assert (caught.value.errno, caught.value.filename) == (errno.ENOENT, str(tmp_path / "a" / "b"))
+    assert ".tmp" not in str(caught.value)
+    (tmp_path / "file").touch()
+    with pytest.raises(NotADirectoryError) as other:
+        write_whole(tmp_path / "file" / "page.html", "text")
+    assert other.value.filename == str(tmp_path / "file" / "page.html")
 
 
 def test_permissions_follow_the_umask_which_is_never_changed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -20,10 +20,19 @@ def whole_file(path: str | os.PathLike[str]) -> Iterator[BinaryIO]:
 
     Until then, and for good if anything fails, ``path`` holds what it held before. A process that is killed leaves a
     hidden file beside it; `remove_leftovers` finds those.
+
+    Raises:
+        OSError: if the file cannot be written; `FileNotFoundError` with the directory's name if there is none.
     """
     target = Path(path)
     temporary = target.with_name(f".{target.name}.{os.getpid()}-{secrets.token_hex(8)}.tmp")
-    file = open(temporary, "xb")  # noqa: SIM115  # the usual permissions, unlike those of tempfile
+    try:
+        file = open(temporary, "xb")  # noqa: SIM115  # the usual permissions, unlike those of tempfile
+    except FileNotFoundError as error:
+        raise FileNotFoundError(error.errno, "There is no such directory, make it first", str(target.parent)) from None
+    except OSError as error:
+        error.filename = str(target)  # nobody knows the temporary name
+        raise
     try:
         with file:
             yield file

@@ -51,6 +51,15 @@ def test_round_trip_and_nothing_left_behind(full, tmp_path):
     assert [file.name for file in tmp_path.iterdir()] == ["audit.json"]
 
 
+def test_it_is_shown_in_one_line(full):
+    hits = [(entry.accuracy, entry.support) for entry in full.classes]
+    accuracy = sum(rate * size for rate, size in hits) / 420
+    hard = sum(sorted(rate for rate, _ in hits)[:2]) / 2  # of seven classes: 2, 3 and 2
+    assert repr(full) == f"<Audit 'audit': 7 classes, 420 samples, accuracy {accuracy:.3f}, hard third {hard:.3f}>"
+    single = Audit.from_predictions(predictions=[0, 0], targets=[0, 0], name="a\nb", settings=QUICK)
+    assert repr(single).startswith("<Audit 'a\\nb': 1 classes, 2 samples, accuracy 1.000")
+
+
 def test_files_that_hold_the_schema_twice_are_read(full):
     assert Audit.from_dict(full.to_dict() | {"SCHEMA": 1}) == full
 

@@ -72,6 +72,19 @@ def test_figures_are_those_of_the_two_audits(sides):
         assert diff.gap[name].interval.low <= diff.gap[name].change <= diff.gap[name].interval.high
 
 
+def test_it_is_shown_in_one_line(sides):
+    before, after = sides
+    rates = [[side.samples.correct[k == TARGETS].mean() for k in range(CLASSES)] for side in sides]
+    hard = np.argsort(rates[0])[:2]
+    overall = " to ".join(f"{np.mean(side):.3f}" for side in rates)  # all classes have the same size
+    thirds = " to ".join(f"{np.mean([side[k] for k in hard]):.3f}" for side in rates)
+    counts = [sum(entry.verdict == verdict for entry in before.diff(after).classes) for verdict in ("gained", "paid")]
+    told = f"accuracy {overall}, hard third {thirds}, {counts[0]} gained, {counts[1]} paid>"
+    start = f"<AuditDiff 'plain' to 'fixed': 6 classes, {len(TARGETS)} samples, "
+    assert repr(before.diff(after)) == start + told
+    assert repr(AuditDiff.of([before, before], [after, after])).startswith(f"{start}2 seeds, accuracy {overall}")
+
+
 def test_paired_interval_is_that_of_resampled_pairs(sides):
     before, after = sides
     got = AuditDiff.of(before, after, replicates=4000).overall.interval

@@ -106,6 +106,13 @@ BAD = {
     "infinity": ({"targets": TARGETS, "logits": np.where(LOGITS == 5, np.inf, LOGITS)}, "row 3 holds NaN or infinity"),
     "label too high": ({"targets": [0, 1, 2, 3], "logits": LOGITS}, "from 0 to 2; got 3"),
     "label negative": ({"targets": [0, 1, -1, 0], "logits": LOGITS}, "got -1"),
+    "label ignored": (
+        {"targets": [0, -100, -1, 0], "logits": LOGITS},
+        "got -100: losses ignore .*: drop those samples",
+    ),
+    "one logit": ({"targets": [0, 1.0], "logits": [[-1.0], [3.0]]}, r"two columns of scores, .* the logits \(0, z\)"),
+    "one probability": ({"targets": [0, 1], "probabilities": [[0.2], [0.9]]}, r"the probabilities \(1 - p, p\)"),
+    "one column": ({"targets": [0, 2], "logits": [[1.0], [3.0]]}, "from 0 to 0; got 2: check the labels"),
     "label fraction": ({"targets": [0.5, 1, 1, 0], "logits": LOGITS}, "class numbers or class names"),
     "unknown name": ({"targets": ["a", "b", "x", "a"], "logits": LOGITS, "class_names": "abc"}, "unknown label 'x'"),
     "one-dimensional logits": ({"targets": TARGETS, "logits": [1.0, 2, 3, 4]}, "pass predicted labels as predictions="),
@@ -167,3 +174,10 @@ def test_everything_else_is_refused_in_one_sentence(given, message):
     text = str(caught.value)
     assert "\n" not in text
     assert text.endswith(".")
+
+
+def test_one_logit_is_as_likely_as_the_two_columns_that_the_message_names():
+    z = torch.tensor([[-1.5], [0.3], [2.0]])
+    got = Predictions.of([0, 1, 1], logits=torch.cat([torch.zeros_like(z), z], dim=1))
+    torch.testing.assert_close(got.logits_NK.softmax(dim=1)[:, 1:], z.sigmoid())
+    assert got.predictions_N.tolist() == [0, 1, 1]

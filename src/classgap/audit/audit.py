@@ -114,6 +114,8 @@ class Audit:
             ValueError: in one sentence, if anything does not fit.
 
         >>> audit = Audit.from_predictions([[2.0, 0.0], [1.0, 0.0], [0.0, 1.0]], [0, 1, 1], class_names=["cat", "dog"])
+        >>> audit
+        <Audit 'audit': 2 classes, 3 samples, accuracy 0.667, hard third 0.500>
         >>> audit.overall.balanced_accuracy, audit.classes[1].accuracy, audit.gap.worst_name
         (0.75, 0.5, 'dog')
         """
@@ -190,6 +192,13 @@ class Audit:
     def class_names(self) -> tuple[str, ...]:
         """Names of all classes, unseen ones included, in the order of the class indices."""
         return tuple(entry.name for entry in self.classes)
+
+    def __repr__(self) -> str:
+        hard = self.groups["hard"].accuracy if "hard" in self.groups else None
+        return (
+            f"<Audit {self.name!r}: {len(self.classes)} classes, {self.overall.samples} samples, accuracy "
+            f"{self.overall.accuracy:.3f}{'' if hard is None else f', hard third {hard:.3f}'}>"
+        )
 
     def to_dict(self) -> dict[str, Any]:
         """The audit as ``audit.json`` holds it."""

@@ -142,6 +142,17 @@ class AuditDiff:
             notes=_notes(replicates, seed, sides.level),
         )
 
+    def __repr__(self) -> str:
+        figures = {"accuracy": self.overall}
+        if "hard" in self.groups:
+            figures["hard third"] = self.groups["hard"].change
+        moves = [f"{name} {figure.before:.3f} to {figure.after:.3f}" for name, figure in figures.items()]
+        seeds = f"{self.seeds} seeds, " if self.seeds > 1 else ""
+        return (
+            f"<AuditDiff {self.before_name!r} to {self.after_name!r}: {len(self.classes)} classes, {self.samples} "
+            f"samples, {seeds}{', '.join(moves)}, {len(self.gained)} gained, {len(self.paid)} paid>"
+        )
+
     def to_dict(self) -> dict[str, Any]:
         """The comparison as JSON holds it."""
         return {"schema": self.SCHEMA, **to_plain(self)}

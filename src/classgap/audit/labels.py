@@ -84,8 +84,21 @@ def encode(what: str, values: Any, names: Sequence[str]) -> Integers:
         raise ValueError(f"{what} must be class numbers or class names; got {array.dtype}.")
     if array.size and (array.min() < 0 or array.max() >= len(names)):
         worst = int(array.min() if array.min() < 0 else array.max())
-        raise ValueError(f"{what} must be class numbers from 0 to {len(names) - 1}; got {worst}: check the labels.")
+        raise ValueError(
+            f"{what} must be class numbers from 0 to {len(names) - 1}; got {worst}: {_advice(worst, len(names))}."
+        )
     return array.astype(np.int64)
+
+
+def _advice(label: int, num_classes: int) -> str:
+    if label == -100:  # PyTorch's ignore_index
+        return "losses ignore samples of this label, and an audit has no class for them: drop those samples"
+    if (label, num_classes) == (1, 1):
+        return (
+            "two classes need two columns of scores, so make one logit z of a binary classifier the logits (0, z), and "
+            "one probability p the probabilities (1 - p, p)"
+        )
+    return "check the labels"
 
 
 def _encode_texts(what: str, values: NDArray[np.str_], names: Sequence[str]) -> Integers:
