@@ -27,5 +27,5 @@ def test_the_page_works_from_top_to_bottom(tmp_path: Path, monkeypatch, capsys):
             assert capsys.readouterr().err == ""
             commands += 1
     assert commands >= 8
-    pages = {"linear.html", "diff.html", "again.html", "from_python.html"}
+    pages = {"linear.html", "diff.html", "again.html", "from_python.html", "linear_neighbours.html"}
     assert pages | {"neighbours.json", "classes.csv", "diff.json"} <= {path.name for path in tmp_path.iterdir()}

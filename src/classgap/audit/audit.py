@@ -160,9 +160,30 @@ class Audit:
         ranking: Audit | Sequence[float] | None = None,
         settings: AuditSettings | None = None,
     ) -> Audit:
-        """Run a model over a loader and audit what it predicts; :func:`.collect_predictions` says what loaders work.
+        """Run a model over a loader, in evaluation mode, and audit what it predicts.
 
         With several processes every one of them gets the audit of the whole test set, every sample counted once.
+
+        Args:
+            model: returns logits (B, K), an object or mapping with "logits", or a tuple with them; features and head
+                are found as `FeatureTap` finds them.
+            loader: batches ``(inputs, targets)``, ``(inputs, targets, index)``, or mappings with "labels" ("label",
+                "targets", "target"), perhaps "index", and the model's keyword arguments. ``index`` is each sample's
+                number in the test set.
+            class_names: K different names.
+            train_counts: (K,), training samples of each class.
+            name: for titles.
+            groups: as in :meth:`from_predictions`.
+            ranking: as in :meth:`from_predictions`.
+            settings: further choices.
+
+        Raises:
+            ValueError: in one sentence, if anything does not fit.
+
+        >>> model = nn.Linear(2, 2)
+        >>> batches = [{"input": model.weight.new_ones(3, 2), "labels": [0, 1, 1]}]
+        >>> Audit.from_model(model, batches).overall.samples
+        3
         """
         data = collect_predictions(model, loader, class_names=class_names, train_counts=train_counts, name=name)
         return cls.of(data, groups=groups, ranking=ranking, settings=settings)
