@@ -4,6 +4,7 @@ import signal
 import stat
 import subprocess
 import sys
+import threading
 from pathlib import Path
 
 import pytest
@@ -58,6 +59,53 @@ def test_permissions_follow_the_umask_which_is_never_changed(tmp_path: Path, mon
     finally:
         os.umask(before)
     assert stat.S_IMODE((tmp_path / "page.html").stat().st_mode) == 0o640
+
+
+def test_a_link_stays_and_what_it_points_to_is_written(tmp_path: Path) -> None:
+    (tmp_path / "store").mkdir()
+    link, real = tmp_path / "page.html", tmp_path / "store" / "real.html"
+    link.symlink_to(Path("store") / "real.html")  # to nothing yet
+    for text in ("first", "second"):
+        write_whole(link, text)
+        assert os.readlink(link) == os.path.join("store", "real.html")
+        assert (real.is_symlink(), real.read_text()) == (False, text)
+    assert os.listdir(real.parent) == ["real.html"]
+    leftover = real.parent / ".real.html.1-0123456789abcdef.tmp"
+    leftover.touch()
+    remove_leftovers(link)
+    assert not leftover.exists()
+
+
+@pytest.mark.parametrize("linked", [False, True])
+def test_a_pipe_is_written_to_and_stays(tmp_path: Path, linked: bool) -> None:
+    pipe = tmp_path / "pipe"
+    os.mkfifo(pipe)
+    target = tmp_path / "link" if linked else pipe
+    if linked:
+        target.symlink_to(pipe)
+    read: list[str] = []
+    # A daemon: if nobody ever writes, it waits for good.
+    reader = threading.Thread(target=lambda: read.append(pipe.read_text()), daemon=True)
+    reader.start()
+    write_whole(target, "text")
+    reader.join(timeout=20)
+    assert read == ["text"]
+    assert stat.S_ISFIFO(pipe.stat().st_mode)
+    assert target.is_symlink() == linked
+    assert len(os.listdir(tmp_path)) == 1 + linked
+
+
+@pytest.mark.parametrize("linked", [False, True])
+def test_a_directory_is_refused(tmp_path: Path, linked: bool) -> None:
+    folder = tmp_path / "folder"
+    folder.mkdir()
+    target = tmp_path / "link" if linked else folder
+    if linked:
+        target.symlink_to(folder)
+    with pytest.raises(IsADirectoryError):
+        write_whole(target, "text")
+    assert (target.is_symlink(), os.listdir(folder)) == (linked, [])
+    assert len(os.listdir(tmp_path)) == 1 + linked
 
 
 def test_two_writers_of_one_file_do_not_meet(tmp_path: Path) -> None:

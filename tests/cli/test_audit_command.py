@@ -1,5 +1,9 @@
 import csv
 import json
+import os
+import subprocess
+import sys
+import threading
 from pathlib import Path
 from typing import Any
 
@@ -282,6 +286,7 @@ def test_bad_input_is_one_line_and_no_file(case: str, tmp_path: Path, capfd):
         (["--html", "."], "is a directory"),
         (["--json", "model.npz"], "would overwrite an input"),
         (["--html", "same", "--csv", "./same"], "name the same file"),
+        (["--json", "-"], "--json - names no file: what is printed takes standard output already; name a file."),
     ],
 )
 def test_outputs_are_checked_before_the_work(
@@ -295,6 +300,31 @@ def test_outputs_are_checked_before_the_work(
     assert reason in err
     assert npz.read_bytes() == whole
     assert [path.name for path in tmp_path.iterdir()] == ["model.npz"]
+
+
+def test_a_pipe_gets_the_audit_and_nothing_is_left_beside_it(npz: Path, tmp_path: Path, capsys):
+    pipe = tmp_path / "pipe"
+    os.mkfifo(pipe)
+    read: list[str] = []
+    reader = threading.Thread(target=lambda: read.append(pipe.read_text()), daemon=True)
+    reader.start()
+    assert main(["audit", str(npz), "--json", str(pipe)]) == 0
+    reader.join(timeout=20)
+    assert main(["audit", str(npz), "--json", str(tmp_path / "a.json")]) == 0
+    assert read == [(tmp_path / "a.json").read_text()]
+    out = "".join(capsys.readouterr().out.split())  # long paths are broken
+    assert f"Wrote{pipe}." in out
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["a.json", "model.npz", "pipe"]
+
+
+def test_the_file_that_standard_output_goes_to_is_refused(npz: Path, tmp_path: Path):
+    printed = tmp_path / "out.txt"
+    words = [sys.executable, "-m", "classgap", "audit", str(npz), "--json", str(printed)]
+    with printed.open("w") as file:
+        done = subprocess.run(words, stdout=file, stderr=subprocess.PIPE, text=True, check=False)
+    assert done.returncode == 2
+    assert "is where standard output goes, and would lose it; name another file." in done.stderr
+    assert printed.read_text() == ""
 
 
 def test_a_full_disk_is_a_failure_and_not_bad_input(npz: Path, tmp_path: Path, capsys, monkeypatch):

@@ -6,6 +6,8 @@ import os
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 
+from classgap.whole_file import is_stream
+
 
 def check_outputs(outputs: Mapping[str, Path | None], inputs: Iterable[Path]) -> None:
     """See that every output can be written and overwrites nothing that is read.
@@ -23,17 +25,32 @@ def check_outputs(outputs: Mapping[str, Path | None], inputs: Iterable[Path]) ->
         if path is None:
             continue
         place = path.resolve()
+        if str(path) == "-":
+            raise ValueError(f"{flag} - names no file: what is printed takes standard output already; name a file.")
         if path.is_dir():
             raise ValueError(f"{flag} {path} is a directory; name a file in it.")
+        if is_stream(path) and os.access(path, os.W_OK):
+            continue  # written to as it is: its directory is not, and several outputs may go to /dev/null
         if not place.parent.is_dir():
             raise ValueError(f"{flag} {path}: the directory {path.parent} does not exist.")
+        if is_stream(path):
+            raise ValueError(f"{flag} {path} cannot be written to.")
         if not os.access(place.parent, os.W_OK):
             raise ValueError(f"{flag} {path}: the directory {path.parent} cannot be written to.")
         if place in sources:
             raise ValueError(f"{flag} {path} would overwrite an input; name another file.")
+        if _is_standard_output(path):
+            raise ValueError(f"{flag} {path} is where standard output goes, and would lose it; name another file.")
         if place in flag_of:
             raise ValueError(f"{flag_of[place]} and {flag} name the same file {path}.")
         flag_of[place] = flag
+
+
+def _is_standard_output(path: Path) -> bool:
+    try:
+        return os.path.samestat(os.fstat(1), path.stat())
+    except OSError:  # not there yet, or standard output is closed
+        return False
 
 
 def tell_written(outputs: Mapping[str, Path | None]) -> None:
@@ -42,4 +59,5 @@ def tell_written(outputs: Mapping[str, Path | None]) -> None:
 
     for path in outputs.values():
         if path is not None:
-            print(f"Wrote {printable(str(path))} ({path.stat().st_size / 1000:,.0f} kB).")
+            size = "" if is_stream(path) else f" ({path.stat().st_size / 1000:,.0f} kB)"
+            print(f"Wrote {printable(str(path))}{size}.")
