@@ -40,7 +40,7 @@ def test_two_equally_good_models_make_no_headline(seed: int):
 def test_a_real_change_makes_one():
     rng = np.random.default_rng(0)
     uneven = np.linspace(0.3, 0.95, CLASSES)
-    diff = AuditDiff.of(model(uneven, rng), model(np.full(CLASSES, 0.85), rng), replicates=300)
+    diff = AuditDiff.of(model(uneven, rng), model(np.linspace(0.75, 0.95, CLASSES), rng), replicates=300)
     assert diff_headline(diff).startswith("The gap between easy and hard classes narrowed by")
     steeper = AuditDiff.of(model(np.linspace(0.7, 0.95, CLASSES), rng), model(uneven, rng), replicates=300)
     assert diff_headline(steeper).startswith("The gap between easy and hard classes widened by")
@@ -57,6 +57,32 @@ def test_a_gap_that_turns_round_or_moves_to_other_classes_is_not_called_narrower
     own = steeper.gap["own_easy_hard"]
     assert own.interval.low > 0
     assert f"between each side's own thirds it widened by {100 * own.change:.1f}" in diff_headline(steeper)
+
+
+@pytest.mark.parametrize(
+    ("hard_after", "course"),
+    [
+        (37, "turned round, from 40.0 to −2.5 points:"),
+        (36, "narrowed by 40.0 points:"),
+        (34, "narrowed by 35.0 points:"),
+    ],
+)
+def test_a_gap_narrows_by_no_more_than_it_was(hard_after: int, course: str):
+    # Of 40 samples each, 36 are right in 20 easy and 20 medium classes; in 20 hard ones 20 before, then ``hard_after``.
+    place, hard = np.tile(np.arange(40), CLASSES), np.repeat(np.arange(CLASSES) < 20, 40)
+    targets = np.repeat(np.arange(CLASSES), 40)
+    sides = [
+        Audit.from_predictions(
+            predictions=np.where(place < np.where(hard, right, 36), targets, (targets + 1) % CLASSES),
+            targets=targets,
+            settings=FAST,
+        )
+        for right in (20, hard_after)
+    ]
+    diff = AuditDiff.of(*sides, replicates=300)
+    gap = diff.gap["easy_hard"]
+    assert gap.before + gap.interval.high > 0  # the new gap's interval reaches 0: words go by the figures they show
+    assert f"The gap between easy and hard classes {course}" in diff_headline(diff)
 
 
 def test_thirds_by_a_baseline_are_called_the_baseline_s():

@@ -133,7 +133,7 @@ def diff_headline(diff: AuditDiff) -> str:
     gap = diff.gap.get("easy_hard")
     if gap is None or not gap.certain:
         return f"No clear change of the gap: {who}."
-    if gap.before > 0 > gap.before + gap.interval.high:  # what was hard is clearly the better part now: not narrower
+    if round(gap.before, 3) > 0 > round(gap.after, 3):  # what was hard is ahead now: no gap narrows by more than it was
         course = f"turned round, from {percent(gap.before)} to {percent(gap.after)} points"
     else:
         course = f"{'narrowed' if gap.change < 0 else 'widened'} by {percent(abs(gap.change))} points"
