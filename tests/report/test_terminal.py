@@ -1,4 +1,5 @@
 import io
+import re
 
 import numpy as np
 import pytest
@@ -24,6 +25,39 @@ def test_a_page_fits_eighty_columns(which: str, columns: str, request: pytest.Fi
     assert max(cell_len(line) for line in text.splitlines()) <= 80
     assert "\x1b" not in text  # nor does a class name reach the terminal as a command
     assert "\x07" not in text
+
+
+@pytest.mark.parametrize("which", ["audit", "labels_audit", "many_audit", "diff", "seeds_diff"])
+@pytest.mark.parametrize("columns", [40, 60, 66, 72])
+def test_a_narrow_page_keeps_row_names_and_whole_figures(
+    which: str, columns: int, request: pytest.FixtureRequest, monkeypatch
+):
+    what = request.getfixturevalue(which)
+    wide = {word for line in shown(what).splitlines() for word in line.split()}
+    monkeypatch.setenv("COLUMNS", str(columns))
+    text = shown(what)
+    assert max(cell_len(line) for line in text.splitlines()) <= columns
+    groups = text[text.index("\nGroups") : text.index("\nGap")].splitlines()[4:]
+    assert [line.split()[0] for line in groups if line.strip()] == list(what.groups)
+    for line in groups:
+        assert "…" not in line
+        assert set(line.split()) <= wide  # every figure as it is where there is room
+    tables = text[text.index("\nGap") :].split("\nWhy they fail")[0]
+    assert not re.search(r" [+−]?[\d.,]+…", tables)
+
+
+def test_a_narrow_page_has_the_columns_that_matter_most(audit: Audit, diff: AuditDiff, monkeypatch):
+    monkeypatch.setenv("COLUMNS", "60")
+    text = shown(audit)
+    groups = text[text.index("\nGroups") : text.index("\nGap")]
+    for group in audit.groups.values():
+        assert re.search(rf"^{group.name} .* {100 * group.accuracy:.1f} ", groups, re.MULTILINE)
+        assert f"{100 * group.interval.low:.1f} to {100 * group.interval.high:.1f}" in groups
+    text = shown(diff)
+    groups = text[text.index("\nGroups") : text.index("\nGap")]
+    for group in diff.groups.values():
+        change = f"{100 * abs(group.change.change):.1f}"
+        assert re.search(rf"^{group.name} .*[ +−]{change} ", groups, re.MULTILINE)
 
 
 def test_class_names_are_not_markup(audit: Audit):

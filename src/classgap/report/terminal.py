@@ -93,26 +93,26 @@ def name_cell(text: str, style: str = "") -> Text:
     return cell
 
 
-def new_table(caption: str, *columns: str, wide: tuple[str, ...] = ()) -> Table:
+def new_table(caption: str, *columns: str, wide: tuple[str, ...] = (), spare: tuple[str, ...] = ()) -> Table:
     """A table without lines but under its header; the first column and ``wide`` ones are text, the others numbers.
 
-    Numbers are never cut; where 80 columns are too few, names are.
+    Numbers are never cut; where columns are too few, names are, and then the least needed columns are left out.
 
     Args:
         caption: over the table.
         columns: headers.
         wide: headers of columns of text.
+        spare: headers of columns that a narrow terminal can do without, least needed first.
     """
-    from rich.box import SIMPLE_HEAD
-    from rich.table import Table
+    from rich.table import Column
 
-    table = Table(
-        title=words(caption, "bold"), title_justify="left", box=SIMPLE_HEAD, padding=(0, 1, 0, 0), show_edge=False
-    )
+    from classgap.report.terminal_table import FittingTable
+
+    made = []
     for i, column in enumerate(columns):
         text = i == 0 or column in wide
-        table.add_column(column, justify="left" if text else "right", no_wrap=not text, header_style="bright_black")
-    return table
+        made.append(Column(column, justify="left" if text else "right", no_wrap=not text, header_style="bright_black"))
+    return FittingTable(words(caption, "bold"), *made, spare=spare)
 
 
 def interval_bar(
@@ -157,7 +157,10 @@ def _top_k(audit: Audit) -> str:
 def _group_table(audit: Audit) -> Table:
     level = level_name(audit.level)
     caption = "Groups of classes" + ("" if audit.ranking == "own" else "; thirds by the baseline's ranking")
-    table = new_table(caption, "group", "classes", "accuracy, %", f"{level} interval", "0 to 100 %", "margin")
+    table = new_table(
+        caption, "group", "classes", "accuracy, %", f"{level} interval", "0 to 100 %", "margin",
+        spare=("0 to 100 %", "margin", "classes"),
+    )  # fmt: skip
     for group in ordered_groups(audit):
         bar = MISSING if group.accuracy is None else interval_bar(group.accuracy, group.interval, group.name)
         table.add_row(
@@ -183,6 +186,7 @@ def _worst_table(order: list[ClassResult], level: float) -> Table:
         f"Worst classes, with their {level_name(level)} intervals",
         "class", "%", "0 to 100 %", "samples", "mistaken for", "by, %",
         wide=("mistaken for",),
+        spare=("samples", "by, %", "mistaken for"),
     )  # fmt: skip
     for entry in order[:WORST]:
         top = entry.top_confusion
@@ -199,8 +203,10 @@ def _worst_table(order: list[ClassResult], level: float) -> Table:
 
 def _pair_table(audit: Audit) -> Table:
     table = new_table(
-        "Most confused pairs", "class", "taken for", "%", "the other way, %", "samples", wide=("taken for",)
-    )
+        "Most confused pairs", "class", "taken for", "%", "the other way, %", "samples",
+        wide=("taken for",),
+        spare=("samples", "the other way, %"),
+    )  # fmt: skip
     for pair in audit.pairs[:PAIRS]:
         both = f"{count(pair.first_as_second)} + {count(pair.second_as_first)}"
         rates = percent(pair.first_rate), percent(pair.second_rate)

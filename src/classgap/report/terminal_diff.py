@@ -49,7 +49,7 @@ def _group_table(diff: AuditDiff) -> Table:
     reach = max((abs(end) for group in groups for end in group.change.interval), default=0.01) or 0.01
     level = level_name(diff.level)
     columns = ("group, %", "before", "after", "change", f"{level} interval", "by chance", "loss | gain")
-    table = new_table("Groups, as they were before", *columns)
+    table = new_table("Groups, as they were before", *columns, spare=("loss | gain", "by chance"))
     for group in groups:
         change = group.change
         kind = "medium" if not change.certain else "gained" if change.change > 0 else "paid"
@@ -82,7 +82,7 @@ def _seed_table(diff: AuditDiff) -> Table:
 
 def _class_table(caption: str, entries: list[ClassChange]) -> Table:
     columns = ("class", "before", "after", "change", "interval", "samples", "p")
-    table = new_table(f"{caption}; in %, samples fixed and broken", *columns)
+    table = new_table(f"{caption}; in %, samples fixed and broken", *columns, spare=("p",))
     for entry in entries:
         table.add_row(
             name_cell(entry.name),
