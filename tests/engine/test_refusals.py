@@ -105,3 +105,8 @@ def test_a_shorter_warm_up_reaches_the_rate() -> None:
 def test_a_crop_of_more_than_there_is_is_refused(tmp_path: Path) -> None:
     told = r"makes squares of 16, but the images of digits are 8×8; choose a size of at most 8"
     refused(tmp_path / "run", told, model="resnet20:width=4", augment="rrc:size=16")
+
+
+def test_images_that_are_too_small_for_the_network(tmp_path: Path) -> None:
+    told = r"model timm:vit_tiny_patch16_224 cannot take inputs of 1×8×8 \(.+\); choose another model"
+    refused(tmp_path / "run", told, data="digits", model="timm:vit_tiny_patch16_224")

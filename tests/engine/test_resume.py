@@ -1,6 +1,7 @@
 """Whatever ends a run, the same command goes on to the same end."""
 
 import os
+import shlex
 import signal
 import subprocess
 import sys
@@ -9,7 +10,7 @@ from pathlib import Path
 
 import pytest
 import torch
-from training_cases import finish, metrics, new_run, start, succeed, trained
+from training_cases import command, environment, finish, metrics, new_run, start, succeed, trained
 
 from classgap.engine.checkpoint import load_weights
 
@@ -61,6 +62,25 @@ def test_asked_to_stop(tmp_path: Path, uninterrupted: Path) -> None:
     assert "goes on from here" in told
     succeed(start(out, **rarely))
     assert_same(out, uninterrupted)
+
+
+def test_an_interrupted_loop_over_seeds_ends(tmp_path: Path) -> None:
+    once = shlex.join(command(tmp_path / "SEED", **LONGER)).replace("SEED", "$seed")
+    shell = subprocess.Popen(
+        ["bash", "-c", f"for seed in 0 1; do {once}; done"],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        env=environment(),
+        start_new_session=True,
+    )
+    wait_for_lines(tmp_path / "0" / "metrics.jsonl", 2, shell)
+    os.killpg(shell.pid, signal.SIGINT)  # as a terminal does
+    code, _, told = finish(shell)
+    assert code == -signal.SIGINT
+    assert "stopped by SIGINT" in told
+    assert "goes on from here" in told
+    assert not (tmp_path / "1").exists()
 
 
 def test_a_directory_that_cannot_be_written_to(tmp_path: Path) -> None:

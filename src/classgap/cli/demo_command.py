@@ -44,6 +44,7 @@ class DemoCommand:
     def run(self) -> None:
         """Train, compare, tell."""
         from classgap.audit import AuditDiff
+        from classgap.cli.telling import tell_stopped
         from classgap.engine import Stopped
         from classgap.report import print_diff, write_html
         from classgap.report.wording import printable
@@ -53,7 +54,7 @@ class DemoCommand:
         try:
             self._train()
         except Stopped as stopped:
-            print(f"classgap: {stopped}")
+            tell_stopped(stopped)
             return
         plain, *others = (self._audits(method) for method in METHODS)
         mr2, control = (AuditDiff.of(plain, other) for other in others)

@@ -1,4 +1,4 @@
-"""Where every command starts, and how it ends: 0 done, 1 failed, 2 wrong use or bad input."""
+"""Where every command starts, and how it ends: 0 done, 1 failed, 2 wrong use or bad input, 130 interrupted."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from classgap.cli.train_command import TrainCommand
 from classgap.cli.wrong_numbers import wrong_number
 from classgap.report.wording import printable
 
-DONE, FAILED, BAD_INPUT = 0, 1, 2
+DONE, FAILED, BAD_INPUT, INTERRUPTED = 0, 1, 2, 130  # 130: what shells show of Ctrl-C
 
 
 class Command(Protocol):
@@ -81,8 +81,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
     except (OSError, MemoryError, ArithmeticError) as error:
         return _complain(error, FAILED)
-    except KeyboardInterrupt:
-        return _complain("interrupted.", FAILED)
+    except KeyboardInterrupt as interrupt:
+        return _complain(str(interrupt) or "interrupted.", INTERRUPTED)
     return DONE
 
 
@@ -98,7 +98,7 @@ def help_page() -> str:
             *lines,
             "",
             "classgap COMMAND --help tells more about one; classgap --version the version.",
-            "Exit codes: 0 done, 1 failed, 2 wrong use or bad input.",
+            "Exit codes: 0 done, 1 failed, 2 wrong use or bad input, 130 interrupted.",
         ]
     )
 

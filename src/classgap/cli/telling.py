@@ -8,7 +8,7 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from classgap.engine import Run, RunDirectory, TrainConfig, Trained
+from classgap.engine import Run, RunDirectory, Stopped, TrainConfig, Trained
 from classgap.engine.defaults import complete, default_directory
 from classgap.engine.train import choose_device, load_together
 from classgap.report.wording import printable
@@ -17,6 +17,18 @@ from classgap.report.wording import printable
 def is_first() -> bool:
     """Whether this is the process that tells: of those that ``torchrun`` started, the first, in or out of a group."""
     return "TORCHELASTIC_RUN_ID" not in os.environ or os.environ.get("RANK", "0") == "0"
+
+
+def tell_stopped(stopped: Stopped) -> None:
+    """That a run was asked to stop, and how it goes on.
+
+    Raises:
+        KeyboardInterrupt: with those words, if it was asked by Ctrl-C: then the command was, too.
+    """
+    if is_first():
+        if stopped.signal == "SIGINT":
+            raise KeyboardInterrupt(str(stopped))
+        print(f"classgap: {stopped}")
 
 
 def tell_plan(config: TrainConfig) -> None:

@@ -58,7 +58,7 @@ class TrainCommand(TrainConfig):
 
     def run(self) -> None:
         """Train and tell."""
-        from classgap.cli.telling import is_first, tell_plan, tell_trained
+        from classgap.cli.telling import is_first, tell_plan, tell_stopped, tell_trained
         from classgap.engine import Stopped, train
 
         settings = self.settings()
@@ -69,8 +69,7 @@ class TrainCommand(TrainConfig):
         try:
             trained = train(settings, force=self.force)
         except Stopped as stopped:
-            if is_first():
-                print(f"classgap: {stopped}")
+            tell_stopped(stopped)
             return
         if trained.first:
             tell_trained(trained)

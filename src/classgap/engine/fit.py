@@ -22,7 +22,16 @@ GO_ON, SAVE, STOP = 0, 1, 2  # what a step may end with, in rising order of weig
 
 
 class Stopped(Exception):
-    """The run was asked to stop; it is saved and can go on."""
+    """The run was asked to stop; it is saved and can go on.
+
+    Args:
+        message: in one sentence, for people.
+        signal: the name of what this process was asked by; "" if another process was.
+    """
+
+    def __init__(self, message: str, signal: str = "") -> None:
+        super().__init__(message)
+        self.signal = signal
 
 
 class Fit:
@@ -136,7 +145,8 @@ class Fit:
         if code == STOP:
             raise Stopped(
                 f"stopped by {stop.name or 'a signal to another process'} at {self.run.where()}; saved in "
-                f"{self.directory.path}. The same command goes on from here."
+                f"{self.directory.path}. The same command goes on from here.",
+                stop.name,
             )
 
     def _save(self) -> None:

@@ -4,6 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+import torch
+from torch import nn
+
+from classgap.audit.evaluation_mode import evaluating
 from classgap.data.dataset import Dataset
 from classgap.engine.config import TrainConfig
 from classgap.engine.optimizing import warmup_updates
@@ -36,6 +40,19 @@ def check_warmup(config: TrainConfig, stages: Sequence[Stage], steps: int) -> No
                 f"the warm-up takes {warmup} updates and stage {stage.name} has {length}: hardly one would be made at "
                 f"the rate of {config.lr:g}; lower warmup or warmup_steps, or train longer."
             )
+
+
+def check_input(model: nn.Module, shape: tuple[int, ...], device: torch.device, config: TrainConfig) -> None:
+    """Refuse a network that cannot take the inputs at all, images that are too small for it, say."""
+    try:
+        with evaluating(model), torch.no_grad():
+            model(torch.zeros(1, *shape, device=device))
+    except RuntimeError as error:
+        reason, sides = str(error).strip().splitlines()[0].rstrip("."), "×".join(map(str, shape))
+        raise ValueError(
+            f"model {config.model} cannot take inputs of {sides} ({reason}); choose another model, or another size of "
+            "the images where the data have one (classgap datasets)."
+        ) from error
 
 
 def check_crop(size: int | None, config: TrainConfig, data: Dataset) -> None:

@@ -28,7 +28,7 @@ from classgap.engine.passes import Seen, looked_at, predictions_of, scores_of
 from classgap.engine.position import Position
 from classgap.engine.precision import autocast, grad_scaler
 from classgap.engine.random_state import seed_everything
-from classgap.engine.refusals import check_crop, check_mix, check_warmup, for_want_of_samples
+from classgap.engine.refusals import check_crop, check_input, check_mix, check_warmup, for_want_of_samples
 from classgap.engine.sampling import build_order
 from classgap.engine.scores import Predicted, Scores
 from classgap.features import FeatureTap
@@ -73,6 +73,7 @@ class Run:
         self.position, self.meter = Position(), Meter()
         seed_everything(config.seed)
         self.model = self.new_model()
+        check_input(self.model, self.input_shape, device, config)
         # Loaded weights expect images scaled as those that they were trained on.
         self.mean, self.std = models.expected_images(self.model) or (data.mean, data.std)
         self.tap = FeatureTap(self.model)
@@ -125,14 +126,19 @@ class Run:
     def new_model(self) -> nn.Module:
         """A network with fresh weights, like that of the run."""
         assert self.config.model is not None
-        channels, *sides = self.data.shape
         made = models.build(
             self.config.model,
             num_classes=self.num_classes,
-            input_shape=(channels, *(self.crop or side for side in sides)),
+            input_shape=self.input_shape,
             class_names=self.data.class_names,
         )
         return self._placed(made)
+
+    @property
+    def input_shape(self) -> tuple[int, ...]:
+        """Of what the network is given, without the batch."""
+        channels, *sides = self.data.shape
+        return channels, *(self.crop or side for side in sides)
 
     @property
     def crop(self) -> int | None:

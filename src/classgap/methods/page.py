@@ -21,8 +21,9 @@ INTRODUCTION = """\
 # Methods
 
 Any method goes where any other does: `--method NAME[:option=value …]`, or
-`cg.methods.build("NAME", num_classes=K).loss(logits, targets, …)`, with `class_counts=` and `feature_dim=` for `build` and
-`features=`, `head=` and `index=` for the loss where a method needs them ([a loop of your own](training.md#a-loop-of-your-own)).
+`cg.methods.build("NAME", num_classes=K).loss(logits, targets, …)`, with `class_counts=` and `feature_dim=` for `build`
+and `features=`, `head=` and `index=` for the loss where a method needs them
+([a loop of your own](training.md#a-loop-of-your-own)).
 `classgap methods` prints this table, `classgap methods NAME` one method. A default is from the *paper*, from the
 *published code* where the paper is silent or the two differ, or *ours*. Where published code and paper differ, the
 method's own text says how, and which option is which.
