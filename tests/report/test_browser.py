@@ -102,6 +102,8 @@ def test_a_class_opens_by_click_and_shows_its_figures(audit_page: Browser, audit
     assert "Logit margins" in text
     assert all(confusion.name in text for confusion in entry.confusions if confusion.name.isalpha())
     assert audit_page.run("document.querySelectorAll('dialog script, dialog img').length") == 0
+    assert audit_page.run("document.querySelector('dialog svg.strip').clientHeight") == 34
+    assert audit_page.run("(each => each.scrollWidth - each.clientWidth)(document.querySelector('dialog'))") <= 0
     audit_page.click("dialog .close")
     assert audit_page.run(OPENED) == ""
     assert audit_page.run("document.activeElement.dataset.class") == "3"  # the focus is back where it was
