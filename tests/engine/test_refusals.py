@@ -9,7 +9,8 @@ from training_cases import config, new_run
 
 from classgap import methods
 from classgap.data.dataset import Dataset, Split
-from classgap.engine import train
+from classgap.engine import Run, train
+from classgap.engine.defaults import complete
 
 MOONS = {"data": "two-moons:train=64:test=20", "model": "mlp:width=8"}
 
@@ -110,3 +111,12 @@ def test_a_crop_of_more_than_there_is_is_refused(tmp_path: Path) -> None:
 def test_images_that_are_too_small_for_the_network(tmp_path: Path) -> None:
     told = r"model timm:vit_tiny_patch16_224 cannot take inputs of 1×8×8 \(.+\); choose another model"
     refused(tmp_path / "run", told, data="digits", model="timm:vit_tiny_patch16_224")
+
+
+def test_classes_that_are_tested_and_not_trained_are_named() -> None:
+    train, test = (Split.of(torch.randn(len(each), 2), torch.tensor(each)) for each in ([0, 0, 2, 2], [0, 1, 2]))
+    made = Dataset("mine", train, test, ("cat", "dog", "fox"), kind="vector", shape=(2,))
+    wanted = complete(config(data="mine", model="linear"), made)
+    assert Run(wanted, made, torch.device("cpu")).remarks() == [
+        "Tested, but without training samples, so never right: dog."
+    ]

@@ -13,16 +13,16 @@ class NonFiniteLoss(ArithmeticError):
     Attributes:
         where: stage, epoch and step.
         terms: names of what is not finite.
-        samples: the batch's numbers in the training data.
+        samples: the batch's numbers in the source that the training data come from.
 
     >>> print(NonFiniteLoss("epoch 1, step 3", ["logits (nan)"], [17, 4]))
-    the loss is not finite at epoch 1, step 3: logits (nan). The batch held the training samples 17, 4. Try ...
+    the loss is not finite at epoch 1, step 3: logits (nan). The batch held samples 17, 4 of the source. Try ...
     """
 
     def __init__(self, where: str, terms: list[str], samples: list[int]) -> None:
         self.where, self.terms, self.samples = where, terms, samples
         shown = ", ".join(map(str, samples[:SHOWN])) + (", …" if len(samples) > SHOWN else "")
-        held = f" The batch held the training samples {shown}." if samples else ""
+        held = f" The batch held samples {shown} of the source." if samples else ""
         super().__init__(
             f"the loss is not finite at {where}: {', '.join(terms)}.{held} Try a smaller learning rate, warm-up, "
             "gradient clipping, or bf16 or fp32 in place of fp16."

@@ -230,7 +230,14 @@ class Run:
         self._averaging = average_gradients(self.method)
 
     def remarks(self) -> list[str]:
-        """What there is to say about the settings before the first step."""
+        """What there is to say about the data and the settings before the first step."""
+        tested = self.data.test.counts(self.num_classes) > 0
+        untrained = (tested & (self.train_counts == 0)).nonzero().flatten().tolist()
+        named = ", ".join(self.data.class_names[each] for each in untrained[:5]) + (", …" if len(untrained) > 5 else "")
+        found = [f"Tested, but without training samples, so never right: {named}."] if untrained else []
+        return found + self._remarks_on_parts()
+
+    def _remarks_on_parts(self) -> list[str]:
         losses = [each for each in self.method.modules() if isinstance(each, ClassLoss) and not each.by_sample]
         if self.config.accumulate == 1 or not losses:
             return []
