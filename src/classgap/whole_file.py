@@ -26,7 +26,7 @@ def whole_file(path: str | os.PathLike[str]) -> Iterator[BinaryIO]:
     Raises:
         OSError: if the file cannot be written; `FileNotFoundError` with the directory's name if there is none.
     """
-    if is_stream(path):
+    if _is_stream(path):
         with open(path, "wb") as stream:
             yield stream
         return
@@ -50,10 +50,10 @@ def whole_file(path: str | os.PathLike[str]) -> Iterator[BinaryIO]:
         raise
 
 
-def is_stream(path: str | os.PathLike[str]) -> bool:
+def _is_stream(path: str | os.PathLike[str]) -> bool:
     """Whether ``path`` is there and is neither a file nor a directory: a pipe, a terminal, another device.
 
-    >>> is_stream(os.devnull), is_stream(os.curdir), is_stream("not/there")
+    >>> _is_stream(os.devnull), _is_stream(os.curdir), _is_stream("not/there")
     (True, False, False)
     """
     try:

@@ -6,8 +6,6 @@ import os
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 
-from classgap.whole_file import is_stream
-
 
 def check_outputs(outputs: Mapping[str, Path | None], inputs: Iterable[Path]) -> None:
     """See that every output can be written and overwrites nothing that is read.
@@ -29,12 +27,12 @@ def check_outputs(outputs: Mapping[str, Path | None], inputs: Iterable[Path]) ->
             raise ValueError(f"{flag} - names no file: what is printed takes standard output already; name a file.")
         if path.is_dir():
             raise ValueError(f"{flag} {path} is a directory; name a file in it.")
-        if is_stream(path) and os.access(path, os.W_OK):
+        if path.exists() and not path.is_file():  # a pipe or a device
+            if not os.access(path, os.W_OK):
+                raise ValueError(f"{flag} {path} cannot be written to.")
             continue  # written to as it is: its directory is not, and several outputs may go to /dev/null
         if not place.parent.is_dir():
             raise ValueError(f"{flag} {path}: the directory {path.parent} does not exist.")
-        if is_stream(path):
-            raise ValueError(f"{flag} {path} cannot be written to.")
         if not os.access(place.parent, os.W_OK):
             raise ValueError(f"{flag} {path}: the directory {path.parent} cannot be written to.")
         if place in sources:
@@ -59,5 +57,5 @@ def tell_written(outputs: Mapping[str, Path | None]) -> None:
 
     for path in outputs.values():
         if path is not None:
-            size = "" if is_stream(path) else f" ({path.stat().st_size / 1000:,.0f} kB)"
+            size = f" ({path.stat().st_size / 1000:,.0f} kB)" if path.is_file() else ""  # a pipe has none
             print(f"Wrote {printable(str(path))}{size}.")
