@@ -1,6 +1,9 @@
 """Every kind of prediction file, and every way in which one can be broken."""
 
+import errno
+import io
 import json
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -109,6 +112,73 @@ def test_csv_of_scores(tmp_path, kind):
     torch.testing.assert_close(got_probabilities, torch.from_numpy(LOGITS).softmax(dim=1), rtol=1e-4, atol=1e-6)
 
 
+@pytest.mark.parametrize(
+    ("header", "remark"),
+    [
+        ("target,prediction,index", None),
+        ("target,prediction,score", "score is not used."),
+        (",target,prediction", "column 1 is not used."),
+        ("target,prediction,path,score", "path, score are not used."),  # of three classes
+        (
+            "index,target,prediction,cat,dog,cow",
+            "cat, dog, cow are not used; if they hold the classes' scores, leave out the column prediction.",
+        ),
+        (
+            "target,prediction,a,b,c,d,e,f,g",
+            "a, b, c, d, e, f … are not used; if they hold the classes' scores, leave out the column prediction.",
+        ),
+    ],
+)
+def test_columns_that_are_not_used_are_told(tmp_path, header, remark):
+    places = {"target": TARGETS, "prediction": LABELS, "index": np.arange(20)}
+    rows = [",".join(str(places[name][i]) if name in places else "1" for name in header.split(",")) for i in range(20)]
+    (tmp_path / "p.csv").write_text("\n".join([header, *rows]))
+    got = read_predictions(tmp_path / "p.csv")
+    check(got, "012")
+    assert got.remarks == (() if remark is None else (remark,))
+
+
+@pytest.mark.parametrize("ending", ["npz", "safetensors", "csv"])
+def test_a_file_that_may_not_be_read_is_not_called_damaged(tmp_path, monkeypatch, ending):
+    file = tmp_path / f"p.{ending}"
+    np.savez(tmp_path / "p.npz", logits=LOGITS, targets=TARGETS)
+    save_file({"logits": torch.from_numpy(LOGITS), "targets": torch.from_numpy(TARGETS)}, tmp_path / "p.safetensors")
+    (tmp_path / "p.csv").write_text("target,prediction\na,a\nb,a\n")
+    usual = io.open
+
+    def refuse(path, *rest, **more):  # for root, who may run this, permissions do not count
+        if isinstance(path, str | Path) and str(path) == str(file):
+            raise PermissionError(errno.EACCES, "Permission denied", str(path))
+        return usual(path, *rest, **more)
+
+    assert read_predictions(file).num_classes > 1
+    monkeypatch.setattr(io, "open", refuse)
+    with pytest.raises(ValueError, match=r"cannot be read: Permission denied\.$"):
+        read_predictions(file)
+
+
+def named(**content):
+    def make(tmp_path):
+        np.savez(tmp_path / "p.npz", **content)
+        return tmp_path / "p.npz"
+
+    return make
+
+
+def run_with(**files):
+    """A run directory of ``config.yaml``, ``checkpoints/`` and further files; a name's last _ is its dot."""
+
+    def make(tmp_path):
+        run = tmp_path / "run"
+        (run / "checkpoints").mkdir(parents=True)
+        (run / "config.yaml").write_text("data: digits\n")
+        for name, content in files.items():
+            (run / ".".join(name.rsplit("_", 1))).write_text(content)
+        return run
+
+    return make
+
+
 def batch_numbers(tmp_path):
     np.savez(tmp_path / "p.npz", logits=LOGITS, targets=TARGETS, index=np.arange(20) % 8)
     return tmp_path / "p.npz"
@@ -193,15 +263,52 @@ BROKEN = {
     "only an audit in directory": (audit_alone, r"but an audit: name .*audit\.json, or read it with Audit\.load"),
     "csv without target": (
         text("label,prediction\na,b\n"),
-        "column target is missing; the header has label, prediction",
+        "column target is missing; the header has label, prediction: rename label to target",
     ),
+    "csv with semicolons": (
+        text("target;prediction\na;b\n"),
+        "column target is missing; .* separated by a comma, not by ';'",
+    ),
+    "csv with tabs": (text("target\tprediction\na\tb\n"), "separated by a comma, not by a tab"),
+    "npz with labels": (
+        named(logits=LOGITS, labels=TARGETS),
+        r"targets are missing; found labels, logits: rename labels to targets\.$",
+    ),
+    "npz with a slip": (named(logits=LOGITS, Tragets=TARGETS), "rename Tragets to targets"),
+    "npz with training targets alone": (
+        named(logits=LOGITS, train_targets=TARGETS),
+        r"targets are missing; found logits, train_targets\.$",
+    ),
+    "npz with probs": (
+        named(probs=LOGITS, targets=TARGETS),
+        "none of logits, probabilities, predictions is there; found probs, targets: rename probs to probabilities",
+    ),
+    "run that is not finished": (
+        run_with(metrics_jsonl='{"epoch": 1}\n'),
+        "holds no predictions yet, as its run is not finished: wait for it, or go on with it by the same train command",
+    ),
+    "run that has only begun": (run_with(), "holds no predictions yet"),
+    "finished run without its files": (run_with(metrics_jsonl='{"final": true}\n'), "holds no predictions: none of"),
+    "failed run": (
+        run_with(failure_json='{"where": "epoch 1, step 3", "not_finite": ["logits (nan)", "loss (nan)"]}'),
+        r"as its run failed: the loss was not finite at epoch 1, step 3: logits \(nan\), loss \(nan\)\.$",
+    ),
+    "failed run of another form": (run_with(failure_json="[]"), r"as its run failed: see .*failure\.json\.$"),
     "csv without prediction": (text("target\na\n"), "column prediction is missing"),
     "csv without rows": (text("target,prediction\n"), "no samples below the header"),
     "csv of scores without rows": (text("target,a,b\n"), "no samples below the header"),
     "csv with equal classes": (text("target,a,a\na,1,2\n"), "'a' appears more than once"),
     "csv with a short line": (text("target,prediction\na,b\na\n"), "line 3 has 1 fields, the header 2"),
     "csv with an empty label": (text("target,prediction\na,\n"), "line 2 has an empty prediction"),
-    "csv with a word for a score": (text("target,a,b\na,1,x\n"), "line 2 must hold a number for each class"),
+    "csv with a word for a score": (
+        text("target,a,b\na,1,x\n"),
+        "line 2 must hold a number for each class, but has 'x' in the column 'b': leave out columns that score",
+    ),
+    "csv with a long word for a score": (text(f"target,a,b\na,{'x' * 99},1\n"), "has 'x{40}…' in the column 'a'"),
+    "csv of labels under another name": (
+        text("target,pred\na,b\n"),
+        "has 'b' in the column 'pred': rename pred to prediction",
+    ),
     "csv with NaN": (text("target,a,b\na,1,nan\n"), "row 0 holds NaN"),
     "csv with an unknown label": (text("target,a,b\nc,1,2\n"), "unknown label 'c'"),
     "csv with a bad index": (text("target,prediction,index\na,b,x\n"), "index must hold whole numbers"),
