@@ -4,8 +4,10 @@ import numpy as np
 import pytest
 import torch
 from audit_cases import QUICK, audit_of, blobs, causes
+from scipy.stats import binom, binomtest, norm
 
 from classgap.audit import Audit, AuditSettings
+from classgap.audit.diagnosis import below_mean
 
 EVEN = [1.5] * 9
 
@@ -157,7 +159,51 @@ def test_too_few_test_samples_to_tell():
     assert causes(audit, 8) == ["too-few-test-samples"]
     wanted = audit.classes[8].diagnosis[0].reference
     b = audit.overall.balanced_accuracy
-    assert wanted == pytest.approx(1.959964**2 * b * (1 - b) / (b - 0.6) ** 2, rel=1e-5)
+    z = norm.isf(0.05 / 9 / 2)  # the worst of nine classes, none of which fails, has to show so much
+    assert wanted == pytest.approx(z**2 * b * (1 - b) / (b - 0.6) ** 2, rel=1e-5)
+    assert "could be chance in one of 9 classes; about 50 would be" in audit.classes[8].diagnosis[0].evidence
+
+
+def failing_of(accuracy_K, samples_K, seed):
+    """Which classes are said to fail if their samples are right with these chances."""
+    rng, classes = np.random.default_rng(seed), len(samples_K)
+    targets = np.repeat(np.arange(classes), samples_K)
+    right = rng.random(len(targets)) < np.asarray(accuracy_K)[targets]
+    predictions = np.where(right, targets, (targets + rng.integers(1, classes, len(targets))) % classes)
+    audit = Audit.from_predictions(predictions=predictions, targets=targets, settings=QUICK)
+    return {e.index for e in audit.classes if e.diagnosis and e.diagnosis[0].name != "too-few-test-samples"}
+
+
+@pytest.mark.parametrize(
+    ("samples_K", "accuracy", "audits"),
+    [([3] * 3000, 0.8, 3), ([100] * 100, 0.8, 30), ([50] * 10, 0.5, 30), ([1000] * 20 + [5] * 20, 0.8, 80)],
+)
+def test_of_equally_good_classes_none_is_called_failing(samples_K, accuracy, audits):
+    wrong = sum(bool(failing_of([accuracy] * len(samples_K), samples_K, seed)) for seed in range(audits))
+    assert wrong <= binom.ppf(0.99, audits, 0.05)  # of the audits one in twenty at most
+
+
+def test_one_failing_class_in_a_hundred_is_found():
+    accuracy_K = np.full(100, 0.85)
+    accuracy_K[7] = 0.55
+    assert all(7 in failing_of(accuracy_K, [100] * 100, seed) for seed in range(10))
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_many_failing_classes_of_many_are_found(seed):
+    fail = set(range(180))
+    found = failing_of(np.where(np.arange(600) < 180, 0.55, 0.9), [50] * 600, seed)
+    # At most 31 of 50 right is enough, 2 P(X ≤ 31) = 0.0067 with b = 0.795, for which 157 of the 180 are expected, with
+    # a standard deviation of 4.5. Holm's limit, 0.05 / 600 at first, would leave about 80.
+    assert len(found & fail) > 180 * binom.cdf(31, 50, 0.55) - 3 * 4.5
+    assert len(found - fail) <= 0.05 * len(found)
+
+
+def test_the_p_value_of_a_class_is_the_exact_binomial_one():
+    correct, support = np.array([0, 3, 40, 44, 50]), np.full(5, 50)
+    expected = [min(1, 2 * binomtest(int(c), 50, 0.8, alternative="less").pvalue) for c in correct]
+    np.testing.assert_allclose(below_mean(correct, support, 0.8), expected, rtol=1e-9)
+    np.testing.assert_array_equal(below_mean(support, support, 1.0), 1)
 
 
 def test_not_enough_evidence_says_what_was_not_known():

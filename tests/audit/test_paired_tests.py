@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from classgap.audit.paired_tests import exact_mcnemar, holm, paired_t, pooled_t, sign_flips
+from classgap.audit.paired_tests import benjamini_hochberg, exact_mcnemar, holm, paired_t, pooled_t, sign_flips
 
 
 def test_mcnemar_is_the_two_sided_binomial_test():
@@ -66,6 +66,14 @@ def test_holm_rejects_what_the_step_by_step_procedure_rejects():
         assert set(np.flatnonzero(adjusted <= 0.05).tolist()) == rejected
         assert (adjusted >= p).all()
         assert (adjusted <= 1).all()
+
+
+def test_benjamini_hochberg_is_scipy_s():
+    rng = np.random.default_rng(0)
+    for size in (1, 2, 12, 300):
+        p = rng.random(size) ** 3
+        p[: size // 3] = p[0]  # ties
+        np.testing.assert_allclose(benjamini_hochberg(p), stats.false_discovery_control(p), rtol=1e-12)
 
 
 def test_holm_never_falls_below_a_smaller_p_value():

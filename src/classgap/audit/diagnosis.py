@@ -7,7 +7,8 @@ from statistics import NormalDist
 import numpy as np
 
 from classgap.audit.causes import CAUSES, Evidence
-from classgap.audit.intervals import wilson_bounds
+from classgap.audit.intervals import Floats
+from classgap.audit.paired_tests import benjamini_hochberg
 from classgap.audit.records import Cause
 from classgap.audit.samples import Integers
 
@@ -17,17 +18,23 @@ _SAME = 1e-9  # the mean of equal accuracies may differ from them in the last di
 def diagnose(evidence: Evidence, hard_U: Integers, balanced_accuracy: float) -> dict[int, tuple[Cause, ...]]:
     """Causes of each class in the hard third whose accuracy is below the balanced accuracy.
 
-    A class fails for certain if its whole Wilson interval is below the balanced accuracy. If not, its test samples are
-    too few to tell, and nothing else is said. Causes are ranked by strength; a failing class for which none is
-    supported gets "not-enough-evidence", with what was looked at.
+    A class fails for certain if it is below the balanced accuracy by more than chance brings about in as many classes
+    (``below_mean``, corrected over all seen classes). If not, its test samples are too few to tell, and nothing else is
+    said. Causes are ranked by strength; a failing class for which none is supported gets "not-enough-evidence", with
+    what was looked at.
     """
-    _, high_K = wilson_bounds(evidence.correct_K, evidence.support_K, evidence.level)
+    seen_U = np.flatnonzero(evidence.support_K)
+    # Not Holm's: of a thousand classes with fifty samples it would leave most real failures unexplained.
+    p_U = benjamini_hochberg(below_mean(evidence.correct_K[seen_U], evidence.support_K[seen_U], balanced_accuracy))
+    fails_K = np.zeros(len(evidence.support_K), dtype=np.bool_)
+    fails_K[seen_U] = p_U < 1 - evidence.level
+    limit = (1 - evidence.level) * min(1.0, (fails_K.sum() + 1) / len(seen_U))  # the p-value of one class more
     found: dict[int, tuple[Cause, ...]] = {}
     for k in hard_U.tolist():
         if evidence.accuracy_K[k] >= balanced_accuracy - _SAME:
             continue
-        if high_K[k] >= balanced_accuracy:
-            found[k] = (_too_few_to_tell(k, evidence, balanced_accuracy),)
+        if not fails_K[k]:
+            found[k] = (_too_few_to_tell(k, evidence, balanced_accuracy, limit, len(seen_U)),)
             continue
         causes = [cause for look in CAUSES if (cause := look(k, evidence)) is not None]
         ranked = sorted(causes, key=lambda cause: -cause.strength)
@@ -35,15 +42,36 @@ def diagnose(evidence: Evidence, hard_U: Integers, balanced_accuracy: float) -> 
     return found
 
 
-def _too_few_to_tell(k: int, evidence: Evidence, balanced_accuracy: float) -> Cause:
+def below_mean(correct_U: Integers, support_U: Integers, balanced_accuracy: float) -> Floats:
+    """Two-sided p-value of each class that it is no worse than the mean over classes; every class needs a sample.
+
+    Twice P(X ≤ correct), X ~ Binomial(n, b), exact also for a few samples. The mean b of U classes is not certain
+    itself: Var(p_k - b) = b(1-b) ((1 - 1/U)² / n_k + Σ_{j≠k} 1/n_j / U²). If that is more than b(1-b) / n_k, because
+    most other classes have fewer samples, n_k counts for as few as have this variance.
+
+    >>> below_mean(np.array([0, 3]), np.array([3, 3]), 0.5).tolist()
+    [0.25, 1.0]
+    """
+    from scipy.special import betainc
+
+    classes, each_U = len(support_U), 1 / support_U
+    variance_U = (1 - 2 / classes) * each_U + each_U.sum() / classes**2
+    n_U = 1 / np.maximum(each_U, variance_U)
+    right_U = n_U * correct_U / support_U
+    at_most_U = betainc(n_U - right_U, right_U + 1, 1 - min(balanced_accuracy, 1.0))
+    return np.where(correct_U == support_U, 1.0, np.minimum(1.0, 2 * at_most_U))
+
+
+def _too_few_to_tell(k: int, evidence: Evidence, balanced_accuracy: float, limit: float, classes: int) -> Cause:
     share, support = float(evidence.accuracy_K[k]), int(evidence.support_K[k])
     # Where the Wilson interval of the same share would end at the balanced accuracy: n = z² b(1-b) / (b - p)².
-    z = NormalDist().inv_cdf((1 + evidence.level) / 2)
+    z = NormalDist().inv_cdf(1 - limit / 2)
     wanted = z**2 * balanced_accuracy * (1 - balanced_accuracy) / (balanced_accuracy - share) ** 2
     enough = f"about {int(np.ceil(wanted)):,} would be" if wanted > support else "slightly more would be"
     return Cause(
         name="too-few-test-samples",
-        evidence=f"{share:.1%} right of only {support} test samples could be chance; {enough} enough to tell.",
+        evidence=f"{share:.1%} right of only {support} test samples could be chance in one of {classes:,} classes; "
+        f"{enough} enough to tell.",
         figure=float(support),
         reference=float(wanted),
         strength=1.0,

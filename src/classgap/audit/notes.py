@@ -123,7 +123,8 @@ FIXED = {
 }
 
 DIAGNOSIS = (
-    "A class fails if it is in the hard third and its whole interval is below the balanced accuracy. "
+    "A class fails if it is in the hard third and below the balanced accuracy by more than chance brings about in as "
+    "many classes (exact binomial test, Benjamini and Hochberg's correction over all classes with test samples). "
     f"Few training samples: below {FEW_TRAINING:g} of the median, or in the tail and below {CLEARLY_FEWER:g} of what "
     "classes above the balanced accuracy usually have. "
     f"Large spread: {WIDE_SPREAD:g} times the median. "

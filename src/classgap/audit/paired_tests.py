@@ -64,6 +64,22 @@ def holm(p_values: Floats) -> Floats:
     return corrected
 
 
+def benjamini_hochberg(p_values: Floats) -> Floats:
+    """Benjamini and Hochberg's step-up correction: p-values that keep the mean share of false findings at the level.
+
+    If nothing is to be found, that is the chance of any finding, as with Holm; but where much is found, more is.
+    The i-th smallest of m is multiplied by m / i, and none may be larger than the one after.
+
+    >>> benjamini_hochberg(np.array([0.01, 0.04, 0.03])).round(3).tolist()
+    [0.03, 0.04, 0.04]
+    """
+    order, m = np.argsort(p_values, kind="stable"), len(p_values)
+    scaled = p_values[order] * m / np.arange(1, m + 1)
+    corrected = np.empty_like(scaled)
+    corrected[order] = np.minimum(1.0, np.minimum.accumulate(scaled[::-1])[::-1])
+    return corrected
+
+
 def paired_t(changes: Floats) -> float | None:
     """Two-sided p-value of the paired t-test that the mean change is 0; ``None`` for one change or all equal.
 
