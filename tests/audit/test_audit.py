@@ -248,3 +248,10 @@ def test_logit_margins_are_left_out_if_a_probability_of_0_is_in_one(probabilitie
         assert not remarks
         assert audit.classes[1].logit_margin.mean == pytest.approx(np.log(0.8 / 0.2), rel=1e-5)
     assert audit.classes[1].margin == pytest.approx(probabilities[1][1] - probabilities[1][0], abs=1e-6)
+
+
+def test_a_model_that_predicts_one_class_is_told():
+    audit = Audit.from_predictions(predictions=["b"] * 4, targets=["a", "b", "a", "c"])
+    assert "Every sample is predicted as b: the model tells no classes apart." in audit.remarks
+    other = Audit.from_predictions(predictions=["b"] * 4, targets=["b"] * 4, class_names=["a", "b"])
+    assert not any("Every sample" in remark for remark in other.remarks)  # there is nothing to tell apart

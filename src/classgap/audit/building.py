@@ -231,6 +231,9 @@ def _remarks(data: Predictions, counts: ClassCounts, figures: FeatureFigures, la
     unseen = int((~counts.seen_K).sum())
     if unseen:
         remarks.append(f"{unseen} of {data.num_classes} classes have no test samples; they enter no figure.")
+    if np.count_nonzero(counts.predicted_K) == 1 < np.count_nonzero(counts.seen_K):
+        always = data.class_names[int(counts.predicted_K.argmax())]
+        remarks.append(f"Every sample is predicted as {always}: the model tells no classes apart.")
     if data.logits_NK is None:
         remarks.append("Only predicted labels were given: no top-k, calibration or margins.")
     if data.features_ND is None and not any(remark.startswith(NO_FEATURES) for remark in data.remarks):
