@@ -73,6 +73,8 @@ def test_an_interrupted_loop_over_seeds_ends(tmp_path: Path) -> None:
         text=True,
         env=environment(),
         start_new_session=True,
+        # A suite that runs in the background may have been told to ignore it.
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
     )
     wait_for_lines(tmp_path / "0" / "metrics.jsonl", 2, shell)
     os.killpg(shell.pid, signal.SIGINT)  # as a terminal does
