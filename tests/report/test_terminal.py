@@ -8,7 +8,7 @@ from rich.cells import cell_len
 
 from classgap.audit import Audit, AuditDiff
 from classgap.report import print_audit, print_diff
-from classgap.report.wording import percent
+from classgap.report.wording import failing_first, hardest_first, percent
 
 
 def shown(what: Audit | AuditDiff) -> str:
@@ -152,3 +152,16 @@ def test_two_classes_and_no_mistakes_make_a_page():
     one = Audit.from_predictions(predictions=[0, 0], targets=[0, 0], class_names=["only"])
     assert "100.0 %" in shown(one)
     assert "unseen" not in shown(make_audit(9, 300, skill=1.0, name="few"))
+
+
+def test_classes_that_fail_for_certain_come_before_those_that_chance_may_explain():
+    targets = np.repeat(np.arange(12), [3] + [200] * 11)
+    rng = np.random.default_rng(0)
+    right = rng.random(len(targets)) < np.array([0.0, 0.4] + [0.9] * 10)[targets]
+    audit = Audit.from_predictions(predictions=np.where(right, targets, (targets + 1) % 12), targets=targets)
+    assert [entry.index for entry in hardest_first(audit.classes)][:2] == [0, 1]
+    names = {entry.index: entry.diagnosis[0].name for entry in audit.classes if entry.diagnosis}
+    assert names[0] == "too-few-test-samples" != names[1]
+    order = [entry.index for entry in failing_first(audit.classes)]
+    assert order[0] == 1
+    assert set(order) == set(names)

@@ -16,8 +16,8 @@ from classgap.report.wording import (
     MISSING,
     chance,
     count,
+    failing_first,
     gap_name,
-    hardest_first,
     level_name,
     measure,
     number,
@@ -31,7 +31,7 @@ FAILING = 100  # rows of the table of causes; the others' causes are shown when 
 
 def audit_page(audit: Audit) -> dict[str, Any]:
     """Variables of ``audit.html``."""
-    failing = [entry for entry in hardest_first(audit.classes) if entry.diagnosis]
+    failing = failing_first(audit.classes)
     with_margins = [entry for entry in audit.classes if entry.logit_margin is not None]
     return {
         "audit": audit,

@@ -13,6 +13,7 @@ from classgap.report.summary import cause_line, headline
 from classgap.report.wording import (
     MISSING,
     count,
+    failing_first,
     hardest_first,
     level_name,
     method_names,
@@ -54,7 +55,7 @@ def print_audit(audit: Audit, file: TextIO | None = None) -> None:
     tables = [_group_table(audit), _gap_table(audit), _worst_table(order, audit.level)]
     for table in tables + ([_pair_table(audit)] if audit.pairs else []):
         console.print("\n", table, sep="")
-    _print_causes(console, [entry for entry in order if entry.diagnosis])
+    _print_causes(console, failing_first(audit.classes))
     for remark in audit.remarks:
         console.print(words(f"Note: {remark}", "bright_black"))
 

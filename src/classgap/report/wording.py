@@ -246,3 +246,9 @@ def hardest_first(classes: tuple[ClassResult, ...]) -> list[ClassResult]:
     """The classes that have test samples, lowest accuracy first; ties in the order of the class indices."""
     seen = [entry for entry in classes if entry.accuracy is not None]
     return sorted(seen, key=lambda entry: (entry.accuracy or 0.0, entry.index))
+
+
+def failing_first(classes: tuple[ClassResult, ...]) -> list[ClassResult]:
+    """Classes with a diagnosis: those that fail for certain, then those that chance may explain, each hardest first."""
+    diagnosed = [entry for entry in hardest_first(classes) if entry.diagnosis]
+    return sorted(diagnosed, key=lambda entry: entry.diagnosis[0].name == "too-few-test-samples")
