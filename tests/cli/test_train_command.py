@@ -184,6 +184,7 @@ def test_the_demo_compares_and_says_what_happened(tmp_path: Path, capsys: pytest
     assert "the hard classes: " in told
     assert "1 seed, 10,000 test samples." in told
     assert "what knows no classes: a penalty on the feature norm " in told
+    assert "try it first (--method feature-norm" in told
     assert (out / "report.html").exists()
     before = (out / "mr2-seed0" / "metrics.jsonl").stat().st_mtime_ns
     assert main(["demo", "--epochs", "1", "--seeds", "1", "--out", str(out)]) == 0
