@@ -16,12 +16,12 @@ def end(code: int) -> NoReturn:
     deleted first. Python's orderly way out takes things away from under them, and a process whose work is done could
     still end in a crash.
     """
+    sys.stdout.flush()
+    sys.stderr.flush()
     if code == INTERRUPTED:  # by the signal, or a shell would go on with the next command of a loop
         signal.signal(signal.SIGINT, signal.SIG_DFL)
         os.kill(os.getpid(), signal.SIGINT)
     if "TORCHELASTIC_RUN_ID" in os.environ:
-        sys.stdout.flush()
-        sys.stderr.flush()
         os._exit(code)
     sys.exit(code)
 

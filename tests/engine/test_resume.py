@@ -85,6 +85,12 @@ def test_an_interrupted_loop_over_seeds_ends(tmp_path: Path) -> None:
     assert not (tmp_path / "1").exists()
 
 
+def test_what_was_printed_before_an_interruption_is_written() -> None:
+    script = "from classgap.__main__ import end; print('kept'); end(130)"
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True)  # to a pipe, so in blocks
+    assert (done.returncode, done.stdout) == (-signal.SIGINT, "kept\n")
+
+
 def test_a_directory_that_cannot_be_written_to(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
     code, _, told = finish(start(tmp_path / "file" / "run"))

@@ -64,7 +64,7 @@ def below_mean(correct_U: Integers, support_U: Integers, balanced_accuracy: floa
 
 def _too_few_to_tell(k: int, evidence: Evidence, balanced_accuracy: float, limit: float, classes: int) -> Cause:
     share, support = float(evidence.accuracy_K[k]), int(evidence.support_K[k])
-    # Where the Wilson interval of the same share would end at the balanced accuracy: n = z² b(1-b) / (b - p)².
+    # ``below_mean`` by the normal distribution, for the same share and a certain mean: n = z² b(1-b) / (b - p)².
     z = NormalDist().inv_cdf(1 - limit / 2)
     wanted = z**2 * balanced_accuracy * (1 - balanced_accuracy) / (balanced_accuracy - share) ** 2
     enough = f"about {int(np.ceil(wanted)):,} would be" if wanted > support else "slightly more would be"

@@ -65,7 +65,7 @@ def holm(p_values: Floats) -> Floats:
 
 
 def benjamini_hochberg(p_values: Floats) -> Floats:
-    """Benjamini and Hochberg's step-up correction: p-values that keep the mean share of false findings at the level.
+    """Benjamini and Hochberg (1995): corrected p-values that keep the mean share of false findings at the level.
 
     If nothing is to be found, that is the chance of any finding, as with Holm; but where much is found, more is.
     The i-th smallest of m is multiplied by m / i, and none may be larger than the one after.

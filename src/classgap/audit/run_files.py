@@ -40,9 +40,7 @@ def _failure(path: Path) -> str:
 
 
 def _is_unfinished(directory: Path) -> bool:
-    if not ((directory / "config.yaml").is_file() and (directory / "checkpoints").is_dir()):
-        return False
-    try:
-        return '"final": true' not in (directory / "metrics.jsonl").read_text(encoding="utf-8")
-    except (OSError, ValueError):  # killed in its first epoch
-        return True
+    from classgap.engine import RunDirectory  # an upper room, so only here
+
+    run = RunDirectory(directory)
+    return run.config.is_file() and run.checkpoints.is_dir() and not run.finished()

@@ -47,6 +47,8 @@ def check_input(model: nn.Module, shape: tuple[int, ...], device: torch.device, 
     try:
         with evaluating(model), torch.no_grad():
             model(torch.zeros(1, *shape, device=device))
+    except torch.cuda.OutOfMemoryError:  # a matter of the machine
+        raise
     except RuntimeError as error:
         reason, sides = str(error).strip().splitlines()[0].rstrip("."), "×".join(map(str, shape))
         raise ValueError(
