@@ -27,7 +27,7 @@ from torchvision.transforms import v2
 
 from classgap.data.batches import Batches
 from classgap.data.dataset import Split
-from classgap.data.order import Shuffled
+from classgap.data.sampling.order import Shuffled
 
 MEAN, STD = (0.4914, 0.4822, 0.4465), (0.2470, 0.2435, 0.2616)
 BATCH, CLASSES, WORKERS, THREADS = 128, 10, 2, 2
@@ -89,7 +89,7 @@ def main() -> None:
     torch.set_num_threads(THREADS)
     images = torch.randint(0, 256, (samples, 3, 32, 32), dtype=torch.uint8)
     targets = torch.randint(CLASSES, (samples,))
-    split, array = Split.of(images, targets), images.permute(0, 2, 3, 1).contiguous().numpy()
+    split, array = Split.from_arrays(images, targets), images.permute(0, 2, 3, 1).contiguous().numpy()
 
     def loader(transform: Callable[[np.ndarray], Tensor]) -> Iterable[object]:
         pictures = Pictures(array, targets.tolist(), transform)

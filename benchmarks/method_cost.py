@@ -34,14 +34,16 @@ def made_data(classes: int, samples: int = 512) -> Dataset:
     generator = torch.Generator().manual_seed(0)
     images = torch.randint(256, (samples, 3, 32, 32), dtype=torch.uint8, generator=generator)
     targets = torch.arange(samples) % classes
-    split = Split.of(images, targets)
+    split = Split.from_arrays(images, targets)
     names = tuple(map(str, range(classes)))
     return Dataset("random images", split, split, names, "image", (3, 32, 32), (0.5,) * 3, (0.29,) * 3)
 
 
 def stages(method: str, data: Dataset) -> dict[str, tuple[Run, Batch]]:
     """A run in each of the method's stages, with a batch to step with."""
-    settings = complete(TrainConfig(data="random", model="resnet20", method=method, batch=BATCH, validation=0.25), data)
+    settings = complete(
+        TrainConfig(data="random", model="resnet20", method=method, batch_size=BATCH, val_fraction=0.25), data
+    )
     found, number = {}, 0
     while True:
         run = Run(settings, data, torch.device("cpu"))
@@ -64,8 +66,8 @@ def seconds(run: Run, batch: Batch) -> float:
 
 def passes(name: str) -> str:
     """Why a method may cost more, if it may."""
-    needs = methods.METHODS.entry(name.partition(":")[0].partition(",")[0]).needs
-    return next((word for need, word in SEVERAL.items() if need in needs), "")
+    required_inputs = methods.METHODS.entry(name.partition(":")[0].partition(",")[0]).required_inputs
+    return next((word for need, word in SEVERAL.items() if need in required_inputs), "")
 
 
 def main() -> None:

@@ -45,7 +45,7 @@ class Cell:
     data: str = MNIST1D
     rate: float = 1.0
     epochs: int = 40
-    batch: int = 128
+    batch_size: int = 128
     scale: float = 1.0
     batch_norm: bool = True
     precision: str = "fp32"
@@ -54,7 +54,7 @@ class Cell:
         usual = asdict(Cell())
         classes = "150 classes" if self.data == GAUSSIAN else "10 classes"
         changed = {name: value for name, value in asdict(self).items() if name != "data" and value != usual[name]}
-        names = {"rate": "rate × {}", "epochs": "{} epochs", "batch": "batch {}", "scale": "features × {}"}
+        names = {"rate": "rate × {}", "epochs": "{} epochs", "batch_size": "batch {}", "scale": "features × {}"}
         names |= {"batch_norm": "no batch norm", "precision": "{}"}
         return ", ".join([classes, *(names[name].format(value) for name, value in changed.items())])
 
@@ -65,11 +65,11 @@ def cells() -> Iterator[Cell]:
         usual = Cell(data)
         changes: list[dict[str, Any]] = [{}]
         changes += [{"rate": rate} for rate in (0.3, 3.0)] + [{"epochs": epochs} for epochs in (5, 200)]
-        changes += [{"batch": batch} for batch in (16, 512)] + [{"scale": 0.1}, {"scale": 10.0, "rate": 0.1}]
+        changes += [{"batch_size": batch} for batch in (16, 512)] + [{"scale": 0.1}, {"scale": 10.0, "rate": 0.1}]
         changes += [{"batch_norm": False}, {"precision": "bf16"}]
-        changes += [{"rate": 3.0, "batch": 16}, {"rate": 0.1, "scale": 10.0, "epochs": 200}]
-        changes += [{"rate": 0.1, "scale": 10.0, "batch_norm": False}, {"scale": 0.1, "batch": 512, "epochs": 200}]
-        changes += [{"rate": 0.3, "epochs": 5, "batch": 512}, {"precision": "bf16", "batch": 16}]
+        changes += [{"rate": 3.0, "batch_size": 16}, {"rate": 0.1, "scale": 10.0, "epochs": 200}]
+        changes += [{"rate": 0.1, "scale": 10.0, "batch_norm": False}, {"scale": 0.1, "batch_size": 512, "epochs": 200}]
+        changes += [{"rate": 0.3, "epochs": 5, "batch_size": 512}, {"precision": "bf16", "batch_size": 16}]
         yield from (replace(usual, **change) for change in changes)
 
 
@@ -113,7 +113,7 @@ def gaussian(classes: int = 150, width: int = 64, train_each: int = 20, test_eac
     def draw(each: int) -> Split:
         targets = torch.arange(classes).repeat(each)
         noise = torch.randn(len(targets), width, generator=generator)
-        return Split.of(F.normalize(centres_KD[targets] + spread_K[targets, None] * noise), targets)
+        return Split.from_arrays(F.normalize(centres_KD[targets] + spread_K[targets, None] * noise), targets)
 
     return Dataset(GAUSSIAN, draw(train_each), draw(test_each), tuple(map(str, range(classes))), "features", (width,))
 
@@ -132,7 +132,7 @@ def hard_third(cell: Cell, method: str, seed: int) -> float:
             method=method,
             lr=0.1 * cell.rate,
             epochs=cell.epochs,
-            batch=cell.batch,
+            batch_size=cell.batch_size,
             precision=cell.precision,
             seed=seed,
             out=Path(folder) / "run",

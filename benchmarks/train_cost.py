@@ -30,8 +30,8 @@ from classgap.data import Dataset, Split, load
 from classgap.engine import Run, RunDirectory, TrainConfig
 from classgap.engine.defaults import complete
 from classgap.engine.fit import Fit
-from classgap.engine.progress import Display
-from classgap.engine.stopping import StopRequest
+from classgap.engine.logging.progress import Display
+from classgap.engine.signals import StopRequest
 
 PROBLEMS = {
     "ResNet-20, 32×32 images": ("images", "resnet20", 1),
@@ -42,7 +42,7 @@ PROBLEMS = {
 def images(samples: int = 1280) -> Dataset:
     """Noise of the size of CIFAR."""
     pixels = torch.randint(256, (samples, 3, 32, 32), dtype=torch.uint8)
-    split = Split.of(pixels, torch.arange(samples) % 100)
+    split = Split.from_arrays(pixels, torch.arange(samples) % 100)
     names = tuple(map(str, range(100)))
     return Dataset("images", split, split, names, "image", (3, 32, 32), (0.5,) * 3, (0.25,) * 3)
 

@@ -27,10 +27,10 @@ from rich.console import Console
 from rich.progress import Progress
 from rich.table import Table
 
+from classgap._atomic_write import atomic_write_text
 from classgap.data import load
 from classgap.engine import RunDirectory, TrainConfig, train
-from classgap.engine.nonfinite import NonFiniteLoss
-from classgap.whole_file import write_whole
+from classgap.engine.errors import NonFiniteLossError
 
 SETTINGS = {"model": "conv1d", "lr": 0.3, "weight_decay": 5e-3, "validation": 0.1, "report": False}
 CHOICE, END = "mnist1d:seed=7", "mnist1d"  # two draws of the generator
@@ -100,7 +100,7 @@ def figures(data: str, method: str, choice: str, seed: int, epochs: int) -> dict
         config = TrainConfig(data=data, seed=seed, epochs=epochs, out=Path(folder) / "run", **settings)
         try:
             lines = RunDirectory(train(config, data=loaded(data), quiet=True).directory).read_metrics()
-        except NonFiniteLoss:
+        except NonFiniteLossError:
             return {"seconds": 0.0}
     seconds = sum(line["timing"]["seconds"] for line in lines if "timing" in line)
     return {name: 100 * lines[-1][f"test_{name}"] for name in FIGURES} | {"seconds": seconds}
@@ -119,7 +119,7 @@ class Results:
         text = self.path.read_text() if self.path.exists() else ""
         whole = text[: text.rfind("\n") + 1]
         if whole != text:
-            write_whole(self.path, whole)
+            atomic_write_text(self.path, whole)
         return [json.loads(line) for line in whole.splitlines()]
 
     def measure(self, jobs: list[tuple[str, str, str, int]], title: str, console: Console) -> None:

@@ -17,7 +17,7 @@ CPU = torch.device("cpu")
 
 
 def gather_and_sum(sizes: tuple[int, ...]) -> dict:
-    shards = Shards.of(sizes[rank()], CPU)
+    shards = Shards.from_batch_size(sizes[rank()], CPU)
     local = torch.full((sizes[rank()], 2), float(rank() + 1), requires_grad=True)
     whole = shards.gather(local)
     total, count = shards.sums((whole * (rank() + 1)).sum(), torch.tensor(float(sizes[rank()])))
@@ -69,7 +69,7 @@ def test_all_agree(processes: Processes) -> None:
 
 def test_one_process_needs_no_group() -> None:
     local = torch.randn(3, 2)
-    shards = Shards.of(3, CPU)
+    shards = Shards.from_batch_size(3, CPU)
     assert (world_size(), rank(), shards.total, shards.mine) == (1, 0, 3, slice(0, 3))
     assert shards.gather(local) is local
     assert shards.sums(local) == (local,)

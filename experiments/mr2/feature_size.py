@@ -27,7 +27,7 @@ def one(settings: dict[str, object], seed: int) -> tuple[float, float]:
     with trained(settings, seed) as run:
         predictions = read_predictions(run.path)
     size = np.square(np.asarray(predictions.features_ND, dtype=np.float64)).sum(axis=1).mean()
-    return float(size), 100 * Audit.of(predictions).groups["hard"].accuracy
+    return float(size), 100 * Audit.from_checked(predictions).groups["hard"].accuracy
 
 
 def main() -> None:

@@ -14,7 +14,7 @@ import numpy as np
 from plans import results_of
 from tables import differences, half_width
 
-from classgap.whole_file import whole_file
+from classgap._atomic_write import atomic_write
 
 OUT = Path(__file__).parents[2] / "docs" / "mr2.png"
 PROBLEMS = {"mnist1d-40": "MNIST-1D, 40 epochs", "clinc150-mlp": "CLINC150"}
@@ -82,7 +82,7 @@ def main() -> None:
     axes[0].set_yticks([-i for i in range(len(rows))], [label(method) for method, _ in rows])
     for text, (_, colour) in zip(axes[0].get_yticklabels(), rows, strict=True):
         text.set_color(colour)
-    with whole_file(OUT) as file:
+    with atomic_write(OUT) as file:
         figure.savefig(file, dpi=110, metadata={"Software": None})
 
 

@@ -18,7 +18,7 @@ from training import trained
 
 from classgap import Audit
 from classgap.audit import read_predictions
-from classgap.engine.checkpoint import load_checkpoint
+from classgap.engine.storage.checkpoint import load_checkpoint
 from classgap.functional import class_margins
 
 PROBLEMS = {
@@ -32,7 +32,7 @@ def one(settings: dict[str, object], seed: int) -> tuple[float, float, float]:
     """Deviation over mean, largest over smallest, correlation with the error."""
     with trained(settings, seed) as run:
         gamma_K = class_margins(load_checkpoint(run.last)["method"]["loss.stats.size"])
-        classes = Audit.of(read_predictions(run.path)).classes
+        classes = Audit.from_checked(read_predictions(run.path)).classes
     errors = [1 - each.accuracy for each in classes]
     return (
         (gamma_K.std() / gamma_K.mean()).item(),

@@ -10,7 +10,7 @@ from typing import Any
 import yaml
 from samples import DRAWN, PLACES, source
 
-from classgap.whole_file import write_whole
+from classgap._atomic_write import atomic_write_text
 
 HERE = Path(__file__).parent
 
@@ -34,7 +34,7 @@ def mend(name: str) -> None:
     """Remove half a line that a killed process left, before others are appended to it."""
     path = HERE / f"{name}.jsonl"
     if path.exists():
-        write_whole(path, whole_lines(path))
+        atomic_write_text(path, whole_lines(path))
 
 
 def settings_of(problem: str, on: str, files: dict[str, Path | None]) -> dict[str, Any]:

@@ -9,13 +9,13 @@ from pathlib import Path
 
 import numpy as np
 
+from classgap._atomic_write import atomic_write
 from classgap.data import load
-from classgap.whole_file import whole_file
 
 PLACES = {
-    "choice": {"data_seed": 7, "part": "val", "validation": 0.3},
-    "end": {"data_seed": 42, "part": "test", "validation": 0.0},
-    "new": {"data_seed": 2718, "part": "new", "validation": 0.0},
+    "choice": {"data_seed": 7, "part": "val", "val_fraction": 0.3},
+    "end": {"data_seed": 42, "part": "test", "val_fraction": 0.0},
+    "new": {"data_seed": 2718, "part": "new", "val_fraction": 0.0},
 }
 DRAWN = 0.2  # the share of training samples that problems of features take
 
@@ -59,6 +59,6 @@ def with_new(file: Path) -> Path:
     new = np.ones(len(kept["train_y"]), dtype=bool)
     for place in PLACES.values():
         new[load(f"features:{file}:fraction={DRAWN}:data_seed={place['data_seed']}").train.index.numpy()] = False
-    with whole_file(made) as out:
+    with atomic_write(made) as out:
         np.savez(out, **kept, new_x=kept["train_x"][new], new_y=kept["train_y"][new])
     return made

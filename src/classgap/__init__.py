@@ -1,9 +1,65 @@
-"""classgap finds the classes a classifier fails, explains why, and closes the gap."""
+"""classgap finds the classes a classifier fails, explains why, and closes the gap.
 
-from classgap import functional, losses, methods
-from classgap.audit import Audit, AuditDiff
-from classgap.features import FeatureTap
+Everything people type in a notebook is here and is imported on first use, so that ``import classgap`` stays light::
 
-__version__ = "0.1.0"
+    import classgap as cg
 
-__all__ = ["Audit", "AuditDiff", "FeatureTap", "__version__", "functional", "losses", "methods"]
+    audit = cg.Audit.from_predictions(logits, targets)
+    loss = cg.losses.MR2Loss(num_classes=10)
+"""
+
+from __future__ import annotations
+
+import importlib
+from typing import TYPE_CHECKING, Any
+
+from classgap._version import __version__
+
+if TYPE_CHECKING:
+    from classgap import data, functional, losses, methods, models, theory
+    from classgap.audit import Audit, AuditDiff, AuditSettings, compare
+    from classgap.engine import TrainConfig
+    from classgap.engine.train import train
+    from classgap.features import FeatureTap
+
+_PACKAGES = ("data", "functional", "losses", "methods", "models", "theory")
+_NAMES = {
+    "Audit": "classgap.audit",
+    "AuditDiff": "classgap.audit",
+    "AuditSettings": "classgap.audit",
+    "compare": "classgap.audit",
+    "FeatureTap": "classgap.features",
+    "TrainConfig": "classgap.engine",
+    "train": "classgap.engine",
+}
+
+__all__ = [
+    "Audit",
+    "AuditDiff",
+    "AuditSettings",
+    "FeatureTap",
+    "TrainConfig",
+    "__version__",
+    "compare",
+    "data",
+    "functional",
+    "losses",
+    "methods",
+    "models",
+    "theory",
+    "train",
+]
+
+
+def __getattr__(name: str) -> Any:
+    if name in _PACKAGES:
+        return importlib.import_module(f"classgap.{name}")
+    if name in _NAMES:
+        value = getattr(importlib.import_module(_NAMES[name]), name)
+        globals()[name] = value  # found once, it is an ordinary attribute
+        return value
+    raise AttributeError(f"module 'classgap' has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return sorted(set(globals()) | set(__all__))

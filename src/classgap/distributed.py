@@ -85,7 +85,7 @@ def gather_values(value: Any) -> list[Any]:
         return [value]
     # As JSON, which unlike pickle cannot run anything.
     text = torch.tensor(list(json.dumps(value).encode()), dtype=torch.uint8, device=_meeting_place())
-    shards = Shards.of(len(text), text.device)
+    shards = Shards.from_batch_size(len(text), text.device)
     return [json.loads(bytes(part.tolist())) for part in shards.gather(text).split(shards.sizes)]
 
 
@@ -105,7 +105,7 @@ def gather_rows(rows: Tensor, *, at_a_time: int = 2**26) -> Tensor:
     if world_size() == 1:
         return rows
     place = _meeting_place()
-    sizes = Shards.of(len(rows), place).sizes
+    sizes = Shards.from_batch_size(len(rows), place).sizes
     whole = rows.new_empty((sum(sizes), *rows.shape[1:]))
     of_process = whole.split(sizes)
     step = max(1, at_a_time // max(1, math.prod(rows.shape[1:]) * rows.element_size()))
@@ -190,7 +190,7 @@ class Shards:
 
     With a single shard every method returns what it was given, without any communication.
 
-    >>> shards = Shards.of(3, torch.device("cpu"))
+    >>> shards = Shards.from_batch_size(3, torch.device("cpu"))
     >>> shards.total, shards.first
     (3, 0)
     """
@@ -199,7 +199,7 @@ class Shards:
     rank: int = 0
 
     @classmethod
-    def of(cls, samples: int, device: torch.device, *, joint: bool = True) -> Shards:
+    def from_batch_size(cls, samples: int, device: torch.device, *, joint: bool = True) -> Shards:
         """Exchange the local batch sizes; ``joint=False`` (evaluation) keeps to this process."""
         if not joint or world_size() == 1:
             return cls((samples,))

@@ -5,8 +5,8 @@ import pytest
 import torch
 from sklearn import metrics
 
-from classgap.audit.accuracy import ClassCounts, top_k_accuracy
-from classgap.audit.score_pass import score_figures
+from classgap.audit.metrics.accuracy import ClassCounts, top_k_accuracy
+from classgap.audit.metrics.scores import score_figures
 
 
 @pytest.fixture
@@ -20,7 +20,7 @@ def case():
 def test_counts_agree_with_scikit_learn(case):
     targets, logits = case
     labels = logits.argmax(axis=1)
-    counts = ClassCounts.of(targets, labels, 7)
+    counts = ClassCounts.from_labels(targets, labels, 7)
     assert counts.accuracy == pytest.approx(metrics.accuracy_score(targets, labels))
     assert counts.balanced_accuracy == pytest.approx(metrics.balanced_accuracy_score(targets, labels))
     precision, recall, _, support = metrics.precision_recall_fscore_support(targets, labels)
@@ -37,7 +37,7 @@ def test_top_k_agrees_with_scikit_learn(case):
 
 
 def test_unseen_class_is_unknown_and_in_no_average():
-    counts = ClassCounts.of(np.array([0, 0, 2]), np.array([0, 1, 2]), 4)
+    counts = ClassCounts.from_labels(np.array([0, 0, 2]), np.array([0, 1, 2]), 4)
     assert np.isnan(counts.accuracy_K[[1, 3]]).all()
     assert counts.balanced_accuracy == 0.75
     assert counts.precision_K[1] == 0  # predicted once, never right: known, unlike its accuracy

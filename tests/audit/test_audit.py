@@ -21,7 +21,7 @@ def full():
         features,
         weight,
         bias,
-        settings=AuditSettings(replicates=200, map_points=60, check_labels=False),
+        settings=AuditSettings(n_resamples=200, map_points=60, check_labels=False),
         train_counts=[500, 400, 90, 80, 70, 10, 5],
         train_targets=train,
         train_predictions=train,
@@ -82,7 +82,7 @@ def test_failed_save_keeps_the_old_file(full, tmp_path, monkeypatch):
         (lambda data: "[]", "schema is None"),
         (lambda data: json.dumps(data | {"schema": 99}), "schema is 99"),
         (lambda data: json.dumps({key: value for key, value in data.items() if key != "gap"}), "an object with gap"),
-        (lambda data: json.dumps(data | {"level": "high"}), "level must be a number"),
+        (lambda data: json.dumps(data | {"confidence_level": "high"}), "confidence_level must be a number"),
         (lambda data: json.dumps(data | {"samples": {}}), "damaged"),
     ],
 )
@@ -126,7 +126,9 @@ def test_features_summary_against_formulas():
     between = ((means - means.mean(axis=0)) ** 2).sum(axis=1)
     lengths = np.sqrt(between)
     assert audit.features.within_between == pytest.approx(spreads.mean() / between.mean())
-    assert audit.features.mean_ratio == pytest.approx((np.sqrt(spreads) / np.linalg.norm(means, axis=1)).mean())
+    assert audit.features.mean_spread_to_norm == pytest.approx(
+        (np.sqrt(spreads) / np.linalg.norm(means, axis=1)).mean()
+    )
     assert audit.features.mean_norm_variation == pytest.approx(lengths.std() / lengths.mean())
     assert audit.features.angle == pytest.approx(90)
     assert audit.features.weight_norm_variation == pytest.approx(0, abs=1e-7)
@@ -148,23 +150,23 @@ def test_baseline_ranking_makes_the_thirds():
     right = np.tile(np.arange(10), 3) < np.repeat([5, 9, 1], 10)
     base = Audit.from_predictions(predictions=np.where(right, targets, (targets + 1) % 3), targets=targets)
     assert base.groups["easy"].members == ("1",)
-    other = Audit.from_predictions(predictions=targets, targets=targets, ranking=base)
-    assert other.ranking == "baseline"
+    other = Audit.from_predictions(predictions=targets, targets=targets, rank_by=base)
+    assert other.rank_by == "baseline"
     assert [other.groups[name].members for name in ("easy", "medium", "hard")] == [
         base.groups[name].members for name in ("easy", "medium", "hard")
     ]
-    numbers = Audit.from_predictions(predictions=targets, targets=targets, ranking=[0.1, 0.2, 0.3])
+    numbers = Audit.from_predictions(predictions=targets, targets=targets, rank_by=[0.1, 0.2, 0.3])
     assert numbers.groups["easy"].members == ("2",)
     with pytest.raises(ValueError, match="3 numbers"):
-        Audit.from_predictions(predictions=targets, targets=targets, ranking=[0.1])
+        Audit.from_predictions(predictions=targets, targets=targets, rank_by=[0.1])
     with pytest.raises(ValueError, match="class names differ"):
-        Audit.from_predictions(predictions=targets, targets=targets, ranking=base, class_names="abc")
+        Audit.from_predictions(predictions=targets, targets=targets, rank_by=base, class_names="abc")
 
 
 def test_the_gap_by_a_baseline_on_the_same_samples_is_partly_shared_luck():
     """All classes are equally good, and both models fail on much the same samples."""
     rng = np.random.default_rng(0)
-    targets, plain = np.repeat(np.arange(30), 50), AuditSettings(replicates=200, check_labels=False, map="none")
+    targets, plain = np.repeat(np.arange(30), 50), AuditSettings(n_resamples=200, check_labels=False, map="none")
 
     def audited(right, order=slice(None), **given):
         predictions = np.where(right, targets, (targets + 1) % 30)
@@ -175,22 +177,22 @@ def test_the_gap_by_a_baseline_on_the_same_samples_is_partly_shared_luck():
         right = rng.random(1500) < 0.7
         again = np.where(rng.random(1500) < 0.2, rng.random(1500) < 0.7, right)
         baseline = audited(right)
-        found = audited(again, ranking=baseline)
+        found = audited(again, rank_by=baseline)
         clear += gap_is_clear(found)
         assert found.gap.easy_hard > 0.05
-        assert found.gap.by_chance["easy_hard"] > 0.05
+        assert found.gap.expected_by_chance["easy_hard"] > 0.05
     assert clear <= 2
     assert not any("shared luck" in remark for remark in found.remarks)
-    by_numbers = audited(again, ranking=[entry.accuracy for entry in baseline.classes])
-    backwards = audited(again, order=slice(None, None, -1), ranking=baseline)
+    by_numbers = audited(again, rank_by=[entry.accuracy for entry in baseline.classes])
+    backwards = audited(again, order=slice(None, None, -1), rank_by=baseline)
     for unknown in (by_numbers, backwards):
-        assert "easy_hard" not in unknown.gap.by_chance
+        assert "easy_hard" not in unknown.gap.expected_by_chance
         assert any("shared luck" in remark for remark in unknown.remarks)
 
 
 def test_same_seed_same_audit():
     targets, features, weight, bias = blobs([2.0, 3.0, 4.0], each=30)
-    settings = AuditSettings(replicates=100, map_points=40, seed=3)
+    settings = AuditSettings(n_resamples=100, map_points=40, seed=3)
     first, second = (audit_of(targets, features, weight, bias, settings=settings) for _ in range(2))
     assert first == second
 
@@ -209,12 +211,12 @@ def test_zero_features_and_head_give_no_nan(tmp_path):
         torch.randn(20, 3), torch.arange(20) % 3, features=torch.zeros(20, 4), head=torch.zeros(3, 4), settings=QUICK
     )
     audit.save(tmp_path / "audit.json")  # JSON without NaN
-    assert audit.classes[0].ratio is None
+    assert audit.classes[0].spread_to_norm is None
     assert audit.classes[0].class_margin is None
 
 
 def test_settings_are_checked():
-    for bad in ({"level": 1.0}, {"replicates": 1}, {"map": "some"}, {"top_k": ()}, {"confusions": 0}):
+    for bad in ({"confidence_level": 1.0}, {"n_resamples": 1}, {"map": "some"}, {"top_k": ()}, {"confusions": 0}):
         with pytest.raises(ValueError, match=next(iter(bad))):
             AuditSettings(**bad)
 

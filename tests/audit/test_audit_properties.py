@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from classgap.audit import Audit, AuditSettings
 
-QUICK = AuditSettings(replicates=10, map="none", check_labels=False)
+QUICK = AuditSettings(n_resamples=10, map="none", check_labels=False)
 
 
 @st.composite

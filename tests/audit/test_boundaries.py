@@ -4,9 +4,9 @@ import numpy as np
 import pytest
 import torch
 
-from classgap.audit.boundaries import boundaries, head_scores
-from classgap.audit.class_order import ClassOrder
-from classgap.audit.predictions import Predictions
+from classgap.audit.geometry.boundaries import boundaries, head_scores
+from classgap.audit.io.predictions import Predictions
+from classgap.audit.metrics.class_order import ClassOrder
 from classgap.functional import signed_boundary_distance
 
 
@@ -20,7 +20,7 @@ def case():
 
 def test_margins_against_the_formula(case):
     features, weight, bias, labels = case
-    order = ClassOrder.of(labels.numpy(), 5)
+    order = ClassOrder.from_labels(labels.numpy(), 5)
     means = torch.stack([features[labels == k].mean(dim=0) if k < 4 else torch.zeros(6) for k in range(5)])
     got = boundaries(lambda rows: features[rows] @ weight.T + bias, means, order, weight, bias)
     signed = signed_boundary_distance(features, labels, weight, bias)
@@ -36,7 +36,7 @@ def test_margins_against_the_formula(case):
 @pytest.mark.parametrize("apart", [0.0, 1e-8])
 def test_rows_that_coincide_have_no_boundary(apart):
     weight, features = torch.tensor([[1.0, 1.0, 0.0], [1.0, 1.0, apart]]), torch.randn(4, 3)
-    order = ClassOrder.of(np.array([0, 0, 1, 1]), 2)
+    order = ClassOrder.from_labels(np.array([0, 0, 1, 1]), 2)
     got = boundaries(lambda rows: features[rows] @ weight.T, torch.zeros(2, 3), order, weight, None)
     assert np.isnan(got.class_margin_K).all()
     assert got.facing_K.tolist() == [-1, -1]
@@ -48,7 +48,7 @@ def test_scores_come_from_the_logits_only_if_they_are_the_heads(case):
     rows = np.arange(5)
 
     def scores(logits_NK, features_ND):
-        given = Predictions.of(labels, logits=logits_NK, features=features_ND, head=(weight, bias))
+        given = Predictions.from_arrays(labels, logits=logits_NK, features=features_ND, head=(weight, bias))
         return head_scores(given, rng)
 
     torch.testing.assert_close(scores(logits, features)(rows), logits[:5])

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from classgap.audit.calibration import calibration_errors
+from classgap.audit.metrics.calibration import calibration_errors
 
 
 def test_errors_against_a_loop():

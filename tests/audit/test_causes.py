@@ -5,7 +5,7 @@ import dataclasses
 import numpy as np
 import pytest
 
-from classgap.audit.causes import (
+from classgap.audit.diagnosis.causes import (
     Evidence,
     close_boundary,
     few_training_samples,
@@ -14,7 +14,7 @@ from classgap.audit.causes import (
     overlap,
     wrong_labels,
 )
-from classgap.audit.records import Confusion
+from classgap.audit.results import Confusion
 
 NAMES = ["a", "b", "c", "d", "e"]
 
@@ -38,7 +38,7 @@ def evidence():
         train_accuracy_K=np.array([1.0, 0.95, 0.95, 0.95, 0.95]),
         train_support_K=np.full(5, 300),
         label_issues_K=None,
-        level=0.95,
+        confidence_level=0.95,
     )
 
 

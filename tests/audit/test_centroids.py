@@ -5,9 +5,9 @@ import torch
 from scipy.spatial.distance import cdist
 from sklearn.neighbors import NearestCentroid
 
-from classgap.audit import centroids as module
-from classgap.audit.centroids import centroid_agreement, nearest_centroids
-from classgap.audit.row_distances import row_distances
+from classgap.audit.geometry import centroids as module
+from classgap.audit.geometry.centroids import centroid_agreement, nearest_centroids
+from classgap.audit.geometry.distances import row_distances
 
 
 def test_nearest_against_all_distances():

@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 import torch
 
-from classgap.audit.class_clouds import class_clouds, farthest_distances
-from classgap.audit.class_order import ClassOrder
+from classgap.audit.geometry.class_clouds import class_clouds, farthest_distances
+from classgap.audit.metrics.class_order import ClassOrder
 
 
 @pytest.fixture
@@ -18,7 +18,7 @@ def case():
 
 def test_clouds_against_loops(case):
     labels, features = case
-    clouds = class_clouds(torch.from_numpy(features), ClassOrder.of(labels, 6))
+    clouds = class_clouds(torch.from_numpy(features), ClassOrder.from_labels(labels, 6))
     longest = np.linalg.norm(features, axis=1).max()
     for k in range(4):
         own = features[labels == k]
@@ -27,14 +27,14 @@ def test_clouds_against_loops(case):
         between = np.array([[np.linalg.norm(a - b) for b in own] for a in own])
         assert clouds.mean_norm_K[k] == pytest.approx(np.linalg.norm(mean))
         assert clouds.spread_K[k] == pytest.approx(spread)
-        assert clouds.ratio_K[k] == pytest.approx(spread / np.linalg.norm(mean))
+        assert clouds.spread_to_norm_K[k] == pytest.approx(spread / np.linalg.norm(mean))
         assert clouds.dispersion_K[k] == pytest.approx(between.max())
-        assert clouds.farthest_K[k] == pytest.approx(between.max(axis=1).mean() / longest)
+        assert clouds.max_intra_distance_K[k] == pytest.approx(between.max(axis=1).mean() / longest)
 
 
 def test_gamma_is_equation_one(case):
     labels, features = case
-    gamma = class_clouds(torch.from_numpy(features), ClassOrder.of(labels, 6)).gamma_K
+    gamma = class_clouds(torch.from_numpy(features), ClassOrder.from_labels(labels, 6)).gamma_K
     squares = []
     for k in range(5):
         own = features[labels == k]
@@ -46,7 +46,7 @@ def test_gamma_is_equation_one(case):
 
 def test_one_sample_has_no_spread_and_no_sample_nothing(case):
     labels, features = case
-    clouds = class_clouds(torch.from_numpy(features), ClassOrder.of(labels, 6))
+    clouds = class_clouds(torch.from_numpy(features), ClassOrder.from_labels(labels, 6))
     assert np.isfinite(clouds.mean_norm_K[4])
     assert np.isnan([clouds.spread_K[4], clouds.dispersion_K[4], clouds.mean_norm_K[5]]).all()
 
@@ -54,11 +54,11 @@ def test_one_sample_has_no_spread_and_no_sample_nothing(case):
 def test_half_precision_and_a_far_origin_do_not_spoil_distances():
     rng = np.random.default_rng(1)
     near = torch.from_numpy(rng.normal(size=(40, 4))).float()
-    moved = class_clouds(near + 1e4, ClassOrder.of(np.zeros(40, dtype=int), 1))
-    still = class_clouds(near, ClassOrder.of(np.zeros(40, dtype=int), 1))
+    moved = class_clouds(near + 1e4, ClassOrder.from_labels(np.zeros(40, dtype=int), 1))
+    still = class_clouds(near, ClassOrder.from_labels(np.zeros(40, dtype=int), 1))
     assert moved.spread_K[0] == pytest.approx(still.spread_K[0], rel=1e-3)
     assert moved.dispersion_K[0] == pytest.approx(still.dispersion_K[0], rel=1e-3)
-    half = class_clouds(near.half(), ClassOrder.of(np.zeros(40, dtype=int), 1))
+    half = class_clouds(near.half(), ClassOrder.from_labels(np.zeros(40, dtype=int), 1))
     assert half.spread_K[0] == pytest.approx(still.spread_K[0], rel=1e-3)
 
 

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from sklearn.metrics import confusion_matrix
 
-from classgap.audit.confusions import confusion_pairs, top_confusions
+from classgap.audit.metrics.confusions import confusion_pairs, top_confusions
 
 NAMES = [f"c{k}" for k in range(6)]
 
@@ -31,7 +31,7 @@ def test_top_confusions_are_the_largest_entries_of_a_row(case):
 def test_pairs_hold_both_ways_and_are_ranked(case):
     targets, predictions, matrix = case
     support = np.bincount(targets, minlength=6)
-    found = confusion_pairs(targets, predictions, NAMES, support, top=100, level=0.95)
+    found = confusion_pairs(targets, predictions, NAMES, support, top=100, confidence_level=0.95)
     assert len(found) == sum(matrix[i, j] + matrix[j, i] > 0 for i in range(6) for j in range(i))
     for entry in found:
         i, j = NAMES.index(entry.first), NAMES.index(entry.second)

@@ -7,7 +7,7 @@ from audit_cases import QUICK, audit_of, blobs, causes
 from scipy.stats import binom, binomtest, norm
 
 from classgap.audit import Audit, AuditSettings
-from classgap.audit.diagnosis import below_mean
+from classgap.audit.diagnosis.diagnose import below_mean
 
 EVEN = [1.5] * 9
 
@@ -254,7 +254,7 @@ def long_tailed_probe(*, labels, seed=1, classes=20, dim=32):
         head=head,
         train_targets=train_targets,
         train_predictions=train_logits,
-        settings=AuditSettings(map="none", replicates=100, check_labels=labels),
+        settings=AuditSettings(map="none", n_resamples=100, check_labels=labels),
     )
 
 

@@ -5,12 +5,12 @@ import pytest
 from scipy import stats
 
 from classgap.audit import Audit, AuditDiff, AuditSettings
-from classgap.audit.json_records import write_json
-from classgap.audit.pairing import pair
+from classgap.audit.serialization import write_json
+from classgap.audit.stats.pairing import pair
 
 CLASSES, EACH = 6, 80
 TARGETS = np.repeat(np.arange(CLASSES), EACH)
-QUICK = AuditSettings(replicates=100)
+QUICK = AuditSettings(n_resamples=100)
 
 
 def audit(accuracies, seed, name="run", **given):
@@ -41,16 +41,16 @@ def test_classes_against_a_loop(sides):
         assert entry.interval.low <= entry.change <= entry.interval.high
         p_values.append(stats.binomtest(entry.fixed, entry.fixed + entry.broken).pvalue)
     assert [entry.p_value for entry in diff.classes] == pytest.approx(p_values)
-    certain = []
+    significant = []
     for step, k in enumerate(np.argsort(p_values)):  # Holm, step by step
         if p_values[k] >= 0.05 / (CLASSES - step):
             break
-        certain.append(diff.classes[k])
-    by_size = sorted(certain, key=lambda entry: -abs(entry.change))
+        significant.append(diff.classes[k])
+    by_size = sorted(significant, key=lambda entry: -abs(entry.change))
     assert diff.gained == tuple(entry.name for entry in by_size if entry.change > 0)
-    assert diff.paid == tuple(entry.name for entry in by_size if entry.change < 0)
+    assert diff.regressed == tuple(entry.name for entry in by_size if entry.change < 0)
     assert "5" in diff.gained
-    assert diff.paid == ("0",)
+    assert diff.regressed == ("0",)
 
 
 def test_figures_are_those_of_the_two_audits(sides):
@@ -78,16 +78,20 @@ def test_it_is_shown_in_one_line(sides):
     hard = np.argsort(rates[0])[:2]
     overall = " to ".join(f"{np.mean(side):.3f}" for side in rates)  # all classes have the same size
     thirds = " to ".join(f"{np.mean([side[k] for k in hard]):.3f}" for side in rates)
-    counts = [sum(entry.verdict == verdict for entry in before.diff(after).classes) for verdict in ("gained", "paid")]
+    counts = [
+        sum(entry.verdict == verdict for entry in before.diff(after).classes) for verdict in ("gained", "regressed")
+    ]
     told = f"accuracy {overall}, hard third {thirds}, {counts[0]} gained, {counts[1]} paid>"
     start = f"<AuditDiff 'plain' to 'fixed': 6 classes, {len(TARGETS)} samples, "
     assert repr(before.diff(after)) == start + told
-    assert repr(AuditDiff.of([before, before], [after, after])).startswith(f"{start}2 seeds, accuracy {overall}")
+    assert repr(AuditDiff.from_audits([before, before], [after, after])).startswith(
+        f"{start}2 seeds, accuracy {overall}"
+    )
 
 
 def test_paired_interval_is_that_of_resampled_pairs(sides):
     before, after = sides
-    got = AuditDiff.of(before, after, replicates=4000).overall.interval
+    got = AuditDiff.from_audits(before, after, n_resamples=4000).overall.interval
     rng = np.random.default_rng(5)
     difference = after.samples.correct.astype(float) - before.samples.correct
     rows = np.concatenate([k * EACH + rng.integers(0, EACH, (4000, EACH)) for k in range(CLASSES)], axis=1)
@@ -98,7 +102,7 @@ def test_paired_interval_is_that_of_resampled_pairs(sides):
 def test_no_change_is_said_to_be_none(sides):
     same = sides[0].diff(sides[0])
     assert same.overall.change == 0
-    assert (same.gained, same.paid) == ((), ())
+    assert (same.gained, same.regressed) == ((), ())
     assert {entry.verdict for entry in same.classes} == {"unchanged"}
     assert "did not clearly change" in same.summary
     assert "none of the 6 classes" in same.summary
@@ -106,7 +110,7 @@ def test_no_change_is_said_to_be_none(sides):
 
 def test_noise_rarely_makes_a_verdict():
     diffs = [audit(BEFORE, seed).diff(audit(BEFORE, 100 + seed)) for seed in range(40)]
-    false = sum(bool(diff.gained or diff.paid) for diff in diffs)
+    false = sum(bool(diff.gained or diff.regressed) for diff in diffs)
     assert false <= 6  # Holm keeps it below one in twenty; 40 trials allow some luck
 
 
@@ -117,10 +121,10 @@ def test_thirds_of_equal_models_move_by_chance_and_that_is_said():
     for _ in range(20):
         runs = [np.where(rng.random(len(targets)) < 0.7, targets, (targets + 1) % 60) for _ in range(2)]
         before, after = (Audit.from_predictions(predictions=run, targets=targets, settings=QUICK) for run in runs)
-        diff = AuditDiff.of(before, after, replicates=200)
+        diff = AuditDiff.from_audits(before, after, n_resamples=200)
         claimed += "that were hard gained" in diff.summary
         moved.append(diff.groups["hard"].change.change)
-        chance.append(diff.groups["hard"].change.by_chance)
+        chance.append(diff.groups["hard"].change.expected_by_chance)
         naive += diff.groups["hard"].change.interval.low > 0
     assert np.mean(moved) == pytest.approx(np.mean(chance), abs=0.02)
     assert np.mean(moved) > 0.05
@@ -145,22 +149,22 @@ def test_summary_reads_like_a_sentence(sides):
     text = sides[0].diff(sides[1]).summary
     assert text.startswith("Overall accuracy")
     assert "gained" in text
-    assert "1 paid (0 −" in text
+    assert "1 regressed (0 −" in text
     assert "\n" not in text
 
 
 def test_seeds_are_averaged_and_tested():
     befores = [audit(BEFORE, seed) for seed in range(4)]
     afters = [audit(AFTER, 10 + seed) for seed in range(4)]
-    diff = AuditDiff.of(befores, afters)
+    diff = AuditDiff.from_audits(befores, afters)
     a = np.array([run.overall.accuracy for run in befores])
     b = np.array([run.overall.accuracy for run in afters])
-    figure = diff.over_seeds["accuracy"]
+    figure = diff.over_runs["accuracy"]
     assert figure.before_mean == pytest.approx(a.mean())
     assert figure.after_std == pytest.approx(b.std(ddof=1))
     assert figure.p_value == pytest.approx(stats.ttest_rel(b, a).pvalue)
     assert diff.overall.change == pytest.approx((b - a).mean())
-    assert diff.over_seeds["easy_hard"].after_mean == pytest.approx(np.mean([run.gap.easy_hard for run in afters]))
+    assert diff.over_runs["easy_hard"].after_mean == pytest.approx(np.mean([run.gap.easy_hard for run in afters]))
     correct_before = np.mean([run.samples.correct for run in befores], axis=0)
     correct_after = np.mean([run.samples.correct for run in afters], axis=0)
     own = TARGETS == 5
@@ -186,14 +190,14 @@ def test_runs_that_vary_are_not_taken_for_a_change():
         accuracy = 0.8 + rng.normal(0, 0.02, 10)
         return of_right(rng.random(10_000) < accuracy[targets], targets, 10)
 
-    certain = of_classes = alone = 0
+    significant = of_classes = alone = 0
     for _ in range(20):
-        diff = AuditDiff.of([run() for _ in range(3)], [run() for _ in range(3)], replicates=200)
-        certain += diff.overall.certain
+        diff = AuditDiff.from_audits([run() for _ in range(3)], [run() for _ in range(3)], n_resamples=200)
+        significant += diff.overall.significant
         alone += diff.overall.interval.low > 0 or diff.overall.interval.high < 0
-        of_classes += bool(diff.gained or diff.paid)
+        of_classes += bool(diff.gained or diff.regressed)
     assert alone >= 4
-    assert certain <= 3
+    assert significant <= 3
     assert of_classes <= 3
 
 
@@ -205,7 +209,7 @@ def test_over_seeds_a_verdict_has_the_sign_of_the_change():
         before[:24], after[24:34] = seed != 0, False
         befores.append(of_right(before, targets, 2))
         afters.append(of_right(after, targets, 2))
-    entry = AuditDiff.of(befores, afters).classes[0]
+    entry = AuditDiff.from_audits(befores, afters).classes[0]
     assert (entry.fixed, entry.broken) == (24, 10)
     assert entry.change == pytest.approx(-0.02)
     assert entry.verdict == "unclear"
@@ -214,17 +218,17 @@ def test_over_seeds_a_verdict_has_the_sign_of_the_change():
 def test_many_classes_of_one_sample_are_no_reason_for_certainty():
     rng = np.random.default_rng(0)
     targets = np.arange(300)
-    certain = 0
+    significant = 0
     for _ in range(20):
         diff = of_right(rng.random(300) < 0.5, targets, 300).diff(of_right(rng.random(300) < 0.5, targets, 300))
-        certain += diff.overall.certain + diff.groups["hard"].change.certain
-    assert certain <= 4
+        significant += diff.overall.significant + diff.groups["hard"].change.significant
+    assert significant <= 4
 
 
 def test_thirds_of_several_seeds_rank_their_mean():
     rising, falling = np.linspace(0.2, 0.9, CLASSES), np.linspace(0.9, 0.2, CLASSES)
     befores = [audit(falling, 0), audit(rising, 1), audit(rising, 2)]  # the first seed is the odd one out
-    diff = AuditDiff.of(befores, befores)
+    diff = AuditDiff.from_audits(befores, befores)
     assert set(befores[0].groups["easy"].members) == {"0", "1"}
     assert set(diff.groups["easy"].members) == {"4", "5"}
     assert diff.classes[5].group == "easy"
@@ -272,7 +276,7 @@ def test_other_sample_numbers_are_refused():
 
 def test_unpaired_seeds_are_refused(sides):
     with pytest.raises(ValueError, match="1 before and 2 after"):
-        AuditDiff.of([sides[0]], [sides[1], sides[1]])
+        AuditDiff.from_audits([sides[0]], [sides[1], sides[1]])
 
 
 def test_files_that_number_their_classes_differently_can_be_compared():
@@ -296,7 +300,10 @@ def test_round_trip(sides, tmp_path):
 
 @pytest.mark.parametrize(
     ("change", "told"),
-    [({"gained": ["nobody"]}, "gained is not what its classes say"), ({"seeds": "two"}, "seeds must be of type int")],
+    [
+        ({"gained": ["nobody"]}, "gained is not what its classes say"),
+        ({"runs_per_side": "two"}, "runs_per_side must be of type int"),
+    ],
 )
 def test_a_damaged_comparison_is_refused_with_its_name(sides, tmp_path, change, told):
     write_json(tmp_path / "diff.json", sides[0].diff(sides[1]).to_dict() | change)

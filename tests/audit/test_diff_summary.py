@@ -1,12 +1,12 @@
 """The sentence for a manager, word for word on a made-up comparison."""
 
-from classgap.audit.diff_records import Change, ClassChange, GroupChange
-from classgap.audit.records import Interval
+from classgap.audit.diff_results import Change, ClassChange, GroupChange
+from classgap.audit.results import Interval
 from classgap.audit.summary import summary
 
 
-def moved(before, after, low, high, by_chance=None):
-    return Change(before, after, after - before, Interval(low, high), by_chance)
+def moved(before, after, low, high, expected_by_chance=None):
+    return Change(before, after, after - before, Interval(low, high), expected_by_chance)
 
 
 def one(name, change, verdict):
@@ -18,7 +18,12 @@ def groups(hard):
     return {name: GroupChange(name, "thirds", part, 1, 1, ("a",)) for name, part in (("easy", easy), ("hard", hard))}
 
 
-CLASSES = [one("cat", 0.2, "gained"), one("dog", 0.1, "gained"), one("cow", -0.15, "paid"), one("ant", 0.0, "unclear")]
+CLASSES = [
+    one("cat", 0.2, "gained"),
+    one("dog", 0.1, "gained"),
+    one("cow", -0.15, "regressed"),
+    one("ant", 0.0, "unclear"),
+]
 
 
 def test_word_for_word():
@@ -27,18 +32,18 @@ def test_word_for_word():
         groups(moved(0.4, 0.5, 0.05, 0.15)),
         {"easy_hard": moved(0.55, 0.44, -0.2, -0.05)},
         CLASSES,
-        seeds=1,
+        runs_per_side=1,
     )
     assert text == (
         "Overall accuracy rose from 80.0 % to 85.0 %. The classes that were hard gained 10.0 points and the easy ones "
         "did not clearly change (−1.0 points); the gap between them fell from 55.0 points to 44.0 points. Of 4 classes "
-        "2 gained (cat +20.0, dog +10.0) and 1 paid (cow −15.0) for certain."
+        "2 gained (cat +20.0, dog +10.0) and 1 regressed (cow −15.0) for certain."
     )
 
 
 def test_what_chance_does_is_no_gain():
-    hard = moved(0.4, 0.5, 0.05, 0.15, by_chance=0.08)
-    text = summary(moved(0.8, 0.8, -0.1, 0.1), groups(hard), {"easy_hard": hard}, CLASSES[3:], seeds=3)
+    hard = moved(0.4, 0.5, 0.05, 0.15, expected_by_chance=0.08)
+    text = summary(moved(0.8, 0.8, -0.1, 0.1), groups(hard), {"easy_hard": hard}, CLASSES[3:], runs_per_side=3)
     assert "Overall accuracy (mean of 3 seeds) did not clearly change (80.0 % before, 80.0 % after)." in text
     assert "hard did not clearly change (+10.0 points)" in text
     assert text.endswith("For none of the 1 classes is the change certain.")

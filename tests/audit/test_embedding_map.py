@@ -10,7 +10,7 @@ from classgap.audit import AuditSettings
 
 @pytest.fixture(scope="module")
 def audit():
-    settings = AuditSettings(replicates=10, map=["class 1", 3, "class 4"], map_points=90, check_labels=False)
+    settings = AuditSettings(n_resamples=10, map=["class 1", 3, "class 4"], map_points=90, check_labels=False)
     return audit_of(*blobs([1.0] * 5, each=50), settings=settings)
 
 
@@ -29,20 +29,20 @@ def test_separate_classes_are_separate_in_the_map(audit):
 
 def test_unknown_class_is_refused_and_too_few_points_give_no_map():
     case = blobs([1.0] * 3, each=3)
-    assert audit_of(*case, settings=AuditSettings(replicates=10)).map is None
+    assert audit_of(*case, settings=AuditSettings(n_resamples=10)).map is None
     with pytest.raises(ValueError, match="map has the unknown label 'x'"):
         audit_of(*case, settings=AuditSettings(map=["x"]))
 
 
 def test_auto_shows_the_worst_class_and_what_it_is_taken_for():
-    audit = audit_of(*blobs([1.0] * 11 + [6.0], each=20), settings=AuditSettings(replicates=10, map_points=80))
+    audit = audit_of(*blobs([1.0] * 11 + [6.0], each=20), settings=AuditSettings(n_resamples=10, map_points=80))
     assert "class 11" in audit.map.classes
     assert audit.classes[11].top_confusion.name in audit.map.classes
     assert len(audit.map.classes) <= 8
 
 
 def test_features_without_any_variation_have_no_map():
-    settings = AuditSettings(replicates=10, check_labels=False)
+    settings = AuditSettings(n_resamples=10, check_labels=False)
     targets, features, weight, bias = blobs([1.0] * 3, each=10)
     assert audit_of(targets, np.ones_like(features), weight, bias, settings=settings).map is None
     features[:] = np.eye(16)[0] * (targets == 0)[:, None]  # two points, many times over

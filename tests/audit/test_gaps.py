@@ -4,19 +4,19 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from classgap.audit import gaps
-from classgap.audit.accuracy import ClassCounts
-from classgap.audit.intervals import resampled_accuracies
+from classgap.audit.metrics import gaps
+from classgap.audit.metrics.accuracy import ClassCounts
+from classgap.audit.stats.intervals import resampled_accuracies
 
 NAMES = tuple(f"c{k}" for k in range(12))
 
 
-def audit_gap(correct, support, ranking=None, seed=0, shared=None):
+def audit_gap(correct, support, rank_by=None, seed=0, shared=None):
     counts = ClassCounts(np.asarray(support), np.asarray(correct), np.asarray(support))
     seen = counts.seen_K
     rng = np.random.default_rng(seed)
-    replicates = resampled_accuracies(counts.correct_K[seen], counts.support_K[seen], 2000, rng)
-    return gaps.gap(counts, replicates, NAMES, ranking_K=ranking, shared_KBA=shared, level=0.95, rng=rng)
+    n_resamples = resampled_accuracies(counts.correct_K[seen], counts.support_K[seen], 2000, rng)
+    return gaps.gap(counts, n_resamples, NAMES, ranking_K=rank_by, shared_KBA=shared, confidence_level=0.95, rng=rng)
 
 
 def test_measures_against_loops():
@@ -52,9 +52,9 @@ def test_intervals_hold_their_values():
 
 def test_given_ranking_makes_the_thirds():
     accuracy = np.array([0.2, 0.5, 0.8])
-    result = audit_gap((accuracy * 10).astype(int), [10] * 3, ranking=-accuracy)
+    result = audit_gap((accuracy * 10).astype(int), [10] * 3, rank_by=-accuracy)
     assert result.easy_hard == pytest.approx(0.2 - 0.8)
-    assert "easy_hard" not in result.by_chance  # what chance would do depends on where the ranking is from
+    assert "easy_hard" not in result.expected_by_chance  # what chance would do depends on where the ranking is from
 
 
 def test_thirds_by_a_model_with_the_same_luck_differ_by_chance():
@@ -69,7 +69,7 @@ def test_thirds_by_a_model_with_the_same_luck_differ_by_chance():
         expected.append(right[:4].mean() - right[-4:].mean())
     shared = np.tile((40 * share).astype(int), (12, 1, 1))
     result = audit_gap(shared[:, :, 1].sum(axis=1), support, np.zeros(12), shared=shared)
-    assert result.by_chance["easy_hard"] == pytest.approx(np.mean(expected), abs=0.008)
+    assert result.expected_by_chance["easy_hard"] == pytest.approx(np.mean(expected), abs=0.008)
     assert np.mean(expected) > 0.1
 
 
@@ -81,14 +81,14 @@ def test_a_class_is_not_compared_with_itself():
 def test_by_chance_is_what_equal_classes_show():
     rng = np.random.default_rng(3)
     expected = float(np.mean([gaps.easy_hard(rng.binomial(50, 0.9, 12) / 50) for _ in range(400)]))
-    assert audit_gap([45] * 12, [50] * 12).by_chance["easy_hard"] == pytest.approx(expected, abs=0.008)
+    assert audit_gap([45] * 12, [50] * 12).expected_by_chance["easy_hard"] == pytest.approx(expected, abs=0.008)
     assert expected > 0.07  # without any true gap
 
 
 def test_one_class_has_no_easy_and_hard():
     result = audit_gap([3], [5])
     assert result.easy_hard is None
-    assert result.by_chance == {}
+    assert result.expected_by_chance == {}
 
 
 def test_no_mistake_at_all_still_leaves_doubt():

@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
-from classgap.audit.gaps import MEASURES
-from classgap.audit.groups import all_groups, by_frequency, given, thirds
+from classgap.audit.metrics.gaps import MEASURES
+from classgap.audit.metrics.groups import all_groups, by_frequency, given, thirds
 
 
 @pytest.mark.parametrize(

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 import torch
 
-from classgap.audit.head_geometry import head_geometry
+from classgap.audit.geometry.head import head_geometry
 
 
 def test_angles_against_a_loop():

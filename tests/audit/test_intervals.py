@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from classgap.audit.intervals import (
+from classgap.audit.stats.intervals import (
     agresti_min,
     centred_interval,
     newcombe,
@@ -15,11 +15,11 @@ from classgap.audit.intervals import (
 )
 
 
-@pytest.mark.parametrize("level", [0.8, 0.95, 0.99])
+@pytest.mark.parametrize("confidence_level", [0.8, 0.95, 0.99])
 @pytest.mark.parametrize(("right", "total"), [(0, 1), (0, 50), (1, 1), (50, 50), (7, 31), (499, 1000)])
-def test_wilson_agrees_with_scipy(right, total, level):
-    expected = stats.binomtest(right, total).proportion_ci(level, method="wilson")
-    got = wilson(right, total, level)
+def test_wilson_agrees_with_scipy(right, total, confidence_level):
+    expected = stats.binomtest(right, total).proportion_ci(confidence_level, method="wilson")
+    got = wilson(right, total, confidence_level)
     assert got.low == pytest.approx(expected.low, abs=1e-12)
     assert got.high == pytest.approx(expected.high, abs=1e-12)
 

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from classgap.audit.json_records import from_plain, read_json, to_plain, write_json
+from classgap.audit.serialization import from_plain, read_json, to_plain, write_json
 
 
 @dataclass(frozen=True)

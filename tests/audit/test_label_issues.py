@@ -8,8 +8,8 @@ import pytest
 import torch
 
 from classgap.audit import Audit, AuditSettings
-from classgap.audit import label_issues as module
-from classgap.audit.label_issues import label_issues
+from classgap.audit.diagnosis import label_issues as module
+from classgap.audit.diagnosis.label_issues import label_issues
 
 LOGITS, TARGETS = torch.randn(30, 3), np.arange(30) % 3
 
@@ -42,7 +42,7 @@ def test_samples_of_a_single_class_are_not_checked_whichever_class_it_is(only):
     assert remark.startswith("Labels were not checked: all test samples are of one class")
     with pytest.raises(ValueError, match="check_labels: all test samples are of one class"):
         label_issues(LOGITS, targets, wanted=True)
-    audit = Audit.from_predictions(LOGITS, targets, settings=AuditSettings(replicates=20))
+    audit = Audit.from_predictions(LOGITS, targets, settings=AuditSettings(n_resamples=20))
     assert remark in audit.remarks
 
 

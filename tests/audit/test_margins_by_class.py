@@ -3,15 +3,15 @@
 import numpy as np
 import pytest
 
-from classgap.audit.class_order import ClassOrder
-from classgap.audit.margins import class_distributions
-from classgap.audit.records import QUANTILE_LEVELS
+from classgap.audit.metrics.class_order import ClassOrder
+from classgap.audit.metrics.margins import class_distributions
+from classgap.audit.results import QUANTILE_LEVELS
 
 
 def test_distributions_against_masks():
     rng = np.random.default_rng(0)
     labels, values = rng.integers(0, 4, 100), rng.normal(size=100)
-    found = class_distributions(values, ClassOrder.of(labels, 5))
+    found = class_distributions(values, ClassOrder.from_labels(labels, 5))
     assert found[4] is None
     for k in range(4):
         own = values[labels == k]
@@ -24,7 +24,7 @@ def test_distributions_against_masks():
 def test_order_visits_every_sample_under_its_class():
     labels = np.random.default_rng(1).integers(0, 6, 50)
     labels[labels == 2] = 3
-    order = ClassOrder.of(labels, 7)
+    order = ClassOrder.from_labels(labels, 7)
     rows = dict(order.rows())
     assert set(rows) == set(labels.tolist())
     for k, own in rows.items():

@@ -7,10 +7,10 @@ from torch import nn
 from torch.utils.data import DataLoader, Dataset, DistributedSampler, TensorDataset
 
 from classgap.audit import Audit, AuditSettings
-from classgap.audit.model_pass import collect_predictions
+from classgap.audit.io.inference import collect_predictions
 
 SIZE, CLASSES = 23, 3  # two processes get 12 each: one sample is repeated
-QUICK = AuditSettings(map="none", replicates=20)
+QUICK = AuditSettings(map="none", n_resamples=20)
 
 
 def parts():

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from classgap.audit import Audit, AuditDiff, AuditSettings
-from classgap.audit.intervals import newcombe, wilson
+from classgap.audit.stats.intervals import newcombe, wilson
 
 TARGETS = np.repeat([0, 1, 2], 10)
 
@@ -18,15 +18,21 @@ def audit_with(right: tuple[int, int, int], **settings) -> Audit:
     return Audit.from_predictions(predictions=labels, targets=TARGETS, settings=AuditSettings(**settings))
 
 
-@pytest.mark.parametrize(("level", "said"), [(0.975, "97.5 %"), (0.999, "99.9 %"), (0.9, "90 %")])
-def test_the_level_is_said_as_the_tables_say_it(level: float, said: str):
-    before, after = audit_with((9, 5, 2), level=level), audit_with((9, 6, 4), level=level)
-    notes = {**before.notes, **{f"diff {name}": text for name, text in AuditDiff.of(before, after).notes.items()}}
+@pytest.mark.parametrize(("confidence_level", "said"), [(0.975, "97.5 %"), (0.999, "99.9 %"), (0.9, "90 %")])
+def test_the_level_is_said_as_the_tables_say_it(confidence_level: float, said: str):
+    before, after = (
+        audit_with((9, 5, 2), confidence_level=confidence_level),
+        audit_with((9, 6, 4), confidence_level=confidence_level),
+    )
+    notes = {
+        **before.notes,
+        **{f"diff {name}": text for name, text in AuditDiff.from_audits(before, after).notes.items()},
+    }
     levels = {found for text in notes.values() for found in re.findall(r"([\d.]+ ?%) percentile", text)}
     assert levels == {said}
     assert said in notes["interval"]
     below = re.search(r"below ([\d.]+);", notes["diff verdict"])
-    assert float(below[1]) == pytest.approx(1 - level)
+    assert float(below[1]) == pytest.approx(1 - confidence_level)
 
 
 def test_where_resampling_shows_no_doubt_the_notes_name_the_interval_that_is_taken():
@@ -42,7 +48,7 @@ def test_where_resampling_shows_no_doubt_the_notes_name_the_interval_that_is_tak
 
 
 def test_centred_intervals_of_a_comparison_are_noted():
-    note = AuditDiff.of(audit_with((9, 5, 2)), audit_with((9, 6, 4))).notes["interval"]
+    note = AuditDiff.from_audits(audit_with((9, 5, 2)), audit_with((9, 6, 4))).notes["interval"]
     assert "standard deviation and Gini coefficient are centred on the change" in note
 
 

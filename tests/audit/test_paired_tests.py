@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from classgap.audit.paired_tests import benjamini_hochberg, exact_mcnemar, holm, paired_t, pooled_t, sign_flips
+from classgap.audit.stats.paired_tests import benjamini_hochberg, exact_mcnemar, holm, paired_t, pooled_t, sign_flips
 
 
 def test_mcnemar_is_the_two_sided_binomial_test():

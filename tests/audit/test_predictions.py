@@ -6,7 +6,7 @@ import torch
 from torch import nn
 
 from classgap.audit import Predictions
-from classgap.audit.labels import encode, names_in
+from classgap.audit.io.labels import encode, names_in
 
 LOGITS = np.array([[2.0, 0.0, 1.0], [0.0, 1.0, 3.0], [0.0, 2.0, 1.0], [5.0, 1.0, 0.0]])
 TARGETS = [0, 2, 2, 0]
@@ -19,7 +19,7 @@ TARGETS = [0, 2, 2, 0]
 )
 @pytest.mark.parametrize("targets", [TARGETS, np.array(TARGETS, dtype=np.uint8), torch.tensor(TARGETS), [0.0, 2, 2, 0]])
 def test_arrays_tensors_and_lists_are_the_same(scores, targets):
-    got = Predictions.of(targets, logits=scores)
+    got = Predictions.from_arrays(targets, logits=scores)
     assert got.predictions_N.tolist() == [0, 2, 1, 0]
     assert got.targets_N.tolist() == TARGETS
     assert got.class_names == ("0", "1", "2")
@@ -29,28 +29,28 @@ def test_arrays_tensors_and_lists_are_the_same(scores, targets):
 @pytest.mark.parametrize("to", [np.asarray, torch.from_numpy], ids=["array", "tensor"])
 def test_unsigned_numbers_are_numbers(kind, to):
     labels, order, counts = (to(np.array(values, dtype=kind)) for values in ([0, 2, 1], [5, 3, 4], [7, 8, 9]))
-    got = Predictions.of(labels, predictions=labels, index=order, train_counts=counts)
+    got = Predictions.from_arrays(labels, predictions=labels, index=order, train_counts=counts)
     assert got.class_names == ("0", "1", "2")
     assert got.targets_N.tolist() == got.predictions_N.tolist() == [2, 1, 0]
     assert got.index_N.tolist() == [3, 4, 5]
     assert got.train_counts_K.tolist() == [7, 8, 9]
     assert got.targets_N.dtype == got.index_N.dtype == np.int64
-    assert Predictions.of(labels, predictions=labels).class_names == ("0", "1", "2")  # as only the labels tell
+    assert Predictions.from_arrays(labels, predictions=labels).class_names == ("0", "1", "2")  # as only the labels tell
 
 
 def test_probabilities_become_logits_with_the_same_softmax():
     probabilities = torch.from_numpy(LOGITS).softmax(dim=1)
-    got = Predictions.of(TARGETS, probabilities=probabilities)
+    got = Predictions.from_arrays(TARGETS, probabilities=probabilities)
     torch.testing.assert_close(got.logits_NK.softmax(dim=1), probabilities)
-    certain = Predictions.of([0], probabilities=[[1.0, 0.0]])
-    assert bool(certain.logits_NK.isfinite().all())
+    significant = Predictions.from_arrays([0], probabilities=[[1.0, 0.0]])
+    assert bool(significant.logits_NK.isfinite().all())
 
 
 def test_labels_as_names_with_and_without_a_list_of_classes():
-    got = Predictions.of(["dog", "cat"], predictions=["dog", "ant"])
+    got = Predictions.from_arrays(["dog", "cat"], predictions=["dog", "ant"])
     assert got.class_names == ("ant", "cat", "dog")
     assert got.predictions_N.tolist() == [2, 0]
-    given = Predictions.of(["dog", "cat"], predictions=[1, 1], class_names=["cat", "dog", "cow"])
+    given = Predictions.from_arrays(["dog", "cat"], predictions=[1, 1], class_names=["cat", "dog", "cow"])
     assert given.targets_N.tolist() == [1, 0]
     assert given.num_classes == 3
 
@@ -64,32 +64,32 @@ def test_a_name_that_looks_like_a_number_is_a_name():
 def test_head_as_layer_pair_or_matrix():
     layer, features = nn.Linear(2, 3), np.zeros((4, 2))
     for head in (layer, (layer.weight, layer.bias), layer.weight.detach().numpy()):
-        got = Predictions.of(TARGETS, logits=LOGITS, features=features, head=head)
+        got = Predictions.from_arrays(TARGETS, logits=LOGITS, features=features, head=head)
         torch.testing.assert_close(got.weight_KD, layer.weight.detach())
 
 
 def test_repeated_samples_are_dropped_and_the_rest_put_in_order():
     index = [7, 3, 7, 5]
-    got = Predictions.of([0, 2, 0, 1], logits=LOGITS, features=np.arange(8.0).reshape(4, 2), index=index)
+    got = Predictions.from_arrays([0, 2, 0, 1], logits=LOGITS, features=np.arange(8.0).reshape(4, 2), index=index)
     assert got.index_N.tolist() == [3, 5, 7]
     assert got.targets_N.tolist() == [2, 1, 0]
     assert got.predictions_N.tolist() == [2, 0, 0]
     assert got.features_ND[:, 0].tolist() == [2, 6, 0]
     assert got.logits_NK[2].tolist() == LOGITS[0].tolist()
     assert got.remarks == ("1 of 4 samples was left out: its number in index was there before.",)
-    assert Predictions.of([0, 2, 0, 1], logits=LOGITS, index=[7, 3, 6, 5]).remarks == ()
+    assert Predictions.from_arrays([0, 2, 0, 1], logits=LOGITS, index=[7, 3, 6, 5]).remarks == ()
 
 
 def test_one_number_with_two_targets_is_refused_wherever_the_repeats_are():
     targets = np.arange(640) % 5
     with pytest.raises(ValueError, match=r"^index must be .* 0 comes with the targets 'a' and 'b'.* leave index out"):
-        Predictions.of(targets, logits=np.eye(5)[targets], index=np.arange(640) % 32, class_names="abcde")
+        Predictions.from_arrays(targets, logits=np.eye(5)[targets], index=np.arange(640) % 32, class_names="abcde")
     with pytest.raises(ValueError, match="7 comes with the targets '0' and '1'"):
-        Predictions.of([1, 0, 2, 0], logits=LOGITS, index=[7, 3, 5, 7])
+        Predictions.from_arrays([1, 0, 2, 0], logits=LOGITS, index=[7, 3, 5, 7])
 
 
 def test_training_predictions_give_counts_too():
-    got = Predictions.of(TARGETS, logits=LOGITS, train_predictions=LOGITS, train_targets=TARGETS)
+    got = Predictions.from_arrays(TARGETS, logits=LOGITS, train_predictions=LOGITS, train_targets=TARGETS)
     assert got.train_counts_K.tolist() == [2, 0, 2]
     assert got.train_predictions_M.tolist() == [0, 2, 1, 0]
 
@@ -170,7 +170,7 @@ BAD = {
 @pytest.mark.parametrize(("given", "message"), BAD.values(), ids=BAD)
 def test_everything_else_is_refused_in_one_sentence(given, message):
     with pytest.raises(ValueError, match=message) as caught:
-        Predictions.of(**given)
+        Predictions.from_arrays(**given)
     text = str(caught.value)
     assert "\n" not in text
     assert text.endswith(".")
@@ -178,6 +178,6 @@ def test_everything_else_is_refused_in_one_sentence(given, message):
 
 def test_one_logit_is_as_likely_as_the_two_columns_that_the_message_names():
     z = torch.tensor([[-1.5], [0.3], [2.0]])
-    got = Predictions.of([0, 1, 1], logits=torch.cat([torch.zeros_like(z), z], dim=1))
+    got = Predictions.from_arrays([0, 1, 1], logits=torch.cat([torch.zeros_like(z), z], dim=1))
     torch.testing.assert_close(got.logits_NK.softmax(dim=1)[:, 1:], z.sigmoid())
     assert got.predictions_N.tolist() == [0, 1, 1]

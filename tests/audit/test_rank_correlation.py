@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from scipy.stats import spearmanr
 
-from classgap.audit.rank_correlation import rank_correlation
+from classgap.audit.stats.rank_correlation import rank_correlation
 
 
 @pytest.mark.parametrize("classes", [9, 20, 300])

@@ -5,7 +5,7 @@ import pytest
 import torch
 from scipy.special import softmax
 
-from classgap.audit.score_pass import row_chunks, score_figures
+from classgap.audit.metrics.scores import row_chunks, score_figures
 
 
 @pytest.mark.parametrize("kind", [torch.float16, torch.float32, torch.float64])

@@ -28,7 +28,7 @@ def test_the_grid_holds_every_stress_for_both_numbers_of_classes(stress) -> None
         assert stress.data_of(data).num_classes == classes
         assert {cell.rate for cell in here} == {0.1, 0.3, 1.0, 3.0}
         assert {cell.epochs for cell in here} == {5, 40, 200}
-        assert {cell.batch for cell in here} == {16, 128, 512}
+        assert {cell.batch_size for cell in here} == {16, 128, 512}
         assert {cell.scale for cell in here} == {0.1, 1.0, 10.0}
         assert {cell.batch_norm for cell in here} == {True, False}
         assert {cell.precision for cell in here} == {"fp32", "bf16"}

@@ -88,12 +88,12 @@ def test_groups_and_baseline(npz: Path, tmp_path: Path):
         predictions=data["targets"] * order[data["targets"]],
         class_names=list("abcd"),
     )
-    words = ["audit", str(npz), "--groups", str(groups), "--baseline", str(baseline), "--json", str(out)]
-    assert main([*words, "--level", "0.9", "--seed", "3"]) == 0
+    words = ["audit", str(npz), "--groups", str(groups), "--rank-by", str(baseline), "--json", str(out)]
+    assert main([*words, "--confidence-level", "0.9", "--seed", "3"]) == 0
     audit = Audit.load(out)
     assert audit.groups["vowels"].members == ("a",)
     assert audit.groups["hard"].members == ("d",)
-    assert (audit.ranking, audit.level) == ("baseline", 0.9)
+    assert (audit.rank_by, audit.confidence_level) == ("baseline", 0.9)
 
 
 def write(path: Path, **changes: Any) -> None:
@@ -187,7 +187,7 @@ def damage(case: str, folder: Path) -> list[str]:
             path.mkdir()
         case "level":
             write(path)
-            return [str(path), "--level", "95"]
+            return [str(path), "--confidence-level", "95"]
         case "seed":
             write(path)
             return [str(path), "--seed", "-1"]
@@ -204,18 +204,23 @@ def damage(case: str, folder: Path) -> list[str]:
             (folder / "groups.json").write_text('["a"]')
             return [str(path), "--groups", str(folder / "groups.json")]
         case (
-            "saved audit with groups" | "saved audit with baseline" | "saved audit with level" | "saved audit with seed"
+            "saved audit with groups"
+            | "saved audit with rank-by"
+            | "saved audit with confidence-level"
+            | "saved audit with seed"
         ):
             write(path)
             (folder / "g.json").write_text('{"g": ["a"]}')
             Audit.from_predictions(**predictions()).save(folder / "saved.json")
             flag = case.rsplit(" ", 1)[1]
-            value = {"groups": str(folder / "g.json"), "baseline": str(path), "level": "0.95", "seed": "0"}[flag]
+            value = {"groups": str(folder / "g.json"), "rank-by": str(path), "confidence-level": "0.95", "seed": "0"}[
+                flag
+            ]
             return [str(folder / "saved.json"), f"--{flag}", value]
         case "baseline of other classes":
             write(path)
             np.savez(folder / "other.npz", targets=[0, 1], predictions=[0, 1])
-            return [str(path), "--baseline", str(folder / "other.npz")]
+            return [str(path), "--rank-by", str(folder / "other.npz")]
         case _:
             raise AssertionError(case)
     return [str(path)]
@@ -258,8 +263,8 @@ CASES = {
     "groups of lists": "groups['g'] must hold class names",
     "groups that are a list": "groups",
     "saved audit with groups": "finished audit: leave out --groups,",
-    "saved audit with baseline": "finished audit: leave out --baseline,",
-    "saved audit with level": "finished audit: leave out --level,",
+    "saved audit with rank-by": "finished audit: leave out --rank-by,",
+    "saved audit with confidence-level": "finished audit: leave out --confidence-level,",
     "saved audit with seed": "finished audit: leave out --seed,",
     "baseline of other classes": "class",
 }

@@ -13,7 +13,7 @@ from classgap.cli import main
 from classgap.cli.main import COMMANDS
 
 SURFACE = {
-    "demo": ["--out", "--seeds", "--epochs", "--force"],
+    "demo": ["--out", "--seeds", "--epochs", "--overwrite"],
     "train": [
         *(
             "--data",
@@ -22,30 +22,47 @@ SURFACE = {
             "--out",
             "--epochs",
             "--steps",
-            "--batch",
+            "--batch-size",
             "--optimizer",
             "--lr",
             "--loss-lr",
         ),
-        *("--momentum", "--nesterov", "--weight-decay", "--schedule", "--warmup", "--warmup-steps", "--milestones"),
-        *("--gamma", "--clip", "--accumulate", "--precision", "--channels-last", "--compile", "--augment", "--mix"),
         *(
-            "--sampling",
-            "--validation",
-            "--select",
-            "--interpolate",
+            "--momentum",
+            "--nesterov",
+            "--weight-decay",
+            "--schedule",
+            "--warmup-epochs",
+            "--warmup-steps",
+            "--milestones",
+        ),
+        *(
+            "--gamma",
+            "--clip-grad",
+            "--micro-batches",
+            "--precision",
+            "--channels-last",
+            "--compile",
+            "--augment",
+            "--mix",
+        ),
+        *(
+            "--sampler",
+            "--val-fraction",
+            "--monitor",
+            "--wise-ft-alpha",
             "--seed",
             "--save-every",
             "--save-features",
             "--report",
         ),
-        *("--tensorboard", "--device", "--config", "--dry-run", "--force"),
+        *("--tensorboard", "--device", "--config", "--dry-run", "--overwrite"),
     ],
     "methods": ["NAME"],
     "datasets": [],
     "models": [],
-    "audit": ["SOURCE", "--html", "--json", "--csv", "--baseline", "--groups", "--level", "--seed"],
-    "compare": ["SOURCE ...", "--seeds", "--html", "--json", "--csv", "--level", "--seed"],
+    "audit": ["SOURCE", "--html", "--json", "--csv", "--rank-by", "--groups", "--confidence-level", "--seed"],
+    "compare": ["SOURCE ...", "--runs-per-side", "--html", "--json", "--csv", "--confidence-level", "--seed"],
 }
 
 POSITIONAL = {"source": "SOURCE", "sources": "SOURCE ...", "name": "NAME"}
@@ -93,7 +110,7 @@ def test_wrong_use_ends_with_2(capsys):
         (["audit", "x.npz", "--no-such-flag"], "--no-such-flag"),
         (["audit", "x.npz", "--html"], "--html"),
         (["audit", "x.npz", "--seed", "three"], "--seed"),
-        (["compare", "a", "b", "--level", "high"], "--level"),
+        (["compare", "a", "b", "--confidence-level", "high"], "--confidence-level"),
     ],
 )
 def test_wrong_flags_are_one_line_with_a_hint(words: list[str], named: str, capsys):
@@ -116,7 +133,7 @@ def test_wrong_flags_are_one_line_with_a_hint(words: list[str], named: str, caps
         (["train", "--data", "digits", "--momentum", "None"], "--momentum must be a number, got 'None'"),
         (["train", "--data", "digits", "--milestones", "2", "x", "3"], "--milestones must be numbers, got 'x'"),
         (["demo", "--seeds", "three"], "--seeds must be a whole number, got 'three'"),
-        (["compare", "a", "b", "--level", "high"], "--level must be a number, got 'high'"),
+        (["compare", "a", "b", "--confidence-level", "high"], "--confidence-level must be a number, got 'high'"),
     ],
 )
 def test_what_is_no_number_is_told_without_the_parsers_types(words: list[str], told: str, capsys):
@@ -134,4 +151,4 @@ def test_python_m_classgap_works_and_a_closed_pipe_is_no_error(tmp_path):
     piped = f"set -o pipefail; '{sys.executable}' -m classgap audit '{path}' --json '{tmp_path}/a.json' | true"
     closed = subprocess.run(["bash", "-c", piped], capture_output=True, text=True, check=False)
     assert (closed.returncode, closed.stderr) == (0, "")
-    assert json.loads((tmp_path / "a.json").read_text())["overall"]["samples"] == 3
+    assert json.loads((tmp_path / "a.json").read_text())["overall"]["n_samples"] == 3

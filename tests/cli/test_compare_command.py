@@ -30,7 +30,7 @@ def test_who_gained_and_who_paid(before: str, tmp_path: Path, capsys):
     html, saved = tmp_path / "d.html", tmp_path / "d.json"
     assert main(["compare", before, after, "--html", str(html), "--json", str(saved)]) == 0
     diff = AuditDiff.load(saved)
-    assert (diff.gained, diff.paid) == (("a",), ("b",))
+    assert (diff.gained, diff.regressed) == (("a",), ("b",))
     assert diff.classes[0].p_value == pytest.approx(binomtest(30, 30).pvalue)
     out = capsys.readouterr().out
     assert "Who gained: 1" in out
@@ -63,10 +63,10 @@ def test_every_further_source_is_compared_with_the_first(before: str, tmp_path: 
 def test_seeds_are_paired_blocks(tmp_path: Path):
     wrong = ([0, 3, 6], [0, 3, 9], [0], [3])
     sources = [save(tmp_path / f"{i}.npz", list(some)) for i, some in enumerate(wrong)]
-    assert main(["compare", "--seeds", "2", *sources, "--json", str(tmp_path / "d.json")]) == 0
+    assert main(["compare", "--runs-per-side", "2", *sources, "--json", str(tmp_path / "d.json")]) == 0
     diff = AuditDiff.load(tmp_path / "d.json")
-    assert diff.seeds == 2
-    assert diff.over_seeds["accuracy"].change_mean == pytest.approx(2 / 120)
+    assert diff.runs_per_side == 2
+    assert diff.over_runs["accuracy"].change_mean == pytest.approx(2 / 120)
 
 
 def test_csv_has_a_line_a_class_of_each_comparison(before: str, tmp_path: Path):
@@ -88,18 +88,18 @@ def test_level_and_seed_reach_the_intervals_of_predictions_and_saved_audits(befo
     after = save(tmp_path / "after.npz", list(range(1, 60, 3)))
     Audit.from_file(before).save(tmp_path / "before.json")
     found = {}
-    for flags in ((), ("--level", "0.5"), ("--seed", "1")):
+    for flags in ((), ("--confidence-level", "0.5"), ("--seed", "1")):
         for source in (before, str(tmp_path / "before.json")):
             assert main(["compare", source, after, *flags, "--json", str(tmp_path / "d.json")]) == 0
             diff = AuditDiff.load(tmp_path / "d.json")
-            found.setdefault(flags, set()).add((diff.level, diff.gap["std"].interval))
+            found.setdefault(flags, set()).add((diff.confidence_level, diff.gap["std"].interval))
     assert all(len(results) == 1 for results in found.values())
     (plain,), (half,), (other,) = found.values()
     assert (plain[0], half[0], other[0]) == (0.95, 0.5, 0.95)
     assert plain[1].low < half[1].low < half[1].high < plain[1].high
     assert other[1] != plain[1]
     capfd.readouterr()
-    for flags in (("--level", "1.5"), ("--seed", "-1")):
+    for flags in (("--confidence-level", "1.5"), ("--seed", "-1")):
         assert main(["compare", before, after, *flags]) == 2
         assert capfd.readouterr().err.count("\n") == 1
 
@@ -116,7 +116,7 @@ def test_runs_of_the_same_name_are_told_apart_by_their_path(tmp_path: Path):
     [
         ("one source", "two or more"),
         ("odd blocks", "blocks of 2"),
-        ("no seeds", "--seeds"),
+        ("no seeds", "--runs-per-side"),
         ("other samples", "other"),
         ("other names", "class"),
         ("missing", "does not exist"),
@@ -125,8 +125,8 @@ def test_runs_of_the_same_name_are_told_apart_by_their_path(tmp_path: Path):
 def test_what_cannot_be_compared_is_refused_with_the_reason(case: str, reason: str, before: str, tmp_path: Path, capfd):
     other = {
         "one source": [],
-        "odd blocks": [before, before, "--seeds", "2"],
-        "no seeds": [before, "--seeds", "0"],
+        "odd blocks": [before, before, "--runs-per-side", "2"],
+        "no seeds": [before, "--runs-per-side", "0"],
         "missing": [str(tmp_path / "nowhere")],
     }
     if case == "other samples":

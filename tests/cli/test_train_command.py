@@ -18,9 +18,9 @@ SMALL = ["--data", "digits", "--model", "mlp:width=8", "--epochs", "1"]
 
 def test_a_file_and_flags_give_the_same_settings(tmp_path: Path) -> None:
     file = tmp_path / "settings.yaml"
-    file.write_text("data: digits\nlr: 1e-2\nmilestones: [2, 3]\nnesterov: true\nsave-every: 5\nclip: 1\n")
+    file.write_text("data: digits\nlr: 1e-2\nmilestones: [2, 3]\nnesterov: true\nsave-every: 5\nclip_grad: 1\n")
     flags = ["--data", "digits", "--lr", "0.01", "--milestones", "2", "3", "--nesterov"]
-    flags += ["--save-every", "5", "--clip", "1"]
+    flags += ["--save-every", "5", "--clip-grad", "1"]
     from_file = _parse("train", ["--config", str(file)])
     from_flags = _parse("train", flags)
     assert isinstance(from_file, TrainCommand)
@@ -38,14 +38,14 @@ def test_flags_win_over_the_file(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("text", "flags", "expected"),
     [
-        ("select: hard", ["--validation", "0.1"], {"select": "hard", "validation": 0.1}),
+        ("monitor: hard", ["--val-fraction", "0.1"], {"monitor": "hard", "val_fraction": 0.1}),
         ("epochs: 3", ["--steps", "10"], {"epochs": None, "steps": 10}),
         ("epochs: 3", ["--steps=10"], {"epochs": None, "steps": 10}),
         ("epochs: 3", ["--steps", "None"], {"epochs": 3, "steps": None}),
         ("steps: 10", ["--epochs", "3"], {"epochs": 3, "steps": None}),
-        ("warmup: 2", ["--warmup-steps", "5"], {"warmup": 0.0, "warmup_steps": 5}),
-        ("warmup: 2", ["--warmup_steps", "5"], {"warmup": 0.0, "warmup_steps": 5}),
-        ("warmup_steps: 5", ["--warmup", "2"], {"warmup": 2.0, "warmup_steps": 0}),
+        ("warmup_epochs: 2", ["--warmup-steps", "5"], {"warmup_epochs": 0.0, "warmup_steps": 5}),
+        ("warmup_epochs: 2", ["--warmup_steps", "5"], {"warmup_epochs": 0.0, "warmup_steps": 5}),
+        ("warmup_steps: 5", ["--warmup-epochs", "2"], {"warmup_epochs": 2.0, "warmup_steps": 0}),
         ("steps: 0", ["--steps", "4"], {"steps": 4}),
     ],
 )
@@ -59,7 +59,7 @@ def test_a_file_is_checked_together_with_the_flags(text: str, flags: list[str], 
 @pytest.mark.parametrize(
     ("text", "flags", "told"),
     [
-        ("select: hard", ["--epochs", "1"], "set validation"),
+        ("monitor: hard", ["--epochs", "1"], "val_fraction"),
         ("epochs: 3", ["--epochs", "2", "--steps", "10"], "epochs and steps cannot both be given; got 2 and 10"),
         ("{epochs: 3, steps: 10}", [], "epochs and steps cannot both be given; got 3 and 10"),
     ],
@@ -103,7 +103,7 @@ def test_a_dry_run_shows_the_settings_and_writes_nothing(
     [("erm", "updates an epoch, 42 in all."), ("jtt", "updates an epoch, 14 in stage find errors of find errors, ")],
 )
 def test_a_dry_run_names_a_stage_where_there_are_several(method: str, told: str, capsys) -> None:
-    words = ["--data", "digits", "--model", "mlp:width=8", "--batch", "64", "--epochs", "3", "--method", method]
+    words = ["--data", "digits", "--model", "mlp:width=8", "--batch-size", "64", "--epochs", "3", "--method", method]
     assert main(["train", *words, "--dry-run"]) == 0
     assert told in " ".join(capsys.readouterr().out.split())
 
@@ -192,8 +192,8 @@ def test_the_demo_compares_and_says_what_happened(tmp_path: Path, capsys: pytest
     assert main(["demo", "--seeds", "0"]) == 2
     other = ["demo", "--epochs", "2", "--seeds", "1", "--out", str(out)]
     assert main(other) == 2
-    assert "--force" in capsys.readouterr().err
-    assert main([*other, "--force"]) == 0
+    assert "--overwrite" in capsys.readouterr().err
+    assert main([*other, "--overwrite"]) == 0
     assert len((out / "mr2-seed0" / "metrics.jsonl").read_text().splitlines()) == 3  # two epochs and the test
 
 

@@ -7,8 +7,8 @@ from torch import Tensor
 from torchvision.transforms import v2
 from torchvision.transforms.v2 import functional as tv
 
-from classgap.data import augment_colour as colour
-from classgap.data.augment_operations import NUMBERS, OPERATIONS, amounts, apply_operations
+from classgap.data.transforms import color as colour
+from classgap.data.transforms.operations import NUMBERS, OPERATIONS, amounts, apply_operations
 
 LEVELS = 10
 

@@ -6,8 +6,8 @@ from torch import Tensor
 
 from classgap.data.batches import Batch, Batches, evaluation_batches
 from classgap.data.dataset import Split
-from classgap.data.keyed_random import Keys
-from classgap.data.order import ClassBalanced, Repeated, Shuffled
+from classgap.data.sampling.keyed_random import Keys
+from classgap.data.sampling.order import ClassBalanced, Repeated, Shuffled
 from classgap.testing import Processes
 
 MEAN, STD = (0.5, 0.4, 0.3), (0.2, 0.25, 0.3)
@@ -16,7 +16,7 @@ MEAN, STD = (0.5, 0.4, 0.3), (0.2, 0.25, 0.3)
 def pictures(n: int = 30) -> Split:
     generator = torch.Generator().manual_seed(1)
     images = torch.randint(0, 256, (n, 3, 16, 16), generator=generator, dtype=torch.uint8)
-    return Split.of(images, torch.arange(n) % 5)
+    return Split.from_arrays(images, torch.arange(n) % 5)
 
 
 class Slow:
@@ -160,7 +160,7 @@ def test_mixed_batches_are_a_loop_over_pairs() -> None:
 def test_slow_inputs_are_read_ahead_on_a_thread_that_ends() -> None:
     images = pictures()
     inputs = Slow(images.inputs)
-    slow = batches(Split.of(inputs, images.targets))
+    slow = batches(Split.from_arrays(inputs, images.targets))
     for one, two in zip(batches().epoch(0), slow.epoch(0), strict=True):
         assert_same(one, two)
     assert any(name.startswith("classgap-prefetch") for name in inputs.threads)
@@ -194,7 +194,7 @@ def test_making_a_batch_leaves_the_threads_of_training() -> None:
 
 
 def test_a_sample_that_cannot_be_read_is_an_error_here() -> None:
-    split = Split.of(Slow(pictures().inputs, broken=7), pictures().targets)
+    split = Split.from_arrays(Slow(pictures().inputs, broken=7), pictures().targets)
     with pytest.raises(OSError, match="sample 7"):
         list(batches(split).epoch(0))
     assert "classgap-prefetch" not in " ".join(each.name for each in threading.enumerate())
@@ -202,7 +202,7 @@ def test_a_sample_that_cannot_be_read_is_an_error_here() -> None:
 
 def test_signals_and_vectors_pass_as_they_are() -> None:
     values = torch.randn(12, 1, 40)
-    split = Split.of(values, torch.arange(12) % 3)
+    split = Split.from_arrays(values, torch.arange(12) % 3)
     found = joined(list(batches(split, augment="none", mean=None, std=None).epoch(0)))
     assert found.inputs.equal(values[found.rows])
     mixed = joined(list(batches(split, augment=None, mean=None, std=None, mix="mixup").epoch(0)))
@@ -226,7 +226,7 @@ def test_the_data_stay_as_they_are() -> None:
     split = pictures()
     before = split.inputs.clone()
     list(batches(split, augment="rand-augment", mix="cutmix").epoch(0))
-    list(batches(Split.of(before.float(), split.targets), augment="none").epoch(0))
+    list(batches(Split.from_arrays(before.float(), split.targets), augment="none").epoch(0))
     assert split.inputs.equal(before)
 
 
@@ -246,7 +246,7 @@ def test_evaluation_sees_every_sample_once_in_order(world: int) -> None:
 
 def test_evaluation_cuts_the_middle_and_reads_ahead() -> None:
     images = pictures()
-    split = Split.of(Slow(images.inputs), images.targets)
+    split = Split.from_arrays(Slow(images.inputs), images.targets)
     found = joined(list(evaluation_batches(split, batch_size=8, size=10)))
     torch.testing.assert_close(found.inputs, images.inputs[:, :, 3:13, 3:13] / 255)
     assert list(evaluation_batches(pictures(1), batch_size=8, rank=0, world=2)) == []
@@ -266,9 +266,9 @@ def test_evaluation_cuts_the_middle_and_reads_ahead() -> None:
         (lambda: batches(pictures(1), rank=0, world=2), "each of 2"),
         (lambda: batches(mean=(0.5,)), "mean"),
         (lambda: batches(std=(0.5, 0.0, 0.5)), "std"),
-        (lambda: batches(Split.of(torch.rand(4, 9), torch.arange(4))), "augment='none'"),
+        (lambda: batches(Split.from_arrays(torch.rand(4, 9), torch.arange(4))), "augment='none'"),
         (
-            lambda: batches(Split.of(torch.rand(4, 3), torch.arange(4)), augment=None, mix="cutmix"),
+            lambda: batches(Split.from_arrays(torch.rand(4, 3), torch.arange(4)), augment=None, mix="cutmix"),
             "cutmix is for images",
         ),
         (lambda: batches().epoch(0, 5), "start"),

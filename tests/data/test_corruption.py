@@ -13,7 +13,7 @@ from classgap.data.dataset import Split
 
 
 def balanced(classes: int, each: int) -> Split:
-    return Split.of(torch.zeros(classes * each, 1), torch.arange(classes).repeat_interleave(each))
+    return Split.from_arrays(torch.zeros(classes * each, 1), torch.arange(classes).repeat_interleave(each))
 
 
 @pytest.mark.parametrize(("classes", "each", "ratio"), [(100, 500, 100), (10, 5000, 100), (10, 5000, 10), (7, 30, 50)])
@@ -35,7 +35,7 @@ def test_known_sizes() -> None:
 def test_imbalanced_data_keep_what_they_have() -> None:
     labels = torch.tensor([0] * 10 + [1] * 70 + [2] * 40)
     # A third of 120 samples is 40: wanted are 40, int(40 / 2) and 10.
-    assert long_tail(Split.of(torch.zeros(120, 1), labels), 4, 0, 3).counts(3).tolist() == [10, 20, 10]
+    assert long_tail(Split.from_arrays(torch.zeros(120, 1), labels), 4, 0, 3).counts(3).tolist() == [10, 20, 10]
 
 
 def test_one_class() -> None:
@@ -54,7 +54,7 @@ def test_exactly_so_many_labels_change(classes: int, each: int, share: float, se
 
 
 def test_wrong_classes_are_uniform() -> None:
-    clean = Split.of(torch.zeros(9000, 1), torch.full((9000,), 2))
+    clean = Split.from_arrays(torch.zeros(9000, 1), torch.full((9000,), 2))
     often = Counter(label_noise(clean, 1.0, 0, 4).targets.tolist())
     assert often.keys() == {0, 1, 3}
     assert all(abs(count - 3000) < 200 for count in often.values())  # deviation 45
@@ -76,7 +76,7 @@ def test_processes_agree() -> None:
     code = (
         "import torch; from classgap.data.dataset import Split;"
         "from classgap.data.corruption import label_noise, long_tail; from classgap.data.splits import hold_out;"
-        "split = Split.of(torch.zeros(90, 1), torch.arange(90) % 3);"
+        "split = Split.from_arrays(torch.zeros(90, 1), torch.arange(90) % 3);"
         "part = label_noise(long_tail(hold_out(split, 0.25, 3, 3)[0], 5, 3, 3), 0.2, 3, 3)"
     )
     other = {**os.environ, "PYTHONHASHSEED": "77"}

@@ -7,8 +7,16 @@ from scipy import stats
 from torchvision.transforms import v2
 from torchvision.transforms.v2 import functional as tv
 
-from classgap.data.crops import CropFlip, RandomResizedCrop, centre, flipped, random_boxes, reflected, windows
-from classgap.data.keyed_random import Keys
+from classgap.data.sampling.keyed_random import Keys
+from classgap.data.transforms.crops import (
+    CropFlip,
+    RandomResizedCrop,
+    centre,
+    flipped,
+    random_boxes,
+    reflected,
+    windows,
+)
 
 
 def images(size: int = 20, channels: int = 3, height: int = 32, width: int = 32) -> torch.Tensor:

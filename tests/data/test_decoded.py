@@ -11,9 +11,9 @@ import pytest
 import torch
 from made_images import as_tensor_layout, pixels, write
 
-from classgap.data import decoded
-from classgap.data.decoded import Reading, decode
-from classgap.data.image_files import read_image
+from classgap.data.sources import image_cache as decoded
+from classgap.data.sources.image_cache import Reading, decode
+from classgap.data.sources.images import read_image
 
 
 def files(base: Path, count: int = 4) -> list[str]:

@@ -9,7 +9,7 @@ from made_images import as_tensor_layout, pixels, write, write_tree
 from PIL import Image
 
 from classgap.data import load
-from classgap.data.image_files import ImageFiles
+from classgap.data.sources.images import ImageFiles
 
 
 def test_two_trees(tmp_path: Path) -> None:

@@ -6,7 +6,7 @@ import torch
 from sklearn.datasets import load_digits
 
 from classgap.data import load
-from classgap.data.generated import digits, mnist1d, two_moons
+from classgap.data.sources.generated import digits, mnist1d, two_moons
 
 
 def test_mnist1d_is_the_package_s_own() -> None:

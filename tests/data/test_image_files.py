@@ -7,7 +7,7 @@ import torch
 from made_images import as_tensor_layout, pixels, write
 from PIL import Image
 
-from classgap.data.image_files import ImageFiles, image_size, read_image
+from classgap.data.sources.images import ImageFiles, image_size, read_image
 
 
 def test_pixels_are_those_of_the_file(tmp_path: Path) -> None:

@@ -2,7 +2,7 @@ import pytest
 import torch
 from scipy import stats
 
-from classgap.data.keyed_random import (
+from classgap.data.sampling.keyed_random import (
     Keys,
     key_of,
     keyed_bits,
@@ -44,7 +44,7 @@ def test_the_numbers_never_change() -> None:
 
 def test_the_first_outputs_are_splitmix64() -> None:
     # A well-known reference sequence: SplitMix64 seeded with 0 begins so.
-    from classgap.data.keyed_random import _GOLDEN, _mixed
+    from classgap.data.sampling.keyed_random import _GOLDEN, _mixed
 
     wanted = [0xE220A8397B1DCDAF, 0x6E789E6AA1B965F4]
     assert [_mixed(n * _GOLDEN) % WORD for n in (1, 2)] == wanted

@@ -2,7 +2,7 @@ import pytest
 import torch
 from scipy import stats
 
-from classgap.data.mix import CutMix, Mixup, build_mix
+from classgap.data.transforms.mix import CutMix, Mixup, build_mix
 
 
 @pytest.mark.parametrize(("make", "alpha"), [(Mixup, 0.2), (Mixup, 1.0), (CutMix, 1.0), (CutMix, 3.0)])

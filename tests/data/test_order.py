@@ -4,7 +4,7 @@ import pytest
 import torch
 from scipy import stats
 
-from classgap.data.order import (
+from classgap.data.sampling.order import (
     ClassAware,
     ClassBalanced,
     Repeated,

@@ -7,11 +7,11 @@ from test_augment_operations import ORACLES, photographs
 from torch import Tensor
 from torchvision.transforms import v2
 
-from classgap.data.augment import AUGMENTS, build_augment
-from classgap.data.augment_operations import OPERATIONS, amounts
-from classgap.data.auto_augment import AutoAugment, pairs
-from classgap.data.keyed_random import Keys
-from classgap.data.rand_augment import RandAugment
+from classgap.data.sampling.keyed_random import Keys
+from classgap.data.transforms.augment import AUGMENTS, build_augment
+from classgap.data.transforms.auto_augment import AutoAugment, pairs
+from classgap.data.transforms.operations import OPERATIONS, amounts
+from classgap.data.transforms.rand_augment import RandAugment
 
 
 def by_torchvision(image: Tensor, name: str, level: int, levels: int, negative: bool) -> Tensor:

@@ -3,8 +3,8 @@ import sys
 
 import pytest
 
-from classgap.data import progress as module
-from classgap.data.progress import progress
+from classgap.data.sources import progress as module
+from classgap.data.sources.progress import progress
 
 
 class Terminal(io.StringIO):

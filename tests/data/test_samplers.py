@@ -4,8 +4,8 @@ import pytest
 import torch
 from torch.utils.data import DataLoader, TensorDataset
 
-from classgap.data.order import ClassAware, ClassBalanced
-from classgap.data.samplers import ClassAwareBatchSampler, ClassBalancedSampler
+from classgap.data.sampling.order import ClassAware, ClassBalanced
+from classgap.data.sampling.samplers import ClassAwareBatchSampler, ClassBalancedSampler
 from classgap.testing import Processes
 
 TARGETS = torch.tensor([0] * 40 + [1] * 15 + [2] * 8 + [3] * 4)

@@ -38,7 +38,7 @@ def test_images_that_are_not_in_memory_are_read(tmp_path: Path) -> None:
 
 
 def test_places_are_those_of_a_list() -> None:
-    split = Split.of(torch.arange(3.0)[:, None], torch.tensor([2, 0, 1]))
+    split = Split.from_arrays(torch.arange(3.0)[:, None], torch.tensor([2, 0, 1]))
     assert [(float(value), target, row) for value, target, row in split] == [(0.0, 2, 0), (1.0, 0, 1), (2.0, 1, 2)]
     assert split[-1][1:] == (1, 2)
     assert split[torch.tensor(1)][1:] == (0, 1)

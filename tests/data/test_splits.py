@@ -13,7 +13,7 @@ LABELS = st.lists(st.integers(0, 4), min_size=1, max_size=60)
 
 
 def split_of(labels: list[int]) -> Split:
-    return Split.of(torch.arange(len(labels)).float()[:, None], torch.tensor(labels))
+    return Split.from_arrays(torch.arange(len(labels)).float()[:, None], torch.tensor(labels))
 
 
 @settings(deadline=None)

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 import torch
 
-from classgap.engine.checkpoint import load_checkpoint, load_weights, save_checkpoint, save_weights
+from classgap.engine.storage.checkpoint import load_checkpoint, load_weights, save_checkpoint, save_weights
 
 
 def test_round_trip(tmp_path: Path) -> None:
@@ -41,7 +41,7 @@ def test_a_damaged_file_is_said_to_be_damaged(keep: int, tmp_path: Path) -> None
 FULL_DISK = """
 import resource, signal, sys, torch
 from pathlib import Path
-from classgap.engine.checkpoint import save_checkpoint
+from classgap.engine.storage.checkpoint import save_checkpoint
 path = Path(sys.argv[1])
 save_checkpoint({"a": torch.zeros(10)}, path)
 signal.signal(signal.SIGXFSZ, signal.SIG_IGN)  # writing beyond the limit is then an error, as on a full disk

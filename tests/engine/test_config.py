@@ -17,11 +17,11 @@ from classgap.engine.config_file import checked_settings, read_settings, write_c
         ({"loss_lr": 1e39}, "loss_lr must be at most"),
         ({"weight_decay": 1e39}, "weight_decay must be at most"),
         ({"epochs": 3, "steps": 4}, "epochs and steps cannot both be given"),
-        ({"warmup": 1.0, "warmup_steps": 4}, "warmup and warmup_steps cannot both"),
-        ({"select": "hard"}, "set validation"),
-        ({"validation": 1.0}, "validation must be at least 0 and below 1"),
+        ({"warmup_epochs": 1.0, "warmup_steps": 4}, "warmup_epochs and warmup_steps cannot both"),
+        ({"monitor": "hard"}, "val_fraction"),
+        ({"val_fraction": 1.0}, "val_fraction must be at least 0 and below 1"),
         ({"milestones": (3.0, 2.0)}, "milestones must be above 0 and in rising order"),
-        ({"accumulate": 0}, "accumulate"),
+        ({"micro_batches": 0}, "micro_batches"),
     ],
 )
 def test_what_cannot_be_is_refused_by_name(settings: dict, told: str) -> None:
@@ -67,4 +67,8 @@ def test_what_is_no_mapping_is_refused_and_nothing_is_run(text: str, tmp_path: P
 
 
 def test_yaml_numbers_without_a_point_are_numbers() -> None:
-    assert checked_settings(yaml.safe_load("lr: 1e-3\nclip: 1\nout: null")) == {"lr": 1e-3, "clip": 1.0, "out": None}
+    assert checked_settings(yaml.safe_load("lr: 1e-3\nclip_grad: 1\nout: null")) == {
+        "lr": 1e-3,
+        "clip_grad": 1.0,
+        "out": None,
+    }

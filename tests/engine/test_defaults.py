@@ -2,15 +2,15 @@ import pytest
 import torch
 
 from classgap.data import load
-from classgap.data.augment import build_augment
 from classgap.data.dataset import Dataset, Split
+from classgap.data.transforms.augment import build_augment
 from classgap.engine import Run
 from classgap.engine.config import TrainConfig
 from classgap.engine.defaults import complete
 
 
 def images(side: int, *, mirrored: bool) -> Dataset:
-    split = Split.of(torch.zeros(2, 3, side, side, dtype=torch.uint8), torch.tensor([0, 1]))
+    split = Split.from_arrays(torch.zeros(2, 3, side, side, dtype=torch.uint8), torch.tensor([0, 1]))
     return Dataset("made", split, split, ("a", "b"), "image", (3, side, side), mirrored=mirrored)
 
 
@@ -32,10 +32,10 @@ def test_only_images_that_may_be_mirrored_are(side: int, mirrored: bool, wanted:
 
 @pytest.mark.parametrize(("height", "width"), [(80, 112), (96, 72)])
 def test_oblong_photographs_are_trained_as_they_are_tested(height: int, width: int) -> None:
-    split = Split.of(torch.zeros(4, 3, height, width, dtype=torch.uint8), torch.tensor([0, 1, 0, 1]))
+    split = Split.from_arrays(torch.zeros(4, 3, height, width, dtype=torch.uint8), torch.tensor([0, 1, 0, 1]))
     data = Dataset("made", split, split, ("a", "b"), "image", (3, height, width))
     for augment in (None, "rand-augment:crop=rrc"):
-        config = complete(TrainConfig(data="made", model="resnet20:width=4", batch=4, augment=augment), data)
+        config = complete(TrainConfig(data="made", model="resnet20:width=4", batch_size=4, augment=augment), data)
         run = Run(config, data, torch.device("cpu"))
         seen: list[torch.Size] = []
         run.model.register_forward_hook(lambda model, inputs, output, seen=seen: seen.append(inputs[0].shape[1:]))

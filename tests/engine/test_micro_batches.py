@@ -32,7 +32,7 @@ def test_parts_hold_every_sample_once_and_their_shares_add_up(size: int, parts: 
 )
 def test_a_loss_that_remembers_is_called_for_one_part_after_the_other(method: str, twin: ClassLoss) -> None:
     """Gradients are those of the parts' losses by their shares; the memory has moved once with each part."""
-    run = new_run(method=method, accumulate=3)
+    run = new_run(method=method, micro_batches=3)
     model, batch = copy.deepcopy(run.model), made_batch(20)
     run.backward(run.method.objective, batch)
     total = 0.0
@@ -66,6 +66,6 @@ def test_who_trains_in_parts_is_told_that_the_loss_is_another_one(
     method: str, parts: int, told: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     settings = {"data": "two-moons:train=64:test=20", "epochs": 1, "report": False}
-    train(config(out=tmp_path / "run", method=method, accumulate=parts, **settings))
-    remark = f"classgap: accumulate=2: {told} compares samples or remembers them"
+    train(config(out=tmp_path / "run", method=method, micro_batches=parts, **settings))
+    remark = f"classgap: micro_batches=2: {told} compares samples or remembers them"
     assert (remark in capsys.readouterr().err) == bool(told)

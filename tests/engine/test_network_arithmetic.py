@@ -30,9 +30,9 @@ def test_the_network_computes_in_the_precision_and_weights_stay_whole(precision:
 def colour_run(*, channels_last: bool) -> Run:
     """A small convolutional network and images of three channels: with one channel both layouts are the same."""
     inputs = torch.randint(256, (8, 3, 8, 8), dtype=torch.uint8)
-    split = Split.of(inputs, torch.arange(8) % 2)
+    split = Split.from_arrays(inputs, torch.arange(8) % 2)
     data = Dataset("colours", split, split, ("a", "b"), "image", (3, 8, 8), (0.5,) * 3, (0.2,) * 3)
-    wanted = config(model="resnet20", batch=8, channels_last=channels_last)
+    wanted = config(model="resnet20", batch_size=8, channels_last=channels_last)
     run = Run(complete(wanted, data), data, torch.device("cpu"))
     run.begin_stage()
     run.model.train()

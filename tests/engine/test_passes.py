@@ -17,13 +17,14 @@ from pathlib import Path
 from classgap.data.dataset import Dataset, Split
 from classgap.engine import Run, RunDirectory, TrainConfig
 from classgap.engine.defaults import complete
-from classgap.engine.outcome import write_outcome
+from classgap.engine.storage.artifacts import write_outcome
 
 method = sys.argv[1]
 targets = torch.arange(40_000) % 3_000
-train, test = Split.of(torch.randn(40_000, 4), targets), Split.of(torch.randn(3_000, 4), targets[:3_000])
+train = Split.from_arrays(torch.randn(40_000, 4), targets)
+test = Split.from_arrays(torch.randn(3_000, 4), targets[:3_000])
 data = Dataset("made", train, test, tuple(map(str, range(3_000))), "vector", (4,))
-config = TrainConfig(data="made", model="mlp:width=8", method=method, epochs=2, validation=0.4, report=False)
+config = TrainConfig(data="made", model="mlp:width=8", method=method, epochs=2, val_fraction=0.4, report=False)
 run = Run(complete(config, data), data, torch.device("cpu"))
 run.begin_stage()
 used = lambda: resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1000
@@ -61,7 +62,7 @@ def test_a_pass_leaves_every_layer_in_the_mode_that_it_had() -> None:
 
 def batch_sizes() -> list[int]:
     """How many samples a pass over the test set sends through the network at a time."""
-    run = new_run(batch=64, accumulate=4, data="digits:fraction=0.1")
+    run = new_run(batch_size=64, micro_batches=4, data="digits:fraction=0.1")
     seen: list[int] = []
     run.model.register_forward_hook(lambda model, inputs, output: seen.append(len(inputs[0])))
     assert len(run.predictions(run.data.test).classes_N) == len(run.data.test)

@@ -5,7 +5,7 @@ import pytest
 from training_cases import config
 
 from classgap.engine import fit
-from classgap.engine.progress import Display
+from classgap.engine.logging.progress import Display
 from classgap.engine.train import train
 from classgap.methods import Method
 
@@ -49,12 +49,12 @@ def told(text: str) -> list[int]:
 @pytest.mark.parametrize(
     ("settings", "total", "lines"),
     [
-        ({"batch": 20000, "epochs": 20}, 20 * SAMPLES, list(range(2, 21, 2))),  # one batch, far from full
-        ({"batch": 600, "epochs": 20}, 20 * SAMPLES, list(range(2, 21, 2))),  # 600 and 296
-        ({"batch": 800, "epochs": 3}, 3 * 800, [1, 2, 3]),  # 800; the 96 that are left are too few for a batch
-        ({"batch": 600, "epochs": None, "steps": 5}, 2 * SAMPLES + 600, [1, 2, 3]),  # ends in the third epoch
-        ({"batch": 600, "epochs": 3, "accumulate": 4}, 3 * SAMPLES, [1, 2, 3]),
-        ({"batch": 600, "epochs": 3, "sampling": "class-aware:per-class=200"}, 3 * 600, [1, 2, 3]),
+        ({"batch_size": 20000, "epochs": 20}, 20 * SAMPLES, list(range(2, 21, 2))),  # one batch, far from full
+        ({"batch_size": 600, "epochs": 20}, 20 * SAMPLES, list(range(2, 21, 2))),  # 600 and 296
+        ({"batch_size": 800, "epochs": 3}, 3 * 800, [1, 2, 3]),  # 800; the 96 that are left are too few for a batch
+        ({"batch_size": 600, "epochs": None, "steps": 5}, 2 * SAMPLES + 600, [1, 2, 3]),  # ends in the third epoch
+        ({"batch_size": 600, "epochs": 3, "micro_batches": 4}, 3 * SAMPLES, [1, 2, 3]),
+        ({"batch_size": 600, "epochs": 3, "sampler": "class-aware:per-class=200"}, 3 * 600, [1, 2, 3]),
     ],
 )
 def test_the_total_is_what_is_trained_on(
@@ -68,7 +68,7 @@ def test_the_total_is_what_is_trained_on(
 
 
 def test_each_stage_has_a_total_of_its_own(tmp_path: Path, displays: list[Counting], capsys) -> None:
-    train(config(out=tmp_path / "run", report=False, method="jtt", epochs=10, batch=600))
+    train(config(out=tmp_path / "run", report=False, method="jtt", epochs=10, batch_size=600))
     assert [each.total for each in displays] == [each.counted for each in displays]
     assert displays[0].total < displays[1].total
     assert told(capsys.readouterr().err) == [1, 2, *range(1, 11)]
@@ -78,7 +78,7 @@ def test_each_stage_has_a_total_of_its_own(tmp_path: Path, displays: list[Counti
 def test_a_resumed_run_counts_on(
     updates: int, samples: int, tmp_path: Path, displays: list[Counting], monkeypatch: pytest.MonkeyPatch, capsys
 ) -> None:
-    settings = config(out=tmp_path / "run", report=False, batch=600, epochs=3, save_every=0.0)  # six updates
+    settings = config(out=tmp_path / "run", report=False, batch_size=600, epochs=3, save_every=0.0)  # six updates
     seen = 0
 
     def killed(*_: object) -> None:

@@ -58,8 +58,8 @@ def test_mixing_is_refused_before_anything_is_written(method: str, tmp_path: Pat
 
 
 def without_birds() -> Dataset:
-    train_split = Split.of(torch.randn(20, 4), torch.arange(20) % 2)
-    test = Split.of(torch.randn(6, 4), torch.arange(6) % 3)
+    train_split = Split.from_arrays(torch.randn(20, 4), torch.arange(20) % 2)
+    test = Split.from_arrays(torch.randn(6, 4), torch.arange(6) % 3)
     return Dataset("made", train_split, test, ("cat", "dog", "bird"), "vector", (4,))
 
 
@@ -84,11 +84,17 @@ def test_what_the_refusal_recommends_can_be_done(method: str, tmp_path: Path) ->
 @pytest.mark.parametrize(
     ("settings", "told"),
     [
-        ({"epochs": 3, "warmup": 3.0}, "takes 3 updates and stage train has 3"),
+        ({"epochs": 3, "warmup_epochs": 3.0}, "takes 3 updates and stage train has 3"),
         ({"epochs": 2, "warmup_steps": 9}, "takes 9 updates and stage train has 2"),
         ({"epochs": None, "steps": 5, "warmup_steps": 5}, "takes 5 updates and stage train has 5"),
-        ({"epochs": 10, "warmup": 2.0, "method": "jtt:first=0.2"}, "takes 2 updates and stage find errors has 2"),
-        ({"epochs": 10, "warmup": 2.0, "method": "crt:share=0.1"}, "takes 2 updates and stage re-training has 1"),
+        (
+            {"epochs": 10, "warmup_epochs": 2.0, "method": "jtt:first=0.2"},
+            "takes 2 updates and stage find errors has 2",
+        ),
+        (
+            {"epochs": 10, "warmup_epochs": 2.0, "method": "crt:share=0.1"},
+            "takes 2 updates and stage re-training has 1",
+        ),
     ],
 )
 def test_a_warm_up_as_long_as_a_stage_is_refused(settings: dict, told: str, tmp_path: Path) -> None:
@@ -96,7 +102,7 @@ def test_a_warm_up_as_long_as_a_stage_is_refused(settings: dict, told: str, tmp_
 
 
 def test_a_shorter_warm_up_reaches_the_rate() -> None:
-    run = new_run(**MOONS, epochs=3, warmup=2.0)
+    run = new_run(**MOONS, epochs=3, warmup_epochs=2.0)
     assert max(run.schedule.factor(update) for update in range(run.updates)) == 1
 
 
@@ -114,7 +120,9 @@ def test_images_that_are_too_small_for_the_network(tmp_path: Path) -> None:
 
 
 def test_classes_that_are_tested_and_not_trained_are_named() -> None:
-    train, test = (Split.of(torch.randn(len(each), 2), torch.tensor(each)) for each in ([0, 0, 2, 2], [0, 1, 2]))
+    train, test = (
+        Split.from_arrays(torch.randn(len(each), 2), torch.tensor(each)) for each in ([0, 0, 2, 2], [0, 1, 2])
+    )
     made = Dataset("mine", train, test, ("cat", "dog", "fox"), kind="vector", shape=(2,))
     wanted = complete(config(data="mine", model="linear"), made)
     assert Run(wanted, made, torch.device("cpu")).remarks() == [

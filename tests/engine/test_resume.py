@@ -12,9 +12,9 @@ import pytest
 import torch
 from training_cases import command, environment, finish, metrics, new_run, start, succeed, trained
 
-from classgap.engine.checkpoint import load_weights
+from classgap.engine.storage.checkpoint import load_weights
 
-LONGER = {"epochs": 12, "method": "mr2", "save_every": 0.05, "validation": 0.1, "select": "accuracy"}
+LONGER = {"epochs": 12, "method": "mr2", "save_every": 0.05, "val_fraction": 0.1, "monitor": "accuracy"}
 
 
 def wait_for_lines(path: Path, count: int, process) -> None:
@@ -100,7 +100,7 @@ def test_a_directory_that_cannot_be_written_to(tmp_path: Path) -> None:
 
 
 def test_two_processes_are_one_process_with_the_joined_batch(tmp_path: Path) -> None:
-    settings = {"epochs": 4, "method": "mr2", "validation": 0.1}
+    settings = {"epochs": 4, "method": "mr2", "val_fraction": 0.1}
     succeed(start(tmp_path / "two", processes=2, **settings))
     alone = metrics(trained(tmp_path / "one", **settings))
     together = metrics(tmp_path / "two")
@@ -112,7 +112,7 @@ def test_two_processes_are_one_process_with_the_joined_batch(tmp_path: Path) -> 
 
 
 def test_two_processes_predict_with_the_weights_that_are_saved(tmp_path: Path) -> None:
-    settings = {"model": "resnet20:width=4", "epochs": 1, "batch": 100}
+    settings = {"model": "resnet20:width=4", "epochs": 1, "batch_size": 100}
     succeed(start(tmp_path / "run", processes=2, **settings))
     run = new_run(**settings)
     run.model.load_state_dict(load_weights(tmp_path / "run" / "checkpoints" / "model.safetensors"))

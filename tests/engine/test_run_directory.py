@@ -3,7 +3,7 @@ from pathlib import Path
 import pytest
 
 from classgap.engine import RunDirectory, TrainConfig
-from classgap.engine.checkpoint import save_checkpoint
+from classgap.engine.storage.checkpoint import save_checkpoint
 
 DIGITS = TrainConfig(data="digits", lr=0.1, epochs=3)
 
@@ -25,7 +25,7 @@ def test_two_processes_cannot_train_in_one_directory(tmp_path: Path) -> None:
 def test_a_directory_of_other_things_is_left_alone(tmp_path: Path) -> None:
     (tmp_path / "thesis.tex").write_text("years of work")
     with pytest.raises(ValueError, match="holds other files and no run"):
-        opened(tmp_path, force=True)
+        opened(tmp_path, overwrite=True)
     (tmp_path / "file").write_text("")
     with pytest.raises(ValueError, match="holds other files"):
         opened(tmp_path / "file")
@@ -42,7 +42,7 @@ def test_force_leaves_projects_that_have_a_config_alone(config: str, tmp_path: P
     (tmp_path / "config.yaml").write_text(config)
     before = {path: path.read_bytes() for path in tmp_path.rglob("*") if path.is_file()}
     with pytest.raises(ValueError, match="holds other files and no run"):
-        opened(tmp_path, force=True)
+        opened(tmp_path, overwrite=True)
     assert {path: path.read_bytes() for path in tmp_path.rglob("*") if path.is_file()} == before
 
 
@@ -54,7 +54,7 @@ def test_force_removes_a_run_whose_settings_are_of_another_version(tmp_path: Pat
         file.write("abolished: 3\n")
     with pytest.raises(ValueError, match="no setting 'abolished'"):
         opened(tmp_path / "run")
-    opened(tmp_path / "run", force=True).close()
+    opened(tmp_path / "run", overwrite=True).close()
     assert not directory.last.exists()
 
 
@@ -62,7 +62,7 @@ def test_other_settings_are_named(tmp_path: Path) -> None:
     opened(tmp_path / "run").close()
     opened(tmp_path / "run", TrainConfig(data="digits")).close()  # what is not said agrees with anything
     opened(tmp_path / "run", TrainConfig(data="digits", device="cpu", save_every=1.0)).close()  # nor where it is run
-    with pytest.raises(ValueError, match=r"lr 0\.1 there and 0\.2 here.*--force"):
+    with pytest.raises(ValueError, match=r"lr 0\.1 there and 0\.2 here.*--overwrite"):
         opened(tmp_path / "run", TrainConfig(data="digits", lr=0.2))
 
 

@@ -11,10 +11,10 @@ from training_cases import config, metrics, new_run, trained
 
 from classgap import Audit
 from classgap.data.batches import Batch
-from classgap.engine import NonFiniteLoss, Run, TrainConfig, train
-from classgap.engine.checkpoint import load_checkpoint, load_weights
+from classgap.engine import NonFiniteLossError, Run, TrainConfig, train
 from classgap.engine.fit import Fit
-from classgap.engine.progress import Display
+from classgap.engine.logging.progress import Display
+from classgap.engine.storage.checkpoint import load_checkpoint, load_weights
 from classgap.methods import Method
 from classgap.models import build
 
@@ -43,7 +43,14 @@ def test_same_seed_same_result_and_another_seed_another(tmp_path: Path) -> None:
 
 
 def test_the_engine_is_a_plain_loop(tmp_path: Path) -> None:
-    settings = {"weight_decay": 1e-3, "momentum": 0.8, "nesterov": True, "warmup": 1.0, "clip": 0.5, "seed": 3}
+    settings = {
+        "weight_decay": 1e-3,
+        "momentum": 0.8,
+        "nesterov": True,
+        "warmup_epochs": 1.0,
+        "clip_grad": 0.5,
+        "seed": 3,
+    }
     directory = trained(tmp_path / "run", **settings)
     run = new_run(**settings)  # for its data and order
     torch.manual_seed(3)
@@ -66,7 +73,7 @@ def test_the_engine_is_a_plain_loop(tmp_path: Path) -> None:
 
 
 def test_accumulation_is_the_whole_batch(tmp_path: Path) -> None:
-    whole, parts = (load_weights(trained(tmp_path / f"{n}", accumulate=n).model) for n in (1, 5))
+    whole, parts = (load_weights(trained(tmp_path / f"{n}", micro_batches=n).model) for n in (1, 5))
     for name, tensor in whole.items():
         torch.testing.assert_close(parts[name], tensor, rtol=1e-4, atol=1e-6)
 
@@ -84,7 +91,7 @@ def test_half_precision_learns(precision: str, tmp_path: Path) -> None:
     assert final["test_accuracy"] > 0.7
 
 
-IMAGES = {"model": "resnet20", "steps": 2, "epochs": None, "batch": 16}
+IMAGES = {"model": "resnet20", "steps": 2, "epochs": None, "batch_size": 16}
 
 
 def assert_close_to_plain(tmp_path: Path, **settings) -> None:
@@ -104,9 +111,9 @@ def test_compiled_network(tmp_path: Path) -> None:
 
 
 def test_the_best_epoch_is_chosen_on_held_out_samples(tmp_path: Path) -> None:
-    directory = trained(tmp_path / "run", validation=0.2, select="hard", epochs=6, lr=0.3)
+    directory = trained(tmp_path / "run", val_fraction=0.2, monitor="hard", epochs=6, lr=0.3)
     *epochs, final = metrics(directory)
-    values = [(line["validation_hard"], line["validation_accuracy"]) for line in epochs]
+    values = [(line["val_hard"], line["val_accuracy"]) for line in epochs]
     assert final["chosen_epoch"] == 1 + values.index(max(values))
     state = load_checkpoint(directory.last)["model"]
     same = all(torch.equal(state[name], tensor) for name, tensor in load_weights(directory.model).items())
@@ -116,13 +123,13 @@ def test_the_best_epoch_is_chosen_on_held_out_samples(tmp_path: Path) -> None:
 def test_weights_between_the_first_and_the_last(tmp_path: Path) -> None:
     first = new_run().model.state_dict()
     last = load_weights(trained(tmp_path / "last").model)
-    between = load_weights(trained(tmp_path / "between", interpolate=0.6).model)
+    between = load_weights(trained(tmp_path / "between", wise_ft_alpha=0.6).model)
     for name, tensor in between.items():
         torch.testing.assert_close(tensor, 0.4 * first[name] + 0.6 * last[name])
 
 
 def test_the_held_out_part_is_never_trained_on(tmp_path: Path) -> None:
-    run = new_run(validation=0.25)
+    run = new_run(val_fraction=0.25)
     assert run.validation is not None
     assert not set(run.train.index.tolist()) & set(run.validation.index.tolist())
     assert len(run.train) + len(run.validation) == len(run.data.train)
@@ -132,7 +139,7 @@ def test_the_held_out_part_is_never_trained_on(tmp_path: Path) -> None:
 
 
 def test_a_loss_that_is_not_finite_stops_the_run(tmp_path: Path) -> None:
-    with pytest.raises(NonFiniteLoss, match=r"epoch \d, step \d+: .*logits \((nan|infinite)\)") as stop:
+    with pytest.raises(NonFiniteLossError, match=r"epoch \d, step \d+: .*logits \((nan|infinite)\)") as stop:
         trained(tmp_path / "run", lr=1e30)
     assert len(stop.value.samples) == 64
     record = json.loads((tmp_path / "run" / "failure.json").read_text())
@@ -150,7 +157,7 @@ def test_features_that_have_no_finite_square_stop_the_run_too(tmp_path: Path) ->
             parameter *= 1e25
         head.weight *= 1e-25
     batch = next(iter(run.batches.epoch(0)))
-    with pytest.raises(NonFiniteLoss, match=r"size of the features \(infinite\)"):
+    with pytest.raises(NonFiniteLossError, match=r"size of the features \(infinite\)"):
         run.backward(run.method.objective, batch)
 
 
@@ -174,7 +181,7 @@ def test_a_finished_run_stays_unless_forced(tmp_path: Path) -> None:
     with pytest.raises(ValueError, match="epochs 3 there and 4 here"):
         trained(out, epochs=4)
     assert (out / "metrics.jsonl").stat().st_mtime_ns == before
-    assert not train(config(out=out, epochs=1), quiet=True, force=True).already
+    assert not train(config(out=out, epochs=1), quiet=True, overwrite=True).already
     assert len(metrics(out)) == 2
 
 
@@ -188,7 +195,7 @@ def test_what_is_mistyped_leaves_no_trace(wrong: dict, tmp_path: Path) -> None:
 def test_force_with_a_mistake_keeps_the_run_that_is_there(tmp_path: Path) -> None:
     trained(tmp_path / "run")
     with pytest.raises(ValueError, match="did you mean"):
-        train(config(out=tmp_path / "run", method="mr3"), quiet=True, force=True)
+        train(config(out=tmp_path / "run", method="mr3"), quiet=True, overwrite=True)
     assert len(metrics(tmp_path / "run")) == 4
 
 

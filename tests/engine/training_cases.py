@@ -16,7 +16,7 @@ from classgap.engine import Run, RunDirectory, TrainConfig
 from classgap.engine.defaults import complete
 from classgap.engine.train import train
 
-SMALL: dict[str, Any] = {"data": "digits", "model": "mlp:width=16", "epochs": 3, "batch": 64, "lr": 0.05}
+SMALL: dict[str, Any] = {"data": "digits", "model": "mlp:width=16", "epochs": 3, "batch_size": 64, "lr": 0.05}
 
 
 def config(**settings: Any) -> TrainConfig:

@@ -22,7 +22,7 @@ GROUPS = group_by_class(LABELS, num_classes=4)
 
 def test_pairs_are_those_of_a_loop() -> None:
     rows = slice(2, 6)
-    pairs = SamplePairs.of(LABELS, rows)
+    pairs = SamplePairs.from_labels(LABELS, rows)
     labels = LABELS.tolist()
     for b, i in enumerate(range(7)[rows]):
         for j in range(7):
@@ -54,18 +54,18 @@ def test_a_tiny_feature_has_no_direction_and_no_gradient() -> None:
 
 FORMULAS = {
     "supervised_contrast": lambda f: supervised_contrast(
-        f[1:5], f, SamplePairs.of(LABELS, slice(1, 5)), temperature=0.5
+        f[1:5], f, SamplePairs.from_labels(LABELS, slice(1, 5)), temperature=0.5
     ),
     "prototype_contrast": lambda f: prototype_contrast(f, GROUPS, torch.eye(3, 4).double(), torch.ones(3).double()),
     "prototype_contrast_squared": lambda f: prototype_contrast(
         f, GROUPS, torch.eye(3, 4).double(), torch.ones(3).double(), rows=slice(2, 6), squared=True
     ),
     "score_contrast": lambda f: score_contrast(f, LABELS, f, ~torch.eye(7, dtype=torch.bool)),
-    "hardest_triplets": lambda f: hardest_triplets(distances(f, f), SamplePairs.of(LABELS), margin=2.0),
-    "soft_triplets": lambda f: hardest_triplets(distances(f, f), SamplePairs.of(LABELS), margin=None),
+    "hardest_triplets": lambda f: hardest_triplets(distances(f, f), SamplePairs.from_labels(LABELS), margin=2.0),
+    "soft_triplets": lambda f: hardest_triplets(distances(f, f), SamplePairs.from_labels(LABELS), margin=None),
     "widest_ranges": lambda f: widest_ranges(distances(f, f), GROUPS, 2),
     "nearest_centres": lambda f: nearest_centres(GROUPS.mean(f), GROUPS, squared=True),
-    "spread_out": lambda f: spread_out(on_sphere(f), SamplePairs.of(LABELS).negative_BN),
+    "spread_out": lambda f: spread_out(on_sphere(f), SamplePairs.from_labels(LABELS).negative_BN),
     "mahalanobis_distances": lambda f: mahalanobis_distances(f[:4], f[4:], f[4:].sin()),
 }
 

@@ -78,7 +78,7 @@ def mutual_information(num_classes: int = 5, **settings) -> LossCase:
 LOGIT_CASES = {
     "cross-entropy": cross_entropy(),
     "cross-entropy-smoothed": cross_entropy(label_smoothing=0.2),
-    "cross-entropy-weighted": cross_entropy(class_weights=WEIGHTS, label_smoothing=0.1),
+    "cross-entropy-weighted": cross_entropy(weight=WEIGHTS, label_smoothing=0.1),
     "cross-entropy-one-class": cross_entropy(num_classes=1),
     "feature-norm": LossCase(partial(FeatureNormLoss, 5, strength=0.3), 5, reference=SlowFeatureNorm(0.3)),
     "feature-norm-auto": LossCase(partial(FeatureNormLoss, 5), 5, reference=SlowBoundedNorm()),
@@ -95,7 +95,7 @@ LOGIT_CASES = {
     "equalization-drops-all": equalization(1.0, {3, 4}),
     "equalization-drops-none": equalization(0.0, set()),
     "ldam": ldam(),
-    "ldam-reweighted": ldam(class_weights=WEIGHTS),
+    "ldam-reweighted": ldam(weight=WEIGHTS),
     "ldam-one-class": ldam([7]),
     "group-dro": group_dro(),
     "group-dro-renormalized": group_dro(renormalize=True),

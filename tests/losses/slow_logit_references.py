@@ -60,8 +60,8 @@ class SlowWeightedMean(SlowMean):
 
 
 class SlowCrossEntropy(SlowWeightedMean):
-    def __init__(self, num_classes: int, *, label_smoothing: float = 0.0, class_weights=None) -> None:
-        self.smoothing, self.weights = label_smoothing, class_weights or [1.0] * num_classes
+    def __init__(self, num_classes: int, *, label_smoothing: float = 0.0, weight=None) -> None:
+        self.smoothing, self.weights = label_smoothing, weight or [1.0] * num_classes
 
     def term(self, logits: list[float], target: int, features: list[float]) -> float:
         even = self.smoothing / len(logits)
@@ -125,9 +125,9 @@ class SlowEqualization(SlowMean):
 
 
 class SlowLDAM(SlowWeightedMean):
-    def __init__(self, counts: list[float], *, margin: float, scale: float, class_weights=None) -> None:
+    def __init__(self, counts: list[float], *, margin: float, scale: float, weight=None) -> None:
         self.margins = [margin * (min(counts) / n) ** 0.25 for n in counts]
-        self.scale, self.weights = scale, class_weights or [1.0] * len(counts)
+        self.scale, self.weights = scale, weight or [1.0] * len(counts)
 
     def term(self, logits: list[float], target: int, features: list[float]) -> float:
         shifted = [self.scale * (z - (self.margins[k] if k == target else 0)) for k, z in enumerate(logits)]

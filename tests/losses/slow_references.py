@@ -60,14 +60,14 @@ class SlowMR2:
         *,
         margin: float = 1.0,
         strength: float | str = "auto",
-        norm: float = 2.0,
+        p: float = 2.0,
         logit: str = "spread",
         slack: float | str = "spread",
         spread: str = "unbiased",
         normalize: bool = False,
         decay: float = 0.9,
         class_counts: list[float] | None = None,
-        bank: int = 0,
+        memory_size: int = 0,
     ) -> None:
         self.__dict__.update({name: value for name, value in locals().items() if name != "self"})
 
@@ -83,7 +83,7 @@ class SlowMR2:
             rows = [[x / norm(row) for x in row] for row in rows]
         for k in set(targets):
             members = [row for row, target in zip(rows, targets, strict=True) if target == k]
-            blended(self.sizes, k, sum(norm(row, self.norm) ** 2 for row in members) / len(members), self.decay)
+            blended(self.sizes, k, sum(norm(row, self.p) ** 2 for row in members) / len(members), self.decay)
             centre = mean_vector(members)
             squares = sum(norm(minus(row, centre)) ** 2 for row in members)
             if self.spread == "plain":
@@ -94,7 +94,9 @@ class SlowMR2:
         growing = sum(max(0.0, growing_force(math.exp(-term))) for term in logit)
         rep, forces = zip(*(self.representation_term(i, rows, targets) for i in range(len(rows))), strict=True)
         strength = self.strength_now(growing, sum(forces))
-        self.queue = (self.queue + list(zip(rows, targets, strict=True)))[-self.bank :] if self.bank else []
+        self.queue = (
+            (self.queue + list(zip(rows, targets, strict=True)))[-self.memory_size :] if self.memory_size else []
+        )
         return sum(a + strength * b for a, b in zip(logit, rep, strict=True)) / len(rows)
 
     def strength_now(self, growing: float, shrinking: float) -> float:

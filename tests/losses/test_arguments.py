@@ -6,13 +6,13 @@ import pytest
 import torch
 
 from classgap.losses.arguments import (
-    class_weights,
     norm_order,
     number,
     one_of,
     positive_counts,
     probability,
     share,
+    weight_per_class,
     whole_number,
     yes_or_no,
 )
@@ -29,7 +29,7 @@ def test_good_values_pass() -> None:
     assert norm_order("a", math.inf) == math.inf
     assert one_of("a", "x", ("x", "y")) == "x"
     assert positive_counts("a", torch.tensor([1, 2])).tolist() == [1.0, 2.0]
-    assert class_weights("a", [0, 2.5], 2).tolist() == [0.0, 2.5]
+    assert weight_per_class("a", [0, 2.5], 2).tolist() == [0.0, 2.5]
 
 
 def test_counts_by_name_are_refused() -> None:
@@ -72,7 +72,7 @@ def test_counts_that_are_no_counts_are_refused(counts: list[float]) -> None:
 )
 def test_weights_that_are_no_weights_are_refused(weights: list[float], message: str) -> None:
     with pytest.raises(ValueError, match=message):
-        class_weights("a", weights, 2)
+        weight_per_class("a", weights, 2)
 
 
 @pytest.mark.parametrize("value", [1.01, -0.1])

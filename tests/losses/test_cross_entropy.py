@@ -16,7 +16,7 @@ def test_worked_example() -> None:
 @pytest.mark.parametrize("smoothing", [0.0, 0.1])
 @pytest.mark.parametrize("weights", [None, [0.2, 1.0, 3.0]])
 def test_class_indices_give_what_pytorch_gives(smoothing: float, weights) -> None:
-    value = CrossEntropyLoss(3, label_smoothing=smoothing, class_weights=weights)(LOGITS, TARGETS)
+    value = CrossEntropyLoss(3, label_smoothing=smoothing, weight=weights)(LOGITS, TARGETS)
     weight = None if weights is None else torch.tensor(weights)
     torch.testing.assert_close(value, F.cross_entropy(LOGITS, TARGETS, weight=weight, label_smoothing=smoothing))
 
@@ -30,7 +30,7 @@ def test_mixup_is_the_mixture_of_two_losses() -> None:
 
 def test_soft_targets_are_smoothed_and_weighted_too() -> None:
     soft, weights = LOGITS.flip(0).softmax(dim=1), [0.2, 1.0, 3.0]
-    value = CrossEntropyLoss(3, label_smoothing=0.1, class_weights=weights)(LOGITS, soft)
+    value = CrossEntropyLoss(3, label_smoothing=0.1, weight=weights)(LOGITS, soft)
     log_p, total, weight_sum = LOGITS.log_softmax(dim=1).tolist(), 0.0, 0.0
     for row, targets in zip(log_p, soft.tolist(), strict=True):
         for k, w in enumerate(weights):
@@ -49,7 +49,7 @@ def test_reweight_takes_effect_at_once_and_survives_a_checkpoint() -> None:
 
 
 def test_a_batch_whose_classes_have_no_weight_is_worth_nothing() -> None:
-    loss = CrossEntropyLoss(3, class_weights=[0.0, 0.0, 1.0])
+    loss = CrossEntropyLoss(3, weight=[0.0, 0.0, 1.0])
     assert loss(LOGITS[:2].requires_grad_(), torch.tensor([0, 1])).item() == 0
 
 
@@ -57,7 +57,7 @@ def test_a_batch_whose_classes_have_no_weight_is_worth_nothing() -> None:
     ("settings", "message"),
     [
         ({"label_smoothing": 1.0}, "label_smoothing must be at least 0 and below 1"),
-        ({"class_weights": [1.0, 2.0]}, "class_weights must be 3 numbers"),
+        ({"weight": [1.0, 2.0]}, "weight must be 3 numbers"),
     ],
 )
 def test_wrong_arguments_are_named(settings: dict, message: str) -> None:

@@ -46,7 +46,7 @@ def test_certain_outputs_have_finite_gradients(function, gamma: float) -> None:
 
 def test_class_balance_weighs_by_the_effective_number() -> None:
     loss = ClassBalancedFocalLoss([100, 10], gamma=0.0)
-    torch.testing.assert_close(loss.class_weights, torch.tensor([0.182563, 1.817437]), rtol=1e-5, atol=1e-6)
+    torch.testing.assert_close(loss.weight, torch.tensor([0.182563, 1.817437]), rtol=1e-5, atol=1e-6)
     value = loss(torch.zeros(1, 2), torch.tensor([1]))
     assert value.item() == pytest.approx(1.817437 * 1.386294, rel=1e-5)  # over samples, not over weights
 

@@ -42,7 +42,7 @@ def test_deferred_weights_make_a_weighted_mean() -> None:
     [
         ({"margin": -0.1}, "margin must be a finite number of at least 0"),
         ({"scale": 0}, "scale must be a finite number above 0"),
-        ({"class_weights": [1, 2]}, "class_weights must be 3 numbers"),
+        ({"weight": [1, 2]}, "weight must be 3 numbers"),
     ],
 )
 def test_wrong_arguments_are_named(settings: dict, message: str) -> None:

@@ -55,7 +55,7 @@ def test_unit_features_get_equal_margins_by_the_2_norm_but_not_by_the_3_norm() -
     features = torch.tensor([[1.0, 0.0], [1.0, 1.0]])
     margins = {}
     for norm in (2.0, 3.0):
-        loss = MR2Loss(2, strength=0, normalize=True, norm=norm)
+        loss = MR2Loss(2, strength=0, normalize=True, p=norm)
         loss(LOGITS, TARGETS, features=features)
         margins[norm] = loss.margins()
     torch.testing.assert_close(margins[2.0], torch.ones(2))
@@ -63,9 +63,9 @@ def test_unit_features_get_equal_margins_by_the_2_norm_but_not_by_the_3_norm() -
 
 
 def test_it_needs_features_only_where_the_form_uses_them() -> None:
-    assert MR2Loss(3).needs == {"features"}
-    assert MR2Loss(3, strength=0).needs == {"features"}
-    assert MR2Loss(3, logit="uniform", strength=0).needs == frozenset()
+    assert MR2Loss(3).required_inputs == {"features"}
+    assert MR2Loss(3, strength=0).required_inputs == {"features"}
+    assert MR2Loss(3, logit="uniform", strength=0).required_inputs == frozenset()
     value = MR2Loss(2, logit="uniform", margin=2.0, strength=0)(LOGITS, TARGETS)
     torch.testing.assert_close(value, F.cross_entropy(LOGITS / 2, TARGETS))
 
@@ -140,7 +140,7 @@ def test_a_fixed_strength_collapses_features_that_auto_does_not() -> None:
 
 def test_the_bank_supplies_positives_that_the_batch_lacks() -> None:
     features = torch.tensor([[0.0], [2.0]])
-    loss = MR2Loss(1, strength=1.0, slack=1.0, bank=4)
+    loss = MR2Loss(1, strength=1.0, slack=1.0, memory_size=4)
     loss(torch.zeros(1, 1), torch.tensor([0]), features=features[:1])
     assert loss.terms["representation"] == 0
     loss(torch.zeros(1, 1), torch.tensor([0]), features=features[1:])
@@ -148,7 +148,7 @@ def test_the_bank_supplies_positives_that_the_batch_lacks() -> None:
 
 
 def test_the_bank_refuses_another_width_before_anything_changes() -> None:
-    loss = MR2Loss(2, bank=4)
+    loss = MR2Loss(2, memory_size=4)
     loss(LOGITS, TARGETS, features=torch.randn(2, 3))
     before = loss.stats.size.clone()
     with pytest.raises(ValueError, match="features must have 3 columns"):
@@ -167,11 +167,11 @@ def test_the_bank_refuses_another_width_before_anything_changes() -> None:
         ({"num_classes": 3, "margin": 0}, "margin must be a finite number above 0"),
         ({"num_classes": 3, "strength": -1}, "strength must be a finite number of at least 0"),
         ({"num_classes": 3, "strength": "strong"}, "strength must be a finite number"),
-        ({"num_classes": 3, "norm": 0.5}, "norm must be a number from 1 to infinity"),
+        ({"num_classes": 3, "p": 0.5}, "p must be a number from 1 to infinity"),
         ({"num_classes": 3, "logit": "wide"}, "logit must be one of 'spread', 'uniform', 'none'"),
         ({"num_classes": 3, "spread": "biased"}, "spread must be one of 'unbiased', 'plain'"),
         ({"num_classes": 3, "decay": 1.0}, "decay must be at least 0 and below 1"),
-        ({"num_classes": 3, "bank": -1}, "bank must be a whole number"),
+        ({"num_classes": 3, "memory_size": -1}, "memory_size must be a whole number"),
         ({"num_classes": 3, "reduction": "average"}, "reduction must be one of 'mean', 'sum', 'none'"),
         ({"num_classes": 3, "class_counts": [1, 2]}, "class_counts must be 3 numbers"),
         ({"num_classes": 3, "class_counts": [1, 0, 2]}, "got 0 for class 1"),

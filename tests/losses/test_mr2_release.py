@@ -13,7 +13,7 @@ def test_worked_example_of_the_representation_term() -> None:
 def test_statistic_differs_from_the_papers_unless_p_is_2() -> None:
     """f = {(1,0), (0,1)}: the published sum of two 5-norms is 0.6598, the paper's r² is 1."""
     features = torch.tensor([[1.0, 0.0], [0.0, 1.0]])
-    release, paper = MR2ReleaseLoss(1), MR2Loss(1, norm=5.0)
+    release, paper = MR2ReleaseLoss(1), MR2Loss(1, p=5.0)
     for loss in (release, paper):
         loss(torch.zeros(2, 1), torch.tensor([0, 0]), features=features)
     assert (release.mean_norm + release.spread).item() == pytest.approx(0.6598, abs=1e-4)

@@ -17,9 +17,9 @@ from training_cases import config as config
 from training_cases import metrics, new_run, trained
 
 from classgap.engine import Run, RunDirectory
-from classgap.engine.checkpoint import load_weights
-from classgap.engine.fit import Stopped
+from classgap.engine.fit import TrainingInterrupted
 from classgap.engine.position import Position
+from classgap.engine.storage.checkpoint import load_weights
 
 # Two classes in the plane, one of them rare: 8 steps an epoch.
 MOONS: dict[str, Any] = {"data": "two-moons:train=512:test=200", "model": "mlp:width=8", "epochs": 3}
@@ -51,7 +51,7 @@ def stopped_after(steps: int) -> Iterator[None]:
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("classgap.engine.run.Position", Watched)
-        with pytest.raises(Stopped):
+        with pytest.raises(TrainingInterrupted):
             yield
     assert done == steps
 

@@ -10,7 +10,7 @@ import torch.nn.functional as F
 from method_cases import STEPS, assert_resumes, copied, first_batch, moons_run
 
 from classgap import methods
-from classgap.engine.checkpoint import load_checkpoint
+from classgap.engine.storage.checkpoint import load_checkpoint
 from classgap.methods.catalog_robust import ENTRIES
 from classgap.methods.entry import MethodEntry
 
@@ -40,9 +40,7 @@ def test_defaults_are_those_of_the_sources() -> None:
     given = {"num_classes": 2, "class_counts": [100, 10]}
     assert methods.build("label-smoothing", **given).loss.label_smoothing == 0.1
     assert methods.build("eql", **given).loss.threshold == 0.005
-    torch.testing.assert_close(
-        methods.build("cb-focal", **given).loss.class_weights, torch.tensor([0.182563, 1.817437])
-    )
+    torch.testing.assert_close(methods.build("cb-focal", **given).loss.weight, torch.tensor([0.182563, 1.817437]))
     for name in ("logit-adjustment", "balanced-softmax"):
         loss = methods.build(name, num_classes=2, class_counts=[90, 10]).loss
         value = loss(torch.zeros(2, 2), torch.tensor([0, 1]))

@@ -8,11 +8,11 @@ import torch.nn.functional as F
 from method_cases import STEPS, assert_resumes, copied, first_batch, moons_run, moons_trained
 from training_cases import metrics, new_run
 
-from classgap.data.order import ClassBalanced
-from classgap.engine.checkpoint import load_weights
+from classgap.data.sampling.order import ClassBalanced
+from classgap.engine.storage.checkpoint import load_weights
 from classgap.methods.lws import ScaledLinear
 
-IMAGES = {"data": "digits:fraction=0.2", "model": "resnet20", "batch": 32, "augment": "none"}
+IMAGES = {"data": "digits:fraction=0.2", "model": "resnet20", "batch_size": 32, "augment": "none"}
 
 
 def trained_tensors(out: Path, method: str, **settings) -> dict[str, torch.Tensor]:
@@ -52,7 +52,7 @@ def test_lws_only_scales(tmp_path: Path, plain: dict[str, torch.Tensor]) -> None
 
 def test_scaled_layer() -> None:
     linear = torch.nn.Linear(4, 3)
-    scaled, inputs = ScaledLinear.of(linear), torch.randn(5, 4)
+    scaled, inputs = ScaledLinear.from_linear(linear), torch.randn(5, 4)
     assert torch.equal(scaled(inputs), linear(inputs))
     scaled.scale.data.copy_(torch.tensor([0.5, 1.0, 2.0]))
     torch.testing.assert_close(scaled.folded()(inputs), linear(inputs) * torch.tensor([0.5, 1.0, 2.0]))
@@ -85,11 +85,11 @@ def test_stopped_in_each_stage(method: str, tmp_path: Path) -> None:
 @pytest.mark.parametrize("method", ["crt", "lws"])
 def test_weights_between_first_and_last_are_refused(method: str) -> None:
     with pytest.raises(ValueError, match=f"{method} exchanges the classifier"):
-        moons_run(method, interpolate=0.5)
+        moons_run(method, wise_ft_alpha=0.5)
 
 
 def test_the_best_epoch_is_kept_with_its_factors(tmp_path: Path) -> None:
-    run = moons_trained(tmp_path / "run", "lws:share=1", validation=0.25, select="balanced")
+    run = moons_trained(tmp_path / "run", "lws:share=1", val_fraction=0.25, monitor="balanced")
     lines = metrics(run)
-    best = max(lines[3:-1], key=lambda line: (line["validation_balanced"], line["validation_accuracy"], -line["epoch"]))
+    best = max(lines[3:-1], key=lambda line: (line["val_balanced"], line["val_accuracy"], -line["epoch"]))
     assert lines[-1]["chosen_epoch"] == best["epoch"]

@@ -8,7 +8,7 @@ from method_cases import STEPS, assert_resumes, copied, first_batch, moons_run
 from training_cases import metrics, new_run
 
 from classgap import methods
-from classgap.data.order import ClassAware, ClassBalanced, Shuffled
+from classgap.data.sampling.order import ClassAware, ClassBalanced, Shuffled
 from classgap.engine import Run
 
 
@@ -62,7 +62,7 @@ def test_the_robustness_is_learned_in_the_second_stage_only() -> None:
 def test_classes_are_drawn_equally_after_the_pretraining() -> None:
     assert isinstance(at_stage(0).order, Shuffled)
     assert isinstance(at_stage(1).order, ClassBalanced)
-    many = new_run(data="digits", batch=16, method="dro-lt:per-class=2")
+    many = new_run(data="digits", batch_size=16, method="dro-lt:per-class=2")
     many.position.stage = 1
     many.begin_stage()
     assert isinstance(many.order, ClassAware)

@@ -8,7 +8,7 @@ import torch
 from method_cases import assert_resumes, copied, metrics, moons_run, moons_trained
 
 from classgap import methods
-from classgap.engine.checkpoint import load_checkpoint, load_weights
+from classgap.engine.storage.checkpoint import load_checkpoint, load_weights
 
 
 def find_errors(run) -> None:
@@ -128,7 +128,7 @@ def test_two_epochs_are_enough_for_online_errors(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("method", "settings", "told"),
     [
-        ("jtt", {"sampling": "class-balanced"}, "sampling must be shuffled"),
+        ("jtt", {"sampler": "class-balanced"}, "sampler must be"),
         ("jtt:errors=online", {"mix": "mixup:alpha=0.2"}, "mix must be none"),
         ("jtt:errors=online", {"epochs": None, "steps": 37}, "takes 8 updates, .* has 7, .* at least 40 steps"),
         ("jtt:errors=lazy", {}, "'clean', 'online'"),

@@ -9,7 +9,7 @@ from method_cases import STEPS, assert_resumes, first_batch, metrics, moons_run,
 
 from classgap import methods
 from classgap.engine import Run
-from classgap.engine.checkpoint import load_checkpoint
+from classgap.engine.storage.checkpoint import load_checkpoint
 from classgap.models import CosineClassifier
 
 
@@ -53,15 +53,15 @@ def updates_with_weights(run: Run) -> list[int]:
     for update in range(run.updates):
         run.position.updates = update
         run.method.objective(run, batch)
-        if run.method.loss.class_weights.tolist() != [1, 1]:
+        if run.method.loss.weight.tolist() != [1, 1]:
             expected = published_weights(run.train_counts)
-            torch.testing.assert_close(run.method.loss.class_weights, expected, rtol=1e-4, atol=1e-6)
+            torch.testing.assert_close(run.method.loss.weight, expected, rtol=1e-4, atol=1e-6)
             found.append(update)
     return found
 
 
 def test_weights_switch_at_epoch_160_of_200() -> None:
-    run = moons_run("ldam-drw", epochs=200, batch=512)
+    run = moons_run("ldam-drw", epochs=200, batch_size=512)
     assert run.updates == 200
     assert updates_with_weights(run) == list(range(160, 200))
 
@@ -87,7 +87,7 @@ def test_published_numbers() -> None:
 
 def test_resumed_before_and_after_the_switch(tmp_path: Path) -> None:
     whole = assert_resumes(tmp_path, "ldam-drw:switch=0.67", [5, 2 * STEPS + 3])
-    weights = load_checkpoint(whole.last)["method"]["loss.class_weights"]
+    weights = load_checkpoint(whole.last)["method"]["loss.weight"]
     assert weights[1] > 1.5  # the rare moon
     plain = metrics(moons_trained(tmp_path / "ldam", "ldam"))
     deferred = metrics(whole)
@@ -98,7 +98,7 @@ def test_resumed_before_and_after_the_switch(tmp_path: Path) -> None:
 @pytest.mark.parametrize("length", [{"epochs": 2}, {"epochs": None, "steps": 16}])
 def test_resumed_around_a_switch_in_mid_epoch(length: dict[str, int], tmp_path: Path) -> None:
     whole = assert_resumes(tmp_path, "ldam-drw", [11, 12, 13], **length)
-    weights = load_checkpoint(whole.last)["method"]["loss.class_weights"]
+    weights = load_checkpoint(whole.last)["method"]["loss.weight"]
     assert weights[1] > 1.5
 
 

@@ -11,8 +11,8 @@ from method_cases import STEPS, assert_resumes, config, copied, first_batch, met
 from classgap.data.batch import Batch
 from classgap.data.dataset import Dataset, Split
 from classgap.engine import Run
-from classgap.engine.checkpoint import load_checkpoint
 from classgap.engine.defaults import complete
+from classgap.engine.storage.checkpoint import load_checkpoint
 from classgap.methods.lff import LearningFromFailure
 
 
@@ -108,7 +108,7 @@ def cue_data(samples: int = 600) -> Dataset:
     misled = torch.rand(samples, generator=generator) < 0.1
     noise = torch.randn(samples, 2, generator=generator)
     loud = torch.where(misled, -sign, sign) + 0.1 * noise[:, 0]
-    split = Split.of(torch.stack([loud, 0.3 * sign + 0.05 * noise[:, 1]], dim=1), labels)
+    split = Split.from_arrays(torch.stack([loud, 0.3 * sign + 0.05 * noise[:, 1]], dim=1), labels)
     return Dataset("cues", split, split, ("no", "yes"), "vector", (2,))
 
 
@@ -170,7 +170,7 @@ def test_mixed_samples_are_refused() -> None:
 
 
 def _trained_in_parts(inputs: torch.Tensor, labels: torch.Tensor) -> dict[str, torch.Tensor]:
-    from classgap.data.order import share_of
+    from classgap.data.sampling.order import share_of
     from classgap.distributed import rank, world_size
 
     run = moons_run("lff", momentum=0.0)

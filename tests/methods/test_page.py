@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 from classgap import methods
+from classgap.methods.describe import Explained
 from classgap.methods.entry import CODE, OURS, PAPER, ROLES
-from classgap.methods.explained import Explained
 from classgap.methods.page import END, main, page, rewritten
 
 DOCS = Path(__file__).parents[2] / "docs" / "methods.md"
@@ -46,7 +46,7 @@ def test_a_page_that_cannot_be_written_stays(tmp_path: Path, monkeypatch: pytest
 
 @pytest.mark.parametrize("name", methods.names())
 def test_every_method_is_explained(name: str) -> None:
-    method = Explained.of(name)
+    method = Explained.from_name(name)
     entry = method.entry
     assert re.fullmatch(r"[A-Z][^\n]{10,}\.", entry.summary)
     assert bool(entry.paper) != (name in CONTROLS)
@@ -61,7 +61,7 @@ def test_every_method_is_explained(name: str) -> None:
 
 @pytest.mark.parametrize("name", methods.names())
 def test_examples_name_methods_that_exist(name: str) -> None:
-    words = shlex.split(Explained.of(name).command)
+    words = shlex.split(Explained.from_name(name).command)
     assert words[:2] == ["classgap", "train"]
     text = words[words.index("--method") + 1]
     assert name in text.split("+")
@@ -70,5 +70,5 @@ def test_examples_name_methods_that_exist(name: str) -> None:
 
 def test_defaults_can_be_typed() -> None:
     for name in methods.names():
-        options = [option for option in Explained.of(name).options if option.default != "None"]
+        options = [option for option in Explained.from_name(name).options if option.default != "None"]
         methods.build(":".join([name, *(f"{each.name}={each.default}" for each in options)]), **GIVEN)

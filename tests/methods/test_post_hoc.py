@@ -7,7 +7,7 @@ import torch
 from method_cases import STEPS, assert_resumes, metrics, moons_run, moons_trained
 
 from classgap import methods
-from classgap.engine.checkpoint import load_weights
+from classgap.engine.storage.checkpoint import load_weights
 
 
 def test_it_shifts_the_logits_of_plain_training(tmp_path: Path) -> None:
@@ -29,7 +29,7 @@ def test_tau_0_is_plain(tmp_path: Path) -> None:
 
 
 def test_the_epoch_is_chosen_with_adjusted_logits() -> None:
-    run = moons_run("post-hoc-logit-adjustment", validation=0.25)
+    run = moons_run("post-hoc-logit-adjustment", val_fraction=0.25)
     during = run.scores(run.validation).logits_NK
     raw = run.model.eval()(torch.as_tensor(run.validation.inputs[torch.arange(len(run.validation))]))
     torch.testing.assert_close(during, raw.detach() + run.method.shift)

@@ -10,7 +10,7 @@ import torch.nn.functional as F
 from method_cases import assert_resumes, copied, first_batch, moons_run, moons_trained
 from torch import nn
 
-from classgap.engine.checkpoint import load_weights
+from classgap.engine.storage.checkpoint import load_weights
 from classgap.losses import CrossEntropyLoss, MR2Loss
 from classgap.methods import Method
 from classgap.methods.sam import SharpnessAware
@@ -38,7 +38,7 @@ def by_hand(model: nn.Module, batch, rho: float, adaptive: bool, smallest: float
 @pytest.mark.parametrize("accumulate", [1, 3])
 @pytest.mark.parametrize("method", ["sam:rho=0.3", "asam:rho=0.3"])
 def test_a_step_is_the_closed_form(method: str, accumulate: int) -> None:
-    run = moons_run(method, accumulate=accumulate, **PLAIN)
+    run = moons_run(method, micro_batches=accumulate, **PLAIN)
     batch = first_batch(run)
     before = copied(run.model)
     expected = by_hand(run.model, batch, 0.3, adaptive=method.startswith("asam"))
@@ -76,14 +76,14 @@ def test_published_numbers(w: float, adaptive: bool, smallest: float, gradient: 
 
 
 def test_rho_0_is_the_plain_step(tmp_path: Path) -> None:
-    settings = {"clip": 0.5, "accumulate": 2}
+    settings = {"clip_grad": 0.5, "micro_batches": 2}
     plain = load_weights(moons_trained(tmp_path / "erm", "erm", **settings).model)
     flat = load_weights(moons_trained(tmp_path / "sam", "sam:rho=0", **settings).model)
     assert all(torch.equal(tensor, flat[name]) for name, tensor in plain.items())
 
 
 def test_batch_norm_learns_from_the_first_pass_only() -> None:
-    images = {"data": "digits", "model": "resnet20", "batch": 8}
+    images = {"data": "digits", "model": "resnet20", "batch_size": 8}
     runs = {method: moons_run(method, **images, **PLAIN) for method in ("erm", "sam:rho=0.5")}
     buffers = []
     for run in runs.values():
@@ -97,7 +97,7 @@ def test_batch_norm_learns_from_the_first_pass_only() -> None:
 
 @pytest.mark.parametrize("accumulate", [1, 3])
 def test_a_loss_learns_from_the_first_pass_only_and_metrics_are_its(accumulate: int) -> None:
-    plain, flat = (moons_run("mr2", accumulate=accumulate, **PLAIN) for _ in range(2))
+    plain, flat = (moons_run("mr2", micro_batches=accumulate, **PLAIN) for _ in range(2))
     flat.method = SharpnessAware(Method(MR2Loss(num_classes=2)), rho=0.5)
     for run in (plain, flat):
         run.method.step(run, first_batch(run))
@@ -133,7 +133,7 @@ def test_an_overflow_in_fp16_skips_the_step() -> None:
 def test_the_scale_of_fp16_does_not_change_the_climb() -> None:
     found = []
     for scale in (1.0, 4096.0):
-        run = moons_run("sam:rho=0.5", precision="fp16", clip=1.0, **PLAIN)
+        run = moons_run("sam:rho=0.5", precision="fp16", clip_grad=1.0, **PLAIN)
         run.scaler = torch.amp.GradScaler("cpu", init_scale=scale)
         run.method.step(run, first_batch(run))
         found.append(torch.cat([each.detach().flatten() for each in run.model.parameters()]))
@@ -154,7 +154,7 @@ def test_stopped_and_resumed(method: str, tmp_path: Path) -> None:
 def _steps_of_two_processes(inputs: torch.Tensor, labels: torch.Tensor) -> torch.Tensor:
     """Weights after three steps, each process with its part of the batch."""
     from classgap.data.batch import Batch
-    from classgap.data.order import share_of
+    from classgap.data.sampling.order import share_of
     from classgap.distributed import rank, world_size
 
     run = moons_run("asam:rho=0.5", **PLAIN)

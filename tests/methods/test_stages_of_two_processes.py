@@ -8,7 +8,7 @@ from training_cases import metrics
 
 
 def _train(out: Path, method: str) -> None:
-    moons_trained(out, method, epochs=2, validation=0.25)
+    moons_trained(out, method, epochs=2, val_fraction=0.25)
 
 
 @pytest.mark.parametrize("method", ["supcon+lws", "dro-lt+crt", "center:centres=trained+tau-norm", "lgm"])

@@ -8,9 +8,9 @@ import torch.nn.functional as F
 from method_cases import STEPS, assert_resumes, copied, first_batch, moons_run, moons_trained
 from training_cases import metrics, new_run
 
-from classgap.engine.checkpoint import load_checkpoint
+from classgap.engine.storage.checkpoint import load_checkpoint
 
-IMAGES = {"data": "digits:fraction=0.2", "model": "resnet20", "batch": 32, "augment": "crop-flip"}
+IMAGES = {"data": "digits:fraction=0.2", "model": "resnet20", "batch_size": 32, "augment": "crop-flip"}
 
 
 def slow_contrast(unit: torch.Tensor, labels: torch.Tensor, temperature: float) -> torch.Tensor:

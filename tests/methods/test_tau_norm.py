@@ -8,10 +8,10 @@ from method_cases import assert_resumes, moons_run, moons_trained
 from training_cases import metrics, new_run
 
 from classgap.audit import read_predictions
-from classgap.engine.checkpoint import load_weights
 from classgap.engine.scores import Scores
+from classgap.engine.storage.checkpoint import load_weights
 
-HELD = {"validation": 0.25}
+HELD = {"val_fraction": 0.25}
 
 
 def test_zero_is_the_model_without_bias(tmp_path: Path) -> None:
@@ -33,7 +33,7 @@ def test_one_has_rows_of_one_length(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("select", ["balanced", "accuracy"])
 def test_tau_is_the_best_on_held_out_samples(select: str) -> None:
-    run = new_run(data="digits:lt=20", method=f"tau-norm:select={select}", **HELD)
+    run = new_run(data="digits:lt=20", method=f"tau-norm:monitor={select}", **HELD)
     for batch in [*run.batches.epoch(0), *run.batches.epoch(1)]:
         run.method.step(run, batch)
     scores, weight = run.scores(run.validation, features=True), run.tap.head.weight.detach().clone()
@@ -53,7 +53,7 @@ def test_tau_is_the_best_on_held_out_samples(select: str) -> None:
 
 
 def test_without_held_out_samples_it_is_refused() -> None:
-    with pytest.raises(ValueError, match="set --validation"):
+    with pytest.raises(ValueError, match="set --val-fraction"):
         moons_run("tau-norm")
 
 

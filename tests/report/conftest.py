@@ -35,7 +35,7 @@ def many_audit() -> Audit:
 @pytest.fixture(scope="session")
 def diff(audit: Audit) -> AuditDiff:
     """A clear change."""
-    return AuditDiff.of(audit, make_audit(9, 900, skill=1.6, name="after", seed=1), replicates=50)
+    return AuditDiff.from_audits(audit, make_audit(9, 900, skill=1.6, name="after", seed=1), n_resamples=50)
 
 
 @pytest.fixture(scope="session")
@@ -43,7 +43,7 @@ def seeds_diff(audit: Audit) -> AuditDiff:
     """Two seeds on each side."""
     before = [audit, make_audit(9, 900, skill=1.0, name="before", seed=2)]
     after = [make_audit(9, 900, skill=1.3, name="after", seed=seed) for seed in (3, 4)]
-    return AuditDiff.of(before, after, replicates=50)
+    return AuditDiff.from_audits(before, after, n_resamples=50)
 
 
 @pytest.fixture(scope="session")

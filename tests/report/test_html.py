@@ -10,7 +10,7 @@ from made_audits import FAST, SCRIPT, make_audit
 
 from classgap.audit import Audit
 from classgap.report import render_html, write_html
-from classgap.report.wording import percent, points
+from classgap.report.formatting import percent, points
 
 
 @pytest.fixture(scope="module", params=["audit", "labels_audit", "many_audit", "diff", "seeds_diff", "several"])
@@ -155,7 +155,7 @@ def test_a_comparison_shows_who_gained_and_who_paid(diff):
     texts = [text.replace("\N{NO-BREAK SPACE}", " ") for _, text in page.texts]
     assert diff.summary in texts
     assert f"Gained: {len(diff.gained)}" in texts
-    assert f"Paid: {len(diff.paid)}" in texts
+    assert f"Paid: {len(diff.regressed)}" in texts
     assert len(diff.gained) > 0
     (data,) = page.data
     facts = {label: values for _, rows in data["facts"] for label, values in rows}
@@ -168,8 +168,8 @@ def test_each_side_s_own_thirds_hold_other_classes_so_none_is_counted_up_or_down
     start = cells.index("hard, each side's own")
     assert cells[start + 6 : start + 8] == ["–", "–"]
     hard = cells.index("hard", cells.index("Classes up"))
-    assert cells[hard + 6 : hard + 8] == [str(diff.groups["hard"].gained), str(diff.groups["hard"].paid)]
-    assert cells[hard + 5] == points(diff.groups["hard"].change.by_chance)
+    assert cells[hard + 6 : hard + 8] == [str(diff.groups["hard"].gained), str(diff.groups["hard"].regressed)]
+    assert cells[hard + 5] == points(diff.groups["hard"].change.expected_by_chance)
 
 
 def test_over_seeds_every_label_has_one_number_and_the_title_says_how_many_runs(seeds_diff):

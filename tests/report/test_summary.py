@@ -12,7 +12,7 @@ from classgap.report.summary import diff_headline, headline, sentences
 
 CLASSES, SAMPLES = 60, 30
 TARGETS = np.repeat(np.arange(CLASSES), SAMPLES)
-FAST = AuditSettings(replicates=100, map="none", check_labels=False)
+FAST = AuditSettings(n_resamples=100, map="none", check_labels=False)
 
 
 def model(accuracy_K: np.ndarray, rng: np.random.Generator) -> Audit:
@@ -27,33 +27,33 @@ def model(accuracy_K: np.ndarray, rng: np.random.Generator) -> Audit:
 def test_two_equally_good_models_make_no_headline(seed: int):
     rng = np.random.default_rng(seed)
     same = np.full(CLASSES, 0.85)
-    diff = AuditDiff.of(model(same, rng), model(same, rng), replicates=300)
+    diff = AuditDiff.from_audits(model(same, rng), model(same, rng), n_resamples=300)
     gap = diff.gap["easy_hard"]
     assert gap.interval.high < 0  # the trap: hard classes of the first look better on any second look
     assert diff_headline(diff).startswith("No clear change of the gap")
     page = io.StringIO()
     print_diff(diff, page)
     for text in (page.getvalue(), render_html(diff)):  # why it is not clear
-        assert f"{100 * gap.by_chance:.1f}".replace("-", "−") in text
+        assert f"{100 * gap.expected_by_chance:.1f}".replace("-", "−") in text
 
 
 def test_a_real_change_makes_one():
     rng = np.random.default_rng(0)
     uneven = np.linspace(0.3, 0.95, CLASSES)
-    diff = AuditDiff.of(model(uneven, rng), model(np.linspace(0.75, 0.95, CLASSES), rng), replicates=300)
+    diff = AuditDiff.from_audits(model(uneven, rng), model(np.linspace(0.75, 0.95, CLASSES), rng), n_resamples=300)
     assert diff_headline(diff).startswith("The gap between easy and hard classes narrowed by")
-    steeper = AuditDiff.of(model(np.linspace(0.7, 0.95, CLASSES), rng), model(uneven, rng), replicates=300)
+    steeper = AuditDiff.from_audits(model(np.linspace(0.7, 0.95, CLASSES), rng), model(uneven, rng), n_resamples=300)
     assert diff_headline(steeper).startswith("The gap between easy and hard classes widened by")
 
 
 def test_a_gap_that_turns_round_or_moves_to_other_classes_is_not_called_narrower():
     rng = np.random.default_rng(0)
     up, down = np.linspace(0.4, 0.95, CLASSES), np.linspace(0.95, 0.4, CLASSES)
-    diff = AuditDiff.of(model(up, rng), model(down, rng), replicates=300)
+    diff = AuditDiff.from_audits(model(up, rng), model(down, rng), n_resamples=300)
     gap = diff.gap["easy_hard"]
     assert gap.after < 0 < gap.before
     assert f"turned round, from {100 * gap.before:.1f} to −{-100 * gap.after:.1f} points" in diff_headline(diff)
-    steeper = AuditDiff.of(model(up, rng), model(np.linspace(1.0, 0.1, CLASSES), rng), replicates=300)
+    steeper = AuditDiff.from_audits(model(up, rng), model(np.linspace(1.0, 0.1, CLASSES), rng), n_resamples=300)
     own = steeper.gap["own_easy_hard"]
     assert own.interval.low > 0
     assert f"between each side's own thirds it widened by {100 * own.change:.1f}" in diff_headline(steeper)
@@ -79,7 +79,7 @@ def test_a_gap_narrows_by_no_more_than_it_was(hard_after: int, course: str):
         )
         for right in (20, hard_after)
     ]
-    diff = AuditDiff.of(*sides, replicates=300)
+    diff = AuditDiff.from_audits(*sides, n_resamples=300)
     gap = diff.gap["easy_hard"]
     assert gap.before + gap.interval.high > 0  # the new gap's interval reaches 0: words go by the figures they show
     assert f"The gap between easy and hard classes {course}" in diff_headline(diff)
@@ -92,7 +92,7 @@ def test_thirds_by_a_baseline_are_called_the_baseline_s():
     for chances, found in ((up, "behind"), (down, "ahead of"), (np.full(CLASSES, 0.85), "which chance can explain")):
         other = model(chances, rng)
         audit = Audit.from_predictions(
-            predictions=other.samples.predictions, targets=TARGETS, ranking=baseline, settings=FAST
+            predictions=other.samples.predictions, targets=TARGETS, rank_by=baseline, settings=FAST
         )
         first, text = headline(audit), " ".join(sentences(audit))
         assert found in first

@@ -8,7 +8,7 @@ from rich.cells import cell_len
 
 from classgap.audit import Audit, AuditDiff
 from classgap.report import print_audit, print_diff
-from classgap.report.wording import failing_first, hardest_first, percent
+from classgap.report.formatting import failing_first, hardest_first, percent
 
 
 def shown(what: Audit | AuditDiff) -> str:
@@ -104,7 +104,7 @@ def swapped(before: list[int], after: list[int]) -> AuditDiff:
         wrong_K = np.pad(wrong, (0, 20 - len(wrong)))
         labels = np.where(place < wrong_K[targets], (targets + 1) % 20, targets)
         sides.append(Audit.from_predictions(predictions=labels, targets=targets, class_names=names))
-    return AuditDiff.of(*sides, replicates=50)
+    return AuditDiff.from_audits(*sides, n_resamples=50)
 
 
 def test_names_of_who_gained_and_paid_have_room():

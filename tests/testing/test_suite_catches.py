@@ -17,7 +17,7 @@ class Sound(ClassLoss):
 
     def __init__(self) -> None:
         super().__init__(3)
-        self.needs = frozenset({"features"})
+        self.required_inputs = frozenset({"features"})
         self.register_buffer("level", torch.zeros(()))
 
     def parts(self, batch) -> dict[str, Part]:

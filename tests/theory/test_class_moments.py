@@ -49,7 +49,7 @@ def test_mr2_eq_55_mean_and_deviation_add_up_to_the_mean_squared_norm(seed, clas
 def test_class_sizes_equal_a_loop_with_numpy_norms(norm, with_one):
     features, labels = sample(3, classes=4, dim=5)
     labels[:4] = -1
-    size, _ = class_sizes(features, labels, 5, norm=norm, with_one=with_one)
+    size, _ = class_sizes(features, labels, 5, p=norm, with_one=with_one)
     points = np.concatenate([features.numpy(), np.ones((30, 1))], axis=1) if with_one else features.numpy()
     for label in range(4):
         expected = np.mean([np.linalg.norm(p, norm) ** 2 for p in points[labels.numpy() == label]])

@@ -33,7 +33,7 @@ def test_lemma_2_and_proposition_2_bound_the_complexity(seed, norm, classes, dim
     features = rng.normal(size=(8, dim)) * (rng.random((8, dim)) < rng.uniform(0.2, 1))  # some of them sparse
     labels = rng.integers(0, classes, 8)  # of unequal counts: Eq. (50) needs no balance
     gamma = rng.uniform(0.2, 3, classes)
-    size, counts = class_sizes(torch.from_numpy(features), torch.from_numpy(labels), classes, norm=norm)
+    size, counts = class_sizes(torch.from_numpy(features), torch.from_numpy(labels), classes, p=norm)
     bound = rademacher_bound(
         size, counts, torch.from_numpy(gamma), weight_norm=1.7, constant=norm_constant(norm, dim)
     ).item()
@@ -77,7 +77,7 @@ def test_the_constant_that_holds_is_haagerups_beyond_2_and_continuous_there():
 def test_the_printed_constant_below_2_is_refuted_by_unit_vectors_where_ours_is_exact():
     dim = 6
     left = rademacher_complexity(np.eye(dim), np.zeros(dim, int), np.ones(1), 1.0, 1.0)
-    size, counts = class_sizes(torch.eye(dim), torch.zeros(dim, dtype=torch.long), 1, norm=1)
+    size, counts = class_sizes(torch.eye(dim), torch.zeros(dim, dtype=torch.long), 1, p=1)
     by = {
         printed: rademacher_bound(
             size, counts, torch.ones(1), weight_norm=1.0, constant=norm_constant(1, dim, printed=printed)
@@ -109,7 +109,7 @@ def test_head_norm_is_the_largest_dual_norm(seed, norm, with_bias):
     dual = 1 / (1 - 1 / norm) if norm > 1 else math.inf
     rows = np.concatenate([weight, bias[:, None]], axis=1) if with_bias else weight
     expected = max(np.linalg.norm(row, dual) for row in rows)
-    got = head_norm(torch.from_numpy(weight), torch.from_numpy(bias) if with_bias else None, norm=norm)
+    got = head_norm(torch.from_numpy(weight), torch.from_numpy(bias) if with_bias else None, p=norm)
     assert got.item() == pytest.approx(expected)
 
 

@@ -87,8 +87,8 @@ def test_a_bias_is_a_weight_on_a_feature_that_is_one(norm):
     wide_features = torch.cat([features, torch.ones(40, 1)], dim=1)
     wide_weight = torch.cat([weight, bias[:, None]], dim=1)
     for function in (generalisation_bound, class_bounds):
-        with_bias = function(logits, features, labels, gamma, weight, bias, norm=norm)
-        as_weight = function(logits, wide_features, labels, gamma, wide_weight, norm=norm)
+        with_bias = function(logits, features, labels, gamma, weight, bias, p=norm)
+        as_weight = function(logits, wide_features, labels, gamma, wide_weight, p=norm)
         torch.testing.assert_close(with_bias.total, as_weight.total)
 
 

@@ -8,7 +8,7 @@ from torch import Tensor
 
 from classgap.functional import group_by_class, margin_cross_entropy
 from classgap.losses import ClassLoss, Part
-from classgap.losses.batch import Batch
+from classgap.losses.inputs import LossInputs
 from classgap.state import ClassCentroids, ClassStats
 from forms.class_difficulty import ClassDifficulty
 
@@ -39,17 +39,17 @@ class GammaLoss(ClassLoss):
     ) -> None:
         super().__init__(num_classes, reduction=reduction, ignore_index=ignore_index)
         self.source, self.exponent, self.margin = source, exponent, margin
-        self.needs = frozenset({"features"})
+        self.required_inputs = frozenset({"features"})
         self.stats, self.difficulty = ClassStats(num_classes), ClassDifficulty(num_classes)
         self.means: ClassCentroids | None = None  # as wide as the features, which the first batch shows
 
-    def parts(self, batch: Batch) -> dict[str, Part]:
+    def parts(self, batch: LossInputs) -> dict[str, Part]:
         if self.updates:
             self._learn(batch)
         gamma_B = self.gamma().to(batch.logits_BK.dtype)[batch.labels_B.clamp(min=0)]
         return {"logit": Part(margin_cross_entropy(batch.logits_BK, batch.labels_B, gamma_B))}
 
-    def _learn(self, batch: Batch) -> None:
+    def _learn(self, batch: LossInputs) -> None:
         labels_N, features_ND = batch.shards.gather(batch.labels_B), batch.shards.gather(batch.features).detach()
         groups = group_by_class(labels_N, self.num_classes)
         self.stats.update(features_ND, groups)

@@ -7,7 +7,7 @@ from typing import Any
 from torch import Tensor
 
 from classgap.losses import ClassLoss, LargeMarginDiscriminativeLoss, MR2Loss, Part
-from classgap.losses.batch import Batch
+from classgap.losses.inputs import LossInputs
 
 
 class HeldApartMR2Loss(ClassLoss):
@@ -36,9 +36,9 @@ class HeldApartMR2Loss(ClassLoss):
         self.lmdl = LargeMarginDiscriminativeLoss(
             num_classes, feature_dim, radius=0.0, distance=distance, compact=0.0, separate=separate, shrink=0.0
         )
-        self.needs = frozenset({"features", "head"})
+        self.required_inputs = frozenset({"features", "head"})
 
-    def parts(self, batch: Batch) -> dict[str, Part]:
+    def parts(self, batch: LossInputs) -> dict[str, Part]:
         separate = {"separate": self.lmdl.parts(batch)["separate"]}
         return self.mr2.parts(batch) | separate
 

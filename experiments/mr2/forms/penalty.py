@@ -14,7 +14,7 @@ from classgap.functional import (
     squared_norm,
 )
 from classgap.losses import ClassLoss, Part
-from classgap.losses.batch import Batch
+from classgap.losses.inputs import LossInputs
 from classgap.losses.safe_strength import safe_strength
 from classgap.state import ClassStats
 from forms.class_difficulty import ClassDifficulty
@@ -52,10 +52,10 @@ class PenaltyLoss(ClassLoss):
         super().__init__(num_classes, reduction=reduction, ignore_index=ignore_index)
         self.term, self.weights, self.force = term, weights, force
         self.strength, self.fixed, self.margin = strength, fixed, margin
-        self.needs = frozenset({"features"})
+        self.required_inputs = frozenset({"features"})
         self.stats, self.difficulty = ClassStats(num_classes), ClassDifficulty(num_classes)
 
-    def parts(self, batch: Batch) -> dict[str, Part]:
+    def parts(self, batch: LossInputs) -> dict[str, Part]:
         labels_N, features_ND = batch.shards.gather(batch.labels_B), batch.shards.gather(batch.features)
         groups = group_by_class(labels_N, self.num_classes)
         if self.updates:
@@ -70,12 +70,12 @@ class PenaltyLoss(ClassLoss):
         factor = self._factor(logit_B.detach(), force_B.detach(), batch)
         return {"logit": Part(logit_B), "penalty": Part(term_B, factor)}
 
-    def _penalty(self, features_ND: Tensor, groups: ClassGroups, batch: Batch) -> tuple[Tensor, Tensor]:
+    def _penalty(self, features_ND: Tensor, groups: ClassGroups, batch: LossInputs) -> tuple[Tensor, Tensor]:
         """The terms, and their derivatives by the logarithm of the features' scale."""
         terms = [self._one(name, features_ND, groups, batch) for name in self.term.split("&")]
         return sum(term for term, _ in terms), sum(force for _, force in terms)  # type: ignore[return-value]
 
-    def _one(self, name: str, features_ND: Tensor, groups: ClassGroups, batch: Batch) -> tuple[Tensor, Tensor]:
+    def _one(self, name: str, features_ND: Tensor, groups: ClassGroups, batch: LossInputs) -> tuple[Tensor, Tensor]:
         mine = batch.shards.mine
         if name == "pairs":
             slack_B = (2 * self.stats.mean_spread()).expand(len(batch.labels_B))
@@ -108,7 +108,7 @@ class PenaltyLoss(ClassLoss):
                 return value_K / value_K.mean()
         return one_K
 
-    def _factor(self, logit_B: Tensor, force_B: Tensor, batch: Batch) -> Tensor:
+    def _factor(self, logit_B: Tensor, force_B: Tensor, batch: LossInputs) -> Tensor:
         if self.fixed:
             return logit_B.new_tensor(self.fixed)
         return safe_strength(logit_B, force_B, batch, largest=self.strength, force=self.force)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import torch
 
 from classgap.losses import MR2Loss, Part
-from classgap.losses.batch import Batch
+from classgap.losses.inputs import LossInputs
 
 
 class SmoothedMR2Loss(MR2Loss):
@@ -22,7 +22,7 @@ class SmoothedMR2Loss(MR2Loss):
         super().__init__(num_classes, reduction=reduction, ignore_index=ignore_index)
         self.smoothing = smoothing
 
-    def parts(self, batch: Batch) -> dict[str, Part]:
+    def parts(self, batch: LossInputs) -> dict[str, Part]:
         parts = super().parts(batch)  # strength="auto" looks at the probability of the true class, as ever
         gamma_B = self.margins().to(batch.logits_BK.dtype)[batch.labels_B.clamp(min=0)]
         even_B = -torch.log_softmax(batch.logits_BK / gamma_B[:, None], dim=1).mean(dim=1)

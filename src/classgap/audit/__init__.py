@@ -4,9 +4,9 @@ Shapes are written as suffixes: N samples, K classes, D features, U classes pres
 """
 
 from classgap.audit.audit import Audit
-from classgap.audit.diff import AuditDiff
-from classgap.audit.predictions import Predictions
-from classgap.audit.reading import read_predictions
+from classgap.audit.diff import AuditDiff, compare
+from classgap.audit.io.predictions import Predictions
+from classgap.audit.io.readers import read_predictions
 from classgap.audit.settings import AuditSettings
 
-__all__ = ["Audit", "AuditDiff", "AuditSettings", "Predictions", "read_predictions"]
+__all__ = ["Audit", "AuditDiff", "AuditSettings", "Predictions", "compare", "read_predictions"]

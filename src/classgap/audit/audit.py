@@ -11,13 +11,11 @@ import numpy as np
 from numpy.typing import NDArray
 from torch import nn
 
-from classgap.audit.belonging import check_loaded
-from classgap.audit.intervals import Floats
-from classgap.audit.json_records import from_plain, naming, read_json, to_plain, write_json
-from classgap.audit.model_pass import collect_predictions
-from classgap.audit.predictions import Predictions
-from classgap.audit.reading import read_predictions
-from classgap.audit.records import (
+from classgap.audit.consistency import check_loaded
+from classgap.audit.io.inference import collect_predictions
+from classgap.audit.io.predictions import Predictions
+from classgap.audit.io.readers import read_predictions
+from classgap.audit.results import (
     ClassResult,
     ConfusionPair,
     FeatureMap,
@@ -27,7 +25,9 @@ from classgap.audit.records import (
     Overall,
 )
 from classgap.audit.samples import Samples
+from classgap.audit.serialization import from_plain, naming, read_json, to_plain, write_json
 from classgap.audit.settings import AuditSettings
+from classgap.audit.stats.intervals import Floats
 
 if TYPE_CHECKING:
     from classgap.audit.diff import AuditDiff
@@ -48,7 +48,7 @@ class Audit:
         pairs: the most confused pairs of classes, worst first.
         features: figures of features and head together; ``None`` if neither was given.
         map: a 2-D picture of some classes' features, if there are features.
-        ranking: "own" if the thirds rank this model's accuracies, "baseline" if they rank given ones.
+        rank_by: "own" if the thirds rank this model's accuracies, "baseline" if they rank given ones.
         level: of all intervals, 0.95 unless set otherwise.
         notes: figure → how it was computed, in one or two sentences.
         remarks: what was left out and why, and what to beware of.
@@ -65,8 +65,8 @@ class Audit:
     pairs: tuple[ConfusionPair, ...]
     features: FeatureSummary | None
     map: FeatureMap | None
-    ranking: str
-    level: float
+    rank_by: str
+    confidence_level: float
     notes: Mapping[str, str]
     remarks: tuple[str, ...]
     samples: Samples
@@ -88,7 +88,7 @@ class Audit:
         index: Any = None,
         name: str = "audit",
         groups: Groups | None = None,
-        ranking: Audit | Sequence[float] | None = None,
+        rank_by: Audit | Sequence[float] | None = None,
         settings: AuditSettings | None = None,
     ) -> Audit:
         """Audit arrays or tensors.
@@ -119,7 +119,7 @@ class Audit:
         >>> audit.overall.balanced_accuracy, audit.classes[1].accuracy, audit.gap.worst_name
         (0.75, 0.5, 'dog')
         """
-        data = Predictions.of(
+        data = Predictions.from_arrays(
             targets,
             logits=logits,
             probabilities=probabilities,
@@ -133,7 +133,7 @@ class Audit:
             index=index,
             name=name,
         )
-        return cls.of(data, groups=groups, ranking=ranking, settings=settings)
+        return cls.from_checked(data, groups=groups, rank_by=rank_by, settings=settings)
 
     @classmethod
     def from_file(
@@ -141,11 +141,11 @@ class Audit:
         path: str | os.PathLike[str],
         *,
         groups: Groups | None = None,
-        ranking: Audit | Sequence[float] | None = None,
+        rank_by: Audit | Sequence[float] | None = None,
         settings: AuditSettings | None = None,
     ) -> Audit:
-        """Audit a prediction file or a run directory; see :mod:`classgap.audit.reading` for what they hold."""
-        return cls.of(read_predictions(path), groups=groups, ranking=ranking, settings=settings)
+        """Audit a prediction file or a run directory; see :mod:`classgap.audit.io.readers` for what they hold."""
+        return cls.from_checked(read_predictions(path), groups=groups, rank_by=rank_by, settings=settings)
 
     @classmethod
     def from_model(
@@ -157,7 +157,7 @@ class Audit:
         train_counts: Any = None,
         name: str = "audit",
         groups: Groups | None = None,
-        ranking: Audit | Sequence[float] | None = None,
+        rank_by: Audit | Sequence[float] | None = None,
         settings: AuditSettings | None = None,
     ) -> Audit:
         """Run a model over a loader, in evaluation mode, and audit what it predicts.
@@ -182,30 +182,30 @@ class Audit:
 
         >>> model = nn.Linear(2, 2)
         >>> batches = [{"input": model.weight.new_ones(3, 2), "labels": [0, 1, 1]}]
-        >>> Audit.from_model(model, batches).overall.samples
+        >>> Audit.from_model(model, batches).overall.n_samples
         3
         """
         data = collect_predictions(model, loader, class_names=class_names, train_counts=train_counts, name=name)
-        return cls.of(data, groups=groups, ranking=ranking, settings=settings)
+        return cls.from_checked(data, groups=groups, rank_by=rank_by, settings=settings)
 
     @classmethod
-    def of(
+    def from_checked(
         cls,
         data: Predictions,
         *,
         groups: Groups | None = None,
-        ranking: Audit | Sequence[float] | None = None,
+        rank_by: Audit | Sequence[float] | None = None,
         settings: AuditSettings | None = None,
     ) -> Audit:
         """Audit predictions that are checked already."""
-        from classgap.audit.building import build_audit  # it makes an Audit, so it imports this module
+        from classgap.audit.build import build_audit  # it makes an Audit, so it imports this module
 
-        ranking_K = None if ranking is None else _ranking(ranking, data.class_names)
+        ranking_K = None if rank_by is None else _rank_by(rank_by, data.class_names)
         return build_audit(
             data,
             settings or AuditSettings(),
             ranking_K=ranking_K,
-            baseline_right_N=_right_of(ranking, data) if isinstance(ranking, Audit) else None,
+            baseline_right_N=_right_of(rank_by, data) if isinstance(rank_by, Audit) else None,
             groups=groups,
         )
 
@@ -217,7 +217,7 @@ class Audit:
     def __repr__(self) -> str:
         hard = self.groups["hard"].accuracy if "hard" in self.groups else None
         return (
-            f"<Audit {self.name!r}: {len(self.classes)} classes, {self.overall.samples} samples, accuracy "
+            f"<Audit {self.name!r}: {len(self.classes)} classes, {self.overall.n_samples} samples, accuracy "
             f"{self.overall.accuracy:.3f}{'' if hard is None else f', hard third {hard:.3f}'}>"
         )
 
@@ -262,14 +262,14 @@ class Audit:
             return cls.from_dict(read_json(path))
 
     def diff(self, after: Audit) -> AuditDiff:
-        """What changed from this audit to ``after``; :meth:`.AuditDiff.of` compares several seeds.
+        """What changed from this audit to ``after``; :meth:`.AuditDiff.from_audits` compares several seeds.
 
         Raises:
             ValueError: with the reason, if the two are not of the same classes and test samples.
         """
         from classgap.audit.diff import AuditDiff  # it compares Audits, so it imports this module
 
-        return AuditDiff.of(self, after)
+        return AuditDiff.from_audits(self, after)
 
     def to_html(self, path: str | os.PathLike[str]) -> None:
         """Write the audit as one self-contained HTML page."""
@@ -278,17 +278,17 @@ class Audit:
         report.write_html(self, path)
 
 
-def _ranking(ranking: Audit | Sequence[float], names: tuple[str, ...]) -> Floats:
-    if isinstance(ranking, Audit):
-        if ranking.class_names != names:
-            raise ValueError("ranking must be an audit of the same classes in the same order; its class names differ.")
-        return np.array([np.nan if entry.accuracy is None else entry.accuracy for entry in ranking.classes])
+def _rank_by(rank_by: Audit | Sequence[float], names: tuple[str, ...]) -> Floats:
+    if isinstance(rank_by, Audit):
+        if rank_by.class_names != names:
+            raise ValueError("rank_by must be an audit of the same classes in the same order; its class names differ.")
+        return np.array([np.nan if entry.accuracy is None else entry.accuracy for entry in rank_by.classes])
     try:
-        numbers = np.asarray(ranking, dtype=np.float64)
+        numbers = np.asarray(rank_by, dtype=np.float64)
     except (TypeError, ValueError):
-        raise ValueError("ranking must be an audit or a number for each class; got something else.") from None
+        raise ValueError("rank_by must be an audit or a number for each class; got something else.") from None
     if numbers.shape != (len(names),):
-        raise ValueError(f"ranking must have {len(names)} numbers, one a class; got shape {numbers.shape}.")
+        raise ValueError(f"rank_by must have {len(names)} numbers, one a class; got shape {numbers.shape}.")
     return numbers
 
 

@@ -10,7 +10,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from classgap.audit.audit import Audit
-from classgap.audit.diff_building import (
+from classgap.audit.diff_build import (
     Sides,
     chance_changes,
     class_changes,
@@ -18,13 +18,13 @@ from classgap.audit.diff_building import (
     gap_changes,
     group_change,
     mean_of,
-    seed_changes,
+    run_changes,
 )
-from classgap.audit.diff_records import Change, ClassChange, GroupChange, SeedChange
-from classgap.audit.groups import thirds
-from classgap.audit.json_records import from_plain, naming, read_json, to_plain, write_json
-from classgap.audit.pairing import pair
-from classgap.audit.settings import level_name
+from classgap.audit.diff_results import Change, ClassChange, GroupChange, RunsChange
+from classgap.audit.metrics.groups import thirds
+from classgap.audit.serialization import from_plain, naming, read_json, to_plain, write_json
+from classgap.audit.settings import format_level
+from classgap.audit.stats.pairing import pair
 from classgap.audit.summary import summary
 
 
@@ -36,7 +36,7 @@ class AuditDiff:
         before_name: the first side's name.
         after_name: the second side's name.
         seeds: how many pairs of runs were compared.
-        samples: test samples.
+        n_samples: test samples.
         overall: accuracy over all samples.
         balanced: mean class accuracy.
         classes: one entry a class, in the order of the class indices.
@@ -57,8 +57,8 @@ class AuditDiff:
 
     before_name: str
     after_name: str
-    seeds: int
-    samples: int
+    runs_per_side: int
+    n_samples: int
     overall: Change
     balanced: Change
     classes: tuple[ClassChange, ...]
@@ -66,19 +66,19 @@ class AuditDiff:
     own_groups: Mapping[str, GroupChange]
     gap: Mapping[str, Change]
     gained: tuple[str, ...]
-    paid: tuple[str, ...]
-    over_seeds: Mapping[str, SeedChange]
-    level: float
+    regressed: tuple[str, ...]
+    over_runs: Mapping[str, RunsChange]
+    confidence_level: float
     summary: str
     notes: Mapping[str, str]
 
     @classmethod
-    def of(
+    def from_audits(
         cls,
         before: Audit | Sequence[Audit],
         after: Audit | Sequence[Audit],
         *,
-        replicates: int = 1000,
+        n_resamples: int = 1000,
         seed: int = 0,
     ) -> AuditDiff:
         """Compare two audits, or the audits of several seeds, the i-th before with the i-th after.
@@ -86,7 +86,7 @@ class AuditDiff:
         Args:
             before: the first side.
             after: the second side, on the same test samples.
-            replicates: of the paired bootstrap.
+            n_resamples: of the paired bootstrap.
             seed: of the paired bootstrap.
 
         Raises:
@@ -95,14 +95,14 @@ class AuditDiff:
         >>> targets = [0] * 20 + [1] * 20
         >>> a = Audit.from_predictions(predictions=[0] * 30 + [1] * 10, targets=targets, name="a")
         >>> b = Audit.from_predictions(predictions=targets, targets=targets, name="b")
-        >>> diff = AuditDiff.of(a, b)
+        >>> diff = AuditDiff.from_audits(a, b)
         >>> diff.gained, diff.classes[1].fixed, round(diff.classes[1].p_value, 4)
         (('1',), 10, 0.002)
         """
         befores = [before] if isinstance(before, Audit) else list(before)
         afters = [after] if isinstance(after, Audit) else list(after)
         counts = pair(befores, afters)
-        sides = Sides.of(counts, replicates, seed, befores[0].level)
+        sides = Sides.from_counts(counts, n_resamples, seed, befores[0].confidence_level)
         everyone = np.ones(len(counts.names), dtype=bool)
         own = {"before": thirds(sides.before_U, everyone), "after": thirds(sides.after_U, everyone)}
         groups = first_groups(befores, counts)
@@ -112,18 +112,18 @@ class AuditDiff:
         group_changes = {name: group_change(name, kind, part, sides, counts.names) for name, kind, part in groups}
         overall = sides.change(mean_of(np.arange(len(counts.names)), counts.support_U))
         gaps = gap_changes(sides, members, own)
-        if befores[0].ranking == "own":
+        if befores[0].rank_by == "own":
             for name, chance in chance_changes(counts, np.random.default_rng(seed)).items():
                 if name in gaps:
-                    gaps[name] = replace(gaps[name], by_chance=chance)
+                    gaps[name] = replace(gaps[name], expected_by_chance=chance)
                 else:
                     known = group_changes[name]
-                    group_changes[name] = replace(known, change=replace(known.change, by_chance=chance))
+                    group_changes[name] = replace(known, change=replace(known.change, expected_by_chance=chance))
         return cls(
             before_name=befores[0].name,
             after_name=afters[0].name,
-            seeds=counts.seeds,
-            samples=len(befores[0].samples.targets),
+            runs_per_side=counts.runs_per_side,
+            n_samples=len(befores[0].samples.targets),
             overall=overall,
             balanced=sides.change(mean_of(np.arange(len(counts.names)))),
             classes=classes,
@@ -135,11 +135,11 @@ class AuditDiff:
             },
             gap=gaps,
             gained=_names(classes, "gained"),
-            paid=_names(classes, "paid"),
-            over_seeds=seed_changes(counts, members) if counts.seeds > 1 else {},
-            level=sides.level,
-            summary=summary(overall, group_changes, gaps, classes, seeds=counts.seeds),
-            notes=_notes(replicates, seed, sides.level),
+            regressed=_names(classes, "regressed"),
+            over_runs=run_changes(counts, members) if counts.runs_per_side > 1 else {},
+            confidence_level=sides.confidence_level,
+            summary=summary(overall, group_changes, gaps, classes, runs_per_side=counts.runs_per_side),
+            notes=_notes(n_resamples, seed, sides.confidence_level),
         )
 
     def __repr__(self) -> str:
@@ -147,10 +147,10 @@ class AuditDiff:
         if "hard" in self.groups:
             figures["hard third"] = self.groups["hard"].change
         moves = [f"{name} {figure.before:.3f} to {figure.after:.3f}" for name, figure in figures.items()]
-        seeds = f"{self.seeds} seeds, " if self.seeds > 1 else ""
+        runs_per_side = f"{self.runs_per_side} seeds, " if self.runs_per_side > 1 else ""
         return (
-            f"<AuditDiff {self.before_name!r} to {self.after_name!r}: {len(self.classes)} classes, {self.samples} "
-            f"samples, {seeds}{', '.join(moves)}, {len(self.gained)} gained, {len(self.paid)} paid>"
+            f"<AuditDiff {self.before_name!r} to {self.after_name!r}: {len(self.classes)} classes, {self.n_samples} "
+            f"samples, {runs_per_side}{', '.join(moves)}, {len(self.gained)} gained, {len(self.regressed)} paid>"
         )
 
     def to_dict(self) -> dict[str, Any]:
@@ -173,7 +173,7 @@ class AuditDiff:
             raise ValueError(f"{path} is not a comparison that this version reads.")
         with naming(path):
             diff = from_plain(cls, data)
-            for verdict in ("gained", "paid"):
+            for verdict in ("gained", "regressed"):
                 if getattr(diff, verdict) != _names(diff.classes, verdict):
                     raise ValueError(f"the file was edited or cut: {verdict} is not what its classes say.")
         return diff
@@ -190,13 +190,13 @@ def _names(classes: Sequence[ClassChange], verdict: str) -> tuple[str, ...]:
     return tuple(entry.name for entry in sorted(found, key=lambda entry: -abs(entry.change or 0.0)))
 
 
-def _notes(replicates: int, seed: int, level: float) -> dict[str, str]:
+def _notes(n_resamples: int, seed: int, confidence_level: float) -> dict[str, str]:
     return {
         "interval": (
-            f"{replicates} bootstrap replicates of the test samples within each class, each sample with its results on "
-            f"both sides and deviations stretched by √(n/(n-1)), seed {seed}; {level_name(level)} percentile interval "
-            "of the difference. Those of standard deviation and Gini coefficient are centred on the change. Of one "
-            "class: Agresti and Min's interval."
+            f"{n_resamples} bootstrap resamples of the test samples within each class, each sample with its results "
+            f"on both sides and deviations stretched by √(n/(n-1)), seed {seed}; {format_level(confidence_level)} "
+            "percentile interval of the difference. Those of standard deviation and Gini coefficient are "
+            "centred on the change. Of one class: Agresti and Min's interval."
         ),
         "p_value": (
             "Exact McNemar test: two-sided binomial test of the samples fixed against the samples broken. Over several "
@@ -204,17 +204,24 @@ def _notes(replicates: int, seed: int, level: float) -> dict[str, str]:
             "a t-test of the mean change over runs, whose variance is pooled over classes in proportion to p(1-p)/n."
         ),
         "p_adjusted": "Holm's correction over all classes with test samples.",
-        "verdict": f"Gained or paid if the corrected p-value is below {1 - level:g}; unclear otherwise.",
+        "verdict": f"Gained or paid if the corrected p-value is below {1 - confidence_level:g}; unclear otherwise.",
         "groups": "Mean class accuracy of the members that the first side gives the group.",
-        "by_chance": (
+        "expected_by_chance": (
             "Mean change of the thirds that the first side's accuracies make, over random swaps of the two sides of "
             "each sample: classes ranked hard for bad luck on these samples gain without any cause. A change counts as "
             "certain only beyond it."
         ),
         "own_groups": "Each side's thirds by its own accuracies; the two may hold different classes.",
         "gap": "easy_hard keeps the first side's thirds; the others take each side's own classes.",
-        "over_seeds": (
+        "over_runs": (
             "Mean and standard deviation (by n - 1) over runs; two-sided paired t-test over runs. A change counts as "
             "certain only if this test of it is, too: intervals say what other test samples would do, not other runs."
         ),
     }
+
+
+def compare(
+    before: Audit | Sequence[Audit], after: Audit | Sequence[Audit], *, n_resamples: int = 1000, seed: int = 0
+) -> AuditDiff:
+    """Compare two audits, or several runs on each side; see :meth:`AuditDiff.from_audits`."""
+    return AuditDiff.from_audits(before, after, n_resamples=n_resamples, seed=seed)

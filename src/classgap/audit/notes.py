@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from classgap.audit.calibration import BINS
-from classgap.audit.causes import (
+from classgap.audit.diagnosis.causes import (
     CLEARLY_FEWER,
     CLOSE_BOUNDARY,
     EXCESS_FIT,
@@ -14,10 +13,11 @@ from classgap.audit.causes import (
     OVERLAP_SHARE,
     WIDE_SPREAD,
 )
-from classgap.audit.class_clouds import FARTHEST
-from classgap.audit.embedding_map import COMPONENTS
-from classgap.audit.rank_correlation import ALL_ORDERS
-from classgap.audit.settings import AuditSettings, level_name
+from classgap.audit.geometry.class_clouds import OUTERMOST
+from classgap.audit.geometry.embedding_map import COMPONENTS
+from classgap.audit.metrics.calibration import BINS
+from classgap.audit.settings import AuditSettings, format_level
+from classgap.audit.stats.rank_correlation import ALL_ORDERS
 
 # What an interval of a mean is where resampling shows no doubt.
 SURE = "if all these samples are right or all are wrong, Wilson's of them together"
@@ -29,15 +29,15 @@ def notes(settings: AuditSettings, *, baseline: bool) -> dict[str, str]:
     >>> "Wilson" in notes(AuditSettings(), baseline=False)["interval"]
     True
     """
-    level = level_name(settings.level)
+    confidence_level = format_level(settings.confidence_level)
     bootstrap = (
-        f"{settings.replicates} bootstrap replicates of the test samples within each class, with deviations stretched "
-        f"by √(n/(n-1)), seed {settings.seed}, {level} percentile interval"
+        f"{settings.n_resamples} bootstrap replicates of the test samples within each class, with deviations stretched "
+        f"by √(n/(n-1)), seed {settings.seed}, {confidence_level} percentile interval"
     )
     ranked = "a given baseline's accuracies" if baseline else "this model's own accuracies"
     return {
-        **_accuracies(settings, level, bootstrap, ranked),
-        **_gaps(level, bootstrap),
+        **_accuracies(settings, confidence_level, bootstrap, ranked),
+        **_gaps(confidence_level, bootstrap),
         **FIXED,
         "correlation": (
             f"Spearman's rank correlation over classes, two-sided p-value: of up to {ALL_ORDERS} classes over all "
@@ -51,7 +51,7 @@ def notes(settings: AuditSettings, *, baseline: bool) -> dict[str, str]:
     }
 
 
-def _accuracies(settings: AuditSettings, level: str, bootstrap: str, ranked: str) -> dict[str, str]:
+def _accuracies(settings: AuditSettings, confidence_level: str, bootstrap: str, ranked: str) -> dict[str, str]:
     head, tail = settings.frequency_cuts
     return {
         "accuracy": "Share of samples whose predicted label is right; of equal scores the lower class index is taken.",
@@ -59,7 +59,7 @@ def _accuracies(settings: AuditSettings, level: str, bootstrap: str, ranked: str
             f"Mean over classes with test samples of the class's accuracy. Interval: {bootstrap}; {SURE}."
         ),
         "top_k": "Share of samples whose label is among the k highest scores.",
-        "interval": f"Wilson score interval, {level}.",
+        "interval": f"Wilson score interval, {confidence_level}.",
         "unseen": "A class without test samples has no accuracy and enters no average, ranking or gap.",
         "precision": "Of the samples predicted as the class, the share that belongs to it.",
         "calibration_error": (
@@ -75,20 +75,20 @@ def _accuracies(settings: AuditSettings, level: str, bootstrap: str, ranked: str
     }
 
 
-def _gaps(level: str, bootstrap: str) -> dict[str, str]:
+def _gaps(confidence_level: str, bootstrap: str) -> dict[str, str]:
     return {
         "gap.easy_hard": (
             f"Easy third minus hard third. Interval: {bootstrap}, with the thirds kept; if in each of the two all "
             "samples are right or all are wrong, Newcombe's of their samples."
         ),
-        "gap.best_worst": f"Best minus worst class. Interval: Newcombe's, {level}, for these two classes.",
-        "gap.worst_class": f"Lowest accuracy of a class. Interval: Wilson, {level}, of that class.",
+        "gap.best_worst": f"Best minus worst class. Interval: Newcombe's, {confidence_level}, for these two classes.",
+        "gap.worst_class": f"Lowest accuracy of a class. Interval: Wilson, {confidence_level}, of that class.",
         "gap.worst_tenth": (
             f"Mean accuracy of the worst 10 % of the classes, rounded up. Interval: {bootstrap}; {SURE}."
         ),
         "gap.std": f"Standard deviation of the accuracies over classes. Interval: {bootstrap}, centred on the value.",
         "gap.gini": f"Gini coefficient of the accuracies over classes. Interval: {bootstrap}, centred on the value.",
-        "gap.by_chance": (
+        "gap.expected_by_chance": (
             "Mean of the measure over simulated test sets in which every class truly has the balanced accuracy: what "
             "sampling alone makes of a model without any gap. If a baseline ranks the thirds on the same samples, "
             "every class has the same shares of samples right by both, by one and by none: shared luck, too."
@@ -110,11 +110,11 @@ FIXED = {
     "angle": "m_c: smallest angle between two rows of the head, in degrees (MR² Table 4).",
     "mean_norm": "‖μ̂_k‖, length of the mean of the class's test features (MR² Table 6).",
     "spread": "‖ŝ_k‖, root of Σ‖f - μ̂_k‖² / (n - 1) over the class's test features (MR² Table 6).",
-    "ratio": "‖ŝ_k‖ / ‖μ̂_k‖; 0 is complete variability collapse (MR² Discussion 3).",
+    "spread_to_norm": "‖ŝ_k‖ / ‖μ̂_k‖; 0 is complete variability collapse (MR² Discussion 3).",
     "gamma": "γ_k with mean 1, in proportion to the cube root of the class's mean of ‖f‖² in the test set (MR² Eq. 1).",
     "weight_norm": "‖w_k‖ of the head (MR² Fig. 3).",
-    "dispersion": f"Largest distance of two samples of the class (LMDL Def. 4.1), among its {FARTHEST} outermost.",
-    "farthest": "Mean distance to the farthest sample of the class / largest feature norm (ELM Fig. 4).",
+    "dispersion": f"Largest distance of two samples of the class (LMDL Def. 4.1), among its {OUTERMOST} outermost.",
+    "max_intra_distance": "Mean distance to the farthest sample of the class / largest feature norm (ELM Fig. 4).",
     "class_margin": "Smallest distance of a sample of the class to one of its decision boundaries (LMDL Def. 4.2).",
     "centroid_margin": "Signed distance of the class mean to its nearest decision boundary (LMDL Eq. 4.6).",
     "nearest_class": "The class whose mean feature is nearest.",

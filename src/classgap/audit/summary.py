@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from classgap.audit.diff_records import Change, ClassChange, GroupChange
+from classgap.audit.diff_results import Change, ClassChange, GroupChange
 
 NAMED = 3
 
@@ -15,10 +15,10 @@ def summary(
     gap: Mapping[str, Change],
     classes: Sequence[ClassChange],
     *,
-    seeds: int,
+    runs_per_side: int,
 ) -> str:
     """Overall accuracy, the hard and easy thirds with their gap, then who gained and who paid for certain."""
-    over = f" (mean of {seeds} seeds)" if seeds > 1 else ""
+    over = f" (mean of {runs_per_side} seeds)" if runs_per_side > 1 else ""
     sentences = [f"Overall accuracy{over} {_course(overall)}."]
     if "hard" in groups and "easy" in groups and "easy_hard" in gap:
         hard, easy = groups["hard"].change, groups["easy"].change
@@ -32,7 +32,7 @@ def summary(
 
 def _course(change: Change, *, points: bool = False) -> str:
     unit = " points" if points else " %"
-    if not change.certain:
+    if not change.significant:
         return f"did not clearly change ({_figure(change.before)}{unit} before, {_figure(change.after)}{unit} after)"
     verb = "rose" if change.change > 0 else "fell"
     return f"{verb} from {_figure(change.before)}{unit} to {_figure(change.after)}{unit}"
@@ -44,7 +44,7 @@ def _figure(share: float, sign: str = "-") -> str:
 
 
 def _moved(change: Change) -> str:
-    if not change.certain:
+    if not change.significant:
         return f"did not clearly change ({_figure(change.change, '+')} points)"
     return f"{'gained' if change.change > 0 else 'lost'} {abs(100 * change.change):.1f} points"
 
@@ -52,10 +52,10 @@ def _moved(change: Change) -> str:
 def _who(classes: Sequence[ClassChange]) -> str:
     known = [entry for entry in classes if entry.status == "ok"]
     gained = _ranked(known, "gained")
-    paid = _ranked(known, "paid")
-    if not gained and not paid:
+    regressed = _ranked(known, "regressed")
+    if not gained and not regressed:
         return f"For none of the {len(known)} classes is the change certain."
-    parts = [_list(gained, "gained"), _list(paid, "paid")]
+    parts = [_list(gained, "gained"), _list(regressed, "regressed")]
     return f"Of {len(known)} classes {' and '.join(parts)} for certain."
 
 

@@ -8,7 +8,7 @@ from typing import Annotated, Any
 
 from tyro.conf import Positional, arg
 
-from classgap.audit.json_records import read_json
+from classgap.audit.serialization import read_json
 from classgap.audit.settings import AuditSettings
 from classgap.cli.outputs import check_outputs, tell_written
 from classgap.cli.sources import ACCURACIES, busy, read_audit
@@ -43,15 +43,15 @@ class AuditCommand:
     csv: Annotated[Path | None, arg(metavar="FILE", help_behavior_hint="")] = None
     """Write one line a class, for a spreadsheet."""
 
-    baseline: Annotated[Path | None, arg(metavar="SOURCE", help_behavior_hint="")] = None
+    rank_by: Annotated[Path | None, arg(metavar="SOURCE", help_behavior_hint="")] = None
     """Rank the easy, medium and hard thirds by this model's accuracies instead of its own."""
 
     groups: Annotated[Path | None, arg(metavar="FILE", help_behavior_hint="")] = None
     """JSON file of further groups, such as superclasses: {"group": ["class", ...], ...}."""
 
-    level: Annotated[float | None, arg(metavar="FLOAT", help_behavior_hint=f"(default: {AuditSettings.level:g})")] = (
-        None
-    )
+    confidence_level: Annotated[
+        float | None, arg(metavar="FLOAT", help_behavior_hint=f"(default: {AuditSettings.confidence_level:g})")
+    ] = None
     """Level of all intervals."""
 
     seed: Annotated[int | None, arg(metavar="INT", help_behavior_hint=f"(default: {AuditSettings.seed})")] = None
@@ -62,14 +62,18 @@ class AuditCommand:
         from classgap.report import print_audit, write_csv, write_html
 
         outputs = {"--html": self.html, "--json": self.json, "--csv": self.csv}
-        check_outputs(outputs, [path for path in (self.source, self.baseline, self.groups) if path is not None])
-        choices = {name: value for name in ("level", "seed") if (value := getattr(self, name)) is not None}
+        check_outputs(outputs, [path for path in (self.source, self.rank_by, self.groups) if path is not None])
+        choices = {name: value for name in ("confidence_level", "seed") if (value := getattr(self, name)) is not None}
         settings = AuditSettings(**choices)
-        asked = [f"--{name}" for name in ("groups", "baseline", "level", "seed") if getattr(self, name) is not None]
+        asked = [
+            f"--{name.replace('_', '-')}"
+            for name in ("groups", "rank_by", "confidence_level", "seed")
+            if getattr(self, name) is not None
+        ]
         groups = None if self.groups is None else _read_groups(self.groups)
         with busy(f"Auditing {self.source}"):
-            baseline = None if self.baseline is None else read_audit(self.baseline, settings=ACCURACIES)
-            audit = read_audit(self.source, settings=settings, groups=groups, ranking=baseline, asked=asked)
+            rank_by = None if self.rank_by is None else read_audit(self.rank_by, settings=ACCURACIES)
+            audit = read_audit(self.source, settings=settings, groups=groups, rank_by=rank_by, asked=asked)
             if self.json is not None:
                 audit.save(self.json)
             if self.csv is not None:

@@ -9,7 +9,7 @@ from typing import Annotated
 from tyro.conf import Positional, arg
 
 from classgap.audit import Audit, AuditDiff
-from classgap.audit.json_records import write_json
+from classgap.audit.serialization import write_json
 from classgap.cli.outputs import check_outputs, tell_written
 from classgap.cli.sources import ACCURACIES, busy, read_audit
 
@@ -19,18 +19,18 @@ class CompareCommand:
     """Show what a change did to each class: who gained, and who paid.
 
       The first SOURCE is "before"; every further one is compared with it, on
-      the same test samples. With --seeds N they come in blocks of N runs that
-      differ in their seed alone, and the first block is "before".
+      the same test samples. With --runs-per-side N, sources come in blocks of
+      N runs that differ only in their seed; the first block is "before".
 
     Examples:
       classgap compare plain.npz mr2.npz --html diff.html
-      classgap compare --seeds 3 plain0 plain1 plain2 mr0 mr1 mr2
+      classgap compare --runs-per-side 3 plain0 plain1 plain2 mr0 mr1 mr2
     """
 
     sources: Positional[Annotated[tuple[Path, ...], arg(metavar="SOURCE SOURCE ...", help_behavior_hint="")]]
     """Prediction files, run directories or saved audits, two or more."""
 
-    seeds: int = 1
+    runs_per_side: int = 1
     """How many runs each side has."""
 
     html: Annotated[Path | None, arg(metavar="FILE", help_behavior_hint="")] = None
@@ -42,7 +42,7 @@ class CompareCommand:
     csv: Annotated[Path | None, arg(metavar="FILE", help_behavior_hint="")] = None
     """Write one line a class, for a spreadsheet; several comparisons below each other."""
 
-    level: Annotated[float | None, arg(metavar="FLOAT", help_behavior_hint="")] = None
+    confidence_level: Annotated[float | None, arg(metavar="FLOAT", help_behavior_hint="")] = None
     """Level of all intervals and tests; if not given, that of the first saved audit, or 0.95."""
 
     seed: int = 0
@@ -72,19 +72,25 @@ class CompareCommand:
         tell_written(outputs)
 
     def _check_number(self) -> None:
-        if self.seeds < 1:
-            raise ValueError(f"--seeds must be at least 1; got {self.seeds}.")
-        if len(self.sources) < 2 * self.seeds or len(self.sources) % self.seeds:
-            runs = "two or more" if self.seeds == 1 else f"two or more blocks of {self.seeds}"
+        if self.runs_per_side < 1:
+            raise ValueError(f"--runs-per-side must be at least 1; got {self.runs_per_side}.")
+        if len(self.sources) < 2 * self.runs_per_side or len(self.sources) % self.runs_per_side:
+            runs = "two or more" if self.runs_per_side == 1 else f"two or more blocks of {self.runs_per_side}"
             raise ValueError(f"sources must be {runs}; got {len(self.sources)}.")
 
     def _diffs(self) -> list[AuditDiff]:
-        settings = replace(ACCURACIES, seed=self.seed, level=ACCURACIES.level if self.level is None else self.level)
+        settings = replace(
+            ACCURACIES,
+            seed=self.seed,
+            confidence_level=ACCURACIES.confidence_level if self.confidence_level is None else self.confidence_level,
+        )
         audits = [read_audit(source, settings=settings) for source in self.sources]
-        if self.level is not None:  # a saved audit has a level of its own
-            audits = [replace(audit, level=self.level) for audit in audits]
+        if self.confidence_level is not None:  # a saved audit has a level of its own
+            audits = [replace(audit, confidence_level=self.confidence_level) for audit in audits]
         names = [audit.name for audit in audits]
         if len(set(names)) < len(names):  # runs in different directories may have one name
             audits = [replace(audit, name=str(path)) for audit, path in zip(audits, self.sources, strict=True)]
-        blocks: list[list[Audit]] = [audits[i : i + self.seeds] for i in range(0, len(audits), self.seeds)]
-        return [AuditDiff.of(blocks[0], block, seed=self.seed) for block in blocks[1:]]
+        blocks: list[list[Audit]] = [
+            audits[i : i + self.runs_per_side] for i in range(0, len(audits), self.runs_per_side)
+        ]
+        return [AuditDiff.from_audits(blocks[0], block, seed=self.seed) for block in blocks[1:]]

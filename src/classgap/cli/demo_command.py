@@ -43,26 +43,26 @@ class DemoCommand:
     epochs: int = 200
     """Epochs of each run."""
 
-    force: bool = False
+    overwrite: bool = False
     """Start over."""
 
     def run(self) -> None:
         """Train, compare, tell."""
         from classgap.audit import AuditDiff
-        from classgap.cli.telling import tell_stopped
-        from classgap.engine import Stopped
+        from classgap.cli.training_output import tell_stopped
+        from classgap.engine import TrainingInterrupted
         from classgap.report import print_diff, write_html
-        from classgap.report.wording import printable
+        from classgap.report.formatting import printable
 
         if self.seeds < 1:
             raise ValueError(f"--seeds must be at least 1; got {self.seeds}.")
         try:
             self._train()
-        except Stopped as stopped:
+        except TrainingInterrupted as stopped:
             tell_stopped(stopped)
             return
         plain, *others = (self._audits(method) for method in METHODS)
-        mr2, control = (AuditDiff.of(plain, other) for other in others)
+        mr2, control = (AuditDiff.from_audits(plain, other) for other in others)
         print_diff(mr2)
         write_html(mr2, self.out / "report.html")
         print(f"\n{verdict(mr2)}\n\nFor comparison, what knows no classes: {verdict(control)}\n\n{ADVICE}")
@@ -77,7 +77,7 @@ class DemoCommand:
             for method in METHODS:
                 place = self._place(method, seed)
                 config = TrainConfig(data="mnist1d", method=method, epochs=self.epochs, seed=seed, out=place)
-                train(config, data=data, force=self.force)
+                train(config, data=data, overwrite=self.overwrite)
 
     def _place(self, method: str, seed: int) -> Path:
         return self.out / f"{method}-seed{seed}"
@@ -93,12 +93,12 @@ def verdict(diff: AuditDiff) -> str:
     """What happened to the hard classes and what the easy ones paid, in one sentence, whatever it is."""
     hard, easy = (diff.groups[name].change for name in ("hard", "easy"))
     helped, price = "did not clearly change", "the easy ones did not clearly change"
-    if hard.certain:
+    if hard.significant:
         helped = "helped" if hard.change > 0 else "hurt"
-    if easy.certain:
+    if easy.significant:
         price = "the easy ones gained" if easy.change > 0 else "the easy ones paid"
     return (
         f"{diff.after_name} {helped} the hard classes: {hard.before:.1%} before, {hard.after:.1%} after "
         f"({100 * hard.change:+.1f} points); {price} ({100 * easy.change:+.1f} points). "
-        f"{diff.seeds} seed{'s' if diff.seeds > 1 else ''}, {diff.samples:,} test samples."
+        f"{diff.runs_per_side} seed{'s' if diff.runs_per_side > 1 else ''}, {diff.n_samples:,} test samples."
     )

@@ -19,9 +19,9 @@ from classgap.cli.compare_command import CompareCommand
 from classgap.cli.demo_command import DemoCommand
 from classgap.cli.listing_commands import DatasetsCommand, ModelsCommand
 from classgap.cli.methods_command import MethodsCommand
+from classgap.cli.parse_errors import wrong_number
 from classgap.cli.train_command import TrainCommand
-from classgap.cli.wrong_numbers import wrong_number
-from classgap.report.wording import printable
+from classgap.report.formatting import printable
 
 DONE, FAILED, BAD_INPUT, INTERRUPTED = 0, 1, 2, 130  # 130: what shells show of Ctrl-C
 
@@ -63,7 +63,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         print(help_page())
         return DONE if words else BAD_INPUT
     if words[0] == "--version":
-        from classgap import __version__
+        from classgap._version import __version__
 
         print(f"classgap {__version__}")
         return DONE

@@ -11,7 +11,7 @@ from tyro.conf import Positional, arg
 if TYPE_CHECKING:
     from rich.table import Table
 
-    from classgap.methods.explained import Explained
+    from classgap.methods.describe import Explained
 
 
 @dataclass(frozen=True)
@@ -38,12 +38,12 @@ def _print_all() -> None:
     from rich.console import Console
 
     from classgap.methods import names
-    from classgap.methods.explained import Explained
+    from classgap.methods.describe import Explained
     from classgap.methods.page import facts
 
     table = _table("method", "what it is", "paper", "needs")
     for name in names():
-        _add(table, name, *facts(Explained.of(name)))
+        _add(table, name, *facts(Explained.from_name(name)))
     Console().print(table, highlight=False)
     print("\nOptions go behind the name, methods compose with a plus: mr2:strength=0.1, sam+mr2.")
     print("classgap methods NAME tells more about one.")
@@ -53,10 +53,10 @@ def _print_one(name: str) -> None:
     from rich.console import Console
     from rich.text import Text
 
-    from classgap.methods.explained import Explained
+    from classgap.methods.describe import Explained
     from classgap.methods.page import facts
 
-    method, console = Explained.of(name), Console()
+    method, console = Explained.from_name(name), Console()
     summary, paper, needs = facts(method)
     console.print(Text(f"{name}: {summary}\n", style="bold"))
     console.print(Text("\n".join(_unwrapped(f"{method.text}\n\n{method.entry.differences}".strip()))))

@@ -53,7 +53,7 @@ def _is_standard_output(path: Path) -> bool:
 
 def tell_written(outputs: Mapping[str, Path | None]) -> None:
     """Say which files were written."""
-    from classgap.report.wording import printable
+    from classgap.report.formatting import printable
 
     for path in outputs.values():
         if path is not None:

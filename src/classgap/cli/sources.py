@@ -19,7 +19,7 @@ def read_audit(
     *,
     settings: AuditSettings,
     groups: Mapping[str, Sequence[Any]] | Sequence[Any] | None = None,
-    ranking: Audit | None = None,
+    rank_by: Audit | None = None,
     asked: Sequence[str] = (),
 ) -> Audit:
     """The audit that ``source`` holds, or the audit of the predictions that it holds.
@@ -28,7 +28,7 @@ def read_audit(
         source: an ``audit.json``, a prediction file, or a run directory with one of them.
         settings: for auditing predictions.
         groups: further groups, for auditing predictions.
-        ranking: whose thirds to use, for auditing predictions.
+        rank_by: whose thirds to use, for auditing predictions.
         asked: the flags that were given of those that only auditing predictions can heed.
 
     Raises:
@@ -38,7 +38,7 @@ def read_audit(
         raise ValueError(f"{source} does not exist.")
     saved = source if source.suffix.lower() == ".json" else _saved_in(source)
     if saved is None:
-        return Audit.from_file(source, groups=groups, ranking=ranking, settings=settings)
+        return Audit.from_file(source, groups=groups, rank_by=rank_by, settings=settings)
     if asked:
         flags = " and ".join(asked)
         raise ValueError(f"{saved} is a finished audit: leave out {flags}, or give the predictions it was made from.")
@@ -57,7 +57,7 @@ def busy(what: str) -> Iterator[None]:
     from rich.console import Console
     from rich.text import Text
 
-    from classgap.report.wording import printable
+    from classgap.report.formatting import printable
 
     with Console(stderr=True).status(Text(printable(what))):
         yield

@@ -13,7 +13,7 @@ from tyro.conf import arg
 from classgap.engine.config import TrainConfig
 from classgap.engine.config_file import read_settings
 
-RIVALS = {"epochs": "steps", "steps": "epochs", "warmup": "warmup_steps", "warmup_steps": "warmup"}
+RIVALS = {"epochs": "steps", "steps": "epochs", "warmup_epochs": "warmup_steps", "warmup_steps": "warmup_epochs"}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -26,7 +26,7 @@ class TrainCommand(TrainConfig):
 
     Examples:
       classgap train --data mnist1d --method mr2
-      classgap train --data folder:photos:size=64 --validation 0.1 --select hard
+      classgap train --data folder:photos:size=64 --val-fraction 0.1 --monitor hard
       torchrun --nproc-per-node 2 -m classgap train --data cifar100 --method mr2
     """
 
@@ -36,7 +36,7 @@ class TrainCommand(TrainConfig):
     dry_run: bool = False
     """Show what would be run, and stop."""
 
-    force: bool = False
+    overwrite: bool = False
     """Start over, even if the directory holds a run."""
 
     def __post_init__(self) -> None:
@@ -58,8 +58,8 @@ class TrainCommand(TrainConfig):
 
     def run(self) -> None:
         """Train and tell."""
-        from classgap.cli.telling import is_first, tell_plan, tell_stopped, tell_trained
-        from classgap.engine import Stopped, train
+        from classgap.cli.training_output import is_first, tell_plan, tell_stopped, tell_trained
+        from classgap.engine import TrainingInterrupted, train
 
         settings = self.settings()
         if self.dry_run:
@@ -67,8 +67,8 @@ class TrainCommand(TrainConfig):
                 tell_plan(settings)
             return
         try:
-            trained = train(settings, force=self.force)
-        except Stopped as stopped:
+            trained = train(settings, overwrite=self.overwrite)
+        except TrainingInterrupted as stopped:
             tell_stopped(stopped)
             return
         if trained.first:

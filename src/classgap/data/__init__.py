@@ -18,15 +18,15 @@ from dataclasses import replace
 from pathlib import Path
 
 from classgap.data.batches import Batches, evaluation_batches
-from classgap.data.changes import Changes
 from classgap.data.dataset import Dataset, Split
-from classgap.data.folder import folder
-from classgap.data.frozen_features import features
-from classgap.data.generated import digits, mnist1d, two_moons
-from classgap.data.list_files import imagenet_lt, list_files, rscd
-from classgap.data.samplers import ClassAwareBatchSampler, ClassBalancedSampler
+from classgap.data.sampling.samplers import ClassAwareBatchSampler, ClassBalancedSampler
+from classgap.data.sources.features import features
+from classgap.data.sources.folder import folder
+from classgap.data.sources.generated import digits, mnist1d, two_moons
+from classgap.data.sources.list_files import imagenet_lt, list_files, rscd
+from classgap.data.sources.torchvision import ENTRIES
 from classgap.data.splits import hold_out
-from classgap.data.torchvision_sets import ENTRIES
+from classgap.data.subsample import Changes
 from classgap.registry import Entry, Registry, Spec, convert, suggestion
 
 __all__ = [

@@ -79,7 +79,7 @@ class Delivery:
     ahead: bool
 
     @classmethod
-    def of(cls, inputs: Inputs, device: str | torch.device, channels_last: bool) -> Delivery:
+    def from_inputs(cls, inputs: Inputs, device: str | torch.device, channels_last: bool) -> Delivery:
         """Working ahead pays for inputs that are read from somewhere, or a device that works meanwhile."""
         while isinstance(inputs, Rows):
             inputs = inputs.inputs

@@ -9,15 +9,15 @@ import torch
 from torch import Tensor
 
 from classgap import distributed
-from classgap.data.augment import Augment, build_augment
 from classgap.data.batch import Batch as Batch  # part of what this module offers
 from classgap.data.batch import Delivery, gathered
-from classgap.data.crops import centre
 from classgap.data.dataset import Split
-from classgap.data.keyed_random import Keys, occurrences, sample_keys
-from classgap.data.mix import CutMix, Mix, build_mix, soft_targets
-from classgap.data.normalize import Normalize
-from classgap.data.order import Order, batches_of, count_batches, share_of
+from classgap.data.sampling.keyed_random import Keys, occurrences, sample_keys
+from classgap.data.sampling.order import Order, batches_of, count_batches, share_of
+from classgap.data.transforms.augment import Augment, build_augment
+from classgap.data.transforms.crops import centre
+from classgap.data.transforms.mix import CutMix, Mix, build_mix, soft_targets
+from classgap.data.transforms.normalize import Normalize
 
 
 @dataclass(frozen=True)
@@ -52,8 +52,8 @@ class Batches:
         device: where the batches are used. They are made on the CPU.
         channels_last: the memory format of images.
 
-    >>> from classgap.data.order import Shuffled
-    >>> split = Split.of(torch.zeros(10, 3, 32, 32, dtype=torch.uint8), torch.arange(10))
+    >>> from classgap.data.sampling.order import Shuffled
+    >>> split = Split.from_arrays(torch.zeros(10, 3, 32, 32, dtype=torch.uint8), torch.arange(10))
     >>> batches = Batches(split, Shuffled(10), batch_size=4, augment="crop-flip", num_classes=10)
     >>> len(batches), [len(batch) for batch in batches.epoch(0)]
     (3, [4, 4, 2])
@@ -94,7 +94,7 @@ class Batches:
         self.augment = build_augment(augment) if isinstance(augment, str) else augment
         self.mix = build_mix(mix) if isinstance(mix, str) else mix
         self.seed, self.num_classes, self.views = seed, num_classes, views
-        self.delivery = Delivery.of(split.inputs, device, channels_last)
+        self.delivery = Delivery.from_inputs(split.inputs, device, channels_last)
         first = gathered(split.inputs, torch.zeros(1, dtype=torch.long))
         if self.augment is not None and (first.dtype != torch.uint8 or first.ndim != 4):
             raise ValueError(
@@ -103,7 +103,7 @@ class Batches:
             )
         if isinstance(self.mix, CutMix) and first.ndim != 4:
             raise ValueError(f"cutmix is for images; these inputs are {tuple(first.shape[1:])} each. Use mix='mixup'.")
-        self.normalize = Normalize.of(first, mean, std)
+        self.normalize = Normalize.from_stats(first, mean, std)
 
     def __len__(self) -> int:
         return self.steps
@@ -111,8 +111,8 @@ class Batches:
     def samples(self, updates: int) -> int:
         """How many samples the first so many batches have, over epochs and processes.
 
-        >>> from classgap.data.order import Shuffled
-        >>> split = Split.of(torch.zeros(10, 2), torch.arange(10))
+        >>> from classgap.data.sampling.order import Shuffled
+        >>> split = Split.from_arrays(torch.zeros(10, 2), torch.arange(10))
         >>> batches = Batches(split, Shuffled(10), batch_size=4, num_classes=10)
         >>> [batches.samples(updates) for updates in (1, 2, 3, 4)]
         [4, 8, 10, 14]
@@ -195,7 +195,7 @@ def evaluation_batches(
         device: where the batches are used.
         channels_last: the memory format of images.
 
-    >>> split = Split.of(torch.zeros(5, 3), torch.arange(5))
+    >>> split = Split.from_arrays(torch.zeros(5, 3), torch.arange(5))
     >>> [batch.labels.tolist() for batch in evaluation_batches(split, batch_size=2)]
     [[0, 1], [2, 3], [4]]
     """
@@ -208,9 +208,9 @@ def evaluation_batches(
         inputs = gathered(split.inputs, rows)
         inputs = inputs if size is None else centre(inputs, size)
         labels = split.targets[rows]
-        return Batch(Normalize.of(inputs, mean, std)(inputs), labels, labels, rows, len(rows))
+        return Batch(Normalize.from_stats(inputs, mean, std)(inputs), labels, labels, rows, len(rows))
 
-    delivery = Delivery.of(split.inputs, device, channels_last)
+    delivery = Delivery.from_inputs(split.inputs, device, channels_last)
     return delivery(made, mine.split(batch_size) if len(mine) else ())
 
 

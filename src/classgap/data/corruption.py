@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 
 from classgap.data.dataset import Split
-from classgap.data.keyed_random import keyed_bits, keyed_uniform
+from classgap.data.sampling.keyed_random import keyed_bits, keyed_uniform
 from classgap.data.splits import draw
 
 
@@ -63,7 +63,7 @@ def label_noise(split: Split, share: float, seed: int, num_classes: int) -> Spli
         seed: another one changes others.
         num_classes: how many classes there are.
 
-    >>> clean = Split.of(torch.zeros(10, 2), torch.arange(10) % 2)
+    >>> clean = Split.from_arrays(torch.zeros(10, 2), torch.arange(10) % 2)
     >>> noisy = label_noise(clean, 0.3, seed=0, num_classes=2)
     >>> int((noisy.targets != clean.targets).sum())
     3

@@ -31,7 +31,7 @@ class Split:
         targets: (N,), int64.
         index: (N,), the samples' numbers in the source, which a part of a split keeps.
 
-    >>> split = Split.of(torch.zeros(4, 2), torch.tensor([0, 1, 1, 1]))
+    >>> split = Split.from_arrays(torch.zeros(4, 2), torch.tensor([0, 1, 1, 1]))
     >>> len(split), split.counts(2), split.part(torch.tensor([0, 3])).index
     (4, tensor([1, 3]), tensor([0, 3]))
     >>> split, split[3]
@@ -43,7 +43,7 @@ class Split:
     index: Tensor
 
     @classmethod
-    def of(cls, inputs: Inputs, targets: Tensor) -> Split:
+    def from_arrays(cls, inputs: Inputs, targets: Tensor) -> Split:
         """A whole split, numbered from 0."""
         if len(inputs) != len(targets):
             raise ValueError(f"inputs and targets must be equally many; got {len(inputs)} and {len(targets)}.")
@@ -102,7 +102,7 @@ class Dataset:
         remarks: what was changed, left out or drawn on the way here, in sentences for the reader.
         mirrored: whether a mirrored image keeps its class; a digit does not.
 
-    >>> split = Split.of(torch.zeros(4, 2), torch.tensor([0, 1, 1, 1]))
+    >>> split = Split.from_arrays(torch.zeros(4, 2), torch.tensor([0, 1, 1, 1]))
     >>> Dataset("mine", split, split, ("cat", "dog"), kind="vector", shape=(2,)).train_counts
     tensor([1, 3])
     """

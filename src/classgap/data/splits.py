@@ -11,7 +11,7 @@ import torch
 from torch import Tensor
 
 from classgap.data.dataset import Split
-from classgap.data.keyed_random import keyed_bits
+from classgap.data.sampling.keyed_random import keyed_bits
 
 
 def draw(targets: Tensor, identity: Tensor, wanted: Tensor, seed: int, purpose: str) -> Tensor:
@@ -61,7 +61,7 @@ def hold_out(split: Split, share: float, seed: int, num_classes: int) -> tuple[S
     Returns:
         The rest and the part held out.
 
-    >>> split = Split.of(torch.zeros(12, 2), torch.tensor([0] * 10 + [1] * 2))
+    >>> split = Split.from_arrays(torch.zeros(12, 2), torch.tensor([0] * 10 + [1] * 2))
     >>> rest, held = hold_out(split, 0.2, seed=0, num_classes=2)
     >>> rest.counts(2).tolist(), held.counts(2).tolist()
     ([8, 1], [2, 1])
@@ -86,7 +86,7 @@ def check_fraction(share: float) -> None:
 def fraction(split: Split, share: float, seed: int, num_classes: int) -> Split:
     """A stratified part: ``round(share · n_k)`` samples of each class, at least one of a class that has any.
 
-    >>> split = Split.of(torch.zeros(12, 2), torch.tensor([0] * 10 + [1] * 2))
+    >>> split = Split.from_arrays(torch.zeros(12, 2), torch.tensor([0] * 10 + [1] * 2))
     >>> fraction(split, 0.2, seed=0, num_classes=2).counts(2).tolist()
     [2, 1]
     """

@@ -26,9 +26,9 @@ class TrainConfig:
 
     >>> TrainConfig(data="digits", method="sam+mr2", epochs=20).seed
     0
-    >>> TrainConfig(data="digits", select="hard")
+    >>> TrainConfig(data="digits", monitor="hard")
     Traceback (most recent call last):
-    ValueError: select='hard' chooses an epoch, for which samples must be held out: set validation, such as 0.1. ...
+    ValueError: monitor='hard' picks the best epoch on held-out samples: set val_fraction, such as 0.1. ...
     """
 
     data: Annotated[str, arg(metavar="DATA")]
@@ -49,7 +49,7 @@ class TrainConfig:
     steps: Annotated[int | None, arg(metavar="INT", help_behavior_hint="")] = None
     """Updates in each stage, in place of --epochs."""
 
-    batch: Annotated[int | None, arg(metavar="INT", help_behavior_hint=f"(default: {_suited})")] = None
+    batch_size: Annotated[int | None, arg(metavar="INT", help_behavior_hint=f"(default: {_suited})")] = None
     """Samples an update, over all processes."""
 
     optimizer: Optimizers = "sgd"
@@ -73,11 +73,11 @@ class TrainConfig:
     schedule: Schedules = "cosine"
     """Course of the learning rate after the warm-up."""
 
-    warmup: float = 0.0
+    warmup_epochs: float = 0.0
     """Epochs in which the learning rate rises from 0."""
 
     warmup_steps: int = 0
-    """Updates in which the learning rate rises from 0, in place of --warmup."""
+    """Updates in which the learning rate rises from 0, in place of --warmup-epochs."""
 
     milestones: tuple[float, ...] = (0.8, 0.9)
     """Where --schedule step lowers the rate: epochs, or shares of the stage if below 1."""
@@ -85,10 +85,10 @@ class TrainConfig:
     gamma: float = 0.1
     """Factor of --schedule step at each milestone."""
 
-    clip: Annotated[float | None, arg(metavar="FLOAT", help_behavior_hint="")] = None
+    clip_grad: Annotated[float | None, arg(metavar="FLOAT", help_behavior_hint="")] = None
     """Largest norm of the gradient; longer ones are shortened to it."""
 
-    accumulate: int = 1
+    micro_batches: int = 1
     """Parts in which a batch goes through the network, to save memory. Batch norm, and losses that compare samples or
     remember them, see a part at a time."""
 
@@ -107,16 +107,16 @@ class TrainConfig:
     mix: Annotated[str, arg(metavar="NAME")] = "none"
     """Mixing of samples: none, mixup:alpha=0.2, cutmix:alpha=1."""
 
-    sampling: Annotated[str, arg(metavar="NAME")] = "shuffled"
-    """Order of the samples: shuffled, class-balanced, class-aware:per-class=4."""
+    sampler: Annotated[str, arg(metavar="NAME")] = "random"
+    """Order of the samples: random, class-balanced, class-aware:per-class=4."""
 
-    validation: float = 0.0
+    val_fraction: float = 0.0
     """Share of the training set, of each class, that is held out to choose the epoch."""
 
-    select: Rules = "last"
+    monitor: Rules = "last"
     """Epoch to keep: the last, or the best on held-out samples by accuracy, mean class, hard third or worst class."""
 
-    interpolate: float = 1.0
+    wise_ft_alpha: float = 1.0
     """Share of the trained weights in the tested model, the rest being those it started with (WiSE-FT); 1 is off."""
 
     seed: int = 0
@@ -140,37 +140,38 @@ class TrainConfig:
     def __post_init__(self) -> None:
         if self.out is not None:  # from Python a text is as good
             object.__setattr__(self, "out", Path(self.out))
-        for name in ("epochs", "steps", "batch"):
+        for name in ("epochs", "steps", "batch_size"):
             if getattr(self, name) is not None:
                 whole_number(name, getattr(self, name), at_least=1)
-        for name in ("lr", "loss_lr", "clip"):
+        for name in ("lr", "loss_lr", "clip_grad"):
             if getattr(self, name) is not None:
                 number(name, getattr(self, name), above=0)
-        for name in ("weight_decay", "momentum", "warmup", "gamma", "save_every"):
+        for name in ("weight_decay", "momentum", "warmup_epochs", "gamma", "save_every"):
             if getattr(self, name) is not None:
                 number(name, getattr(self, name), at_least=0)
         for name in ("lr", "loss_lr", "weight_decay"):
             if (getattr(self, name) or 0) > LARGEST_RATE:
                 raise ValueError(f"{name} must be at most {LARGEST_RATE:g}, got {getattr(self, name)!r}.")
-        whole_number("accumulate", self.accumulate, at_least=1)
+        whole_number("micro_batches", self.micro_batches, at_least=1)
         whole_number("warmup_steps", self.warmup_steps, at_least=0)
         whole_number("seed", self.seed, at_least=0)
-        share("validation", self.validation)
-        if not 0 <= number("interpolate", self.interpolate) <= 1:
-            raise ValueError(f"interpolate must be from 0 to 1, got {self.interpolate!r}.")
+        share("val_fraction", self.val_fraction)
+        if not 0 <= number("wise_ft_alpha", self.wise_ft_alpha) <= 1:
+            raise ValueError(f"wise_ft_alpha must be from 0 to 1, got {self.wise_ft_alpha!r}.")
         self._check_pairs()
 
     def _check_pairs(self) -> None:
         if self.epochs is not None and self.steps is not None:
             raise ValueError(f"epochs and steps cannot both be given; got {self.epochs} and {self.steps}.")
-        if self.warmup and self.warmup_steps:
+        if self.warmup_epochs and self.warmup_steps:
             raise ValueError(
-                f"warmup and warmup_steps cannot both be given; got {self.warmup} and {self.warmup_steps}."
+                f"warmup_epochs and warmup_steps cannot both be given; got {self.warmup_epochs} and "
+                f"{self.warmup_steps}."
             )
-        if self.select != "last" and not self.validation:
+        if self.monitor != "last" and not self.val_fraction:
             raise ValueError(
-                f"select={self.select!r} chooses an epoch, for which samples must be held out: set validation, such as "
-                "0.1. The test set is never used to choose."
+                f"monitor={self.monitor!r} picks the best epoch on held-out samples: set val_fraction, such as 0.1. The "
+                "test set is never used to choose."
             )
         if self.nesterov and (self.optimizer != "sgd" or not self.momentum):
             raise ValueError(f"nesterov needs sgd with momentum; got {self.optimizer} with momentum {self.momentum}.")

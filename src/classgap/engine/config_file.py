@@ -9,16 +9,16 @@ from dataclasses import fields
 from pathlib import Path
 from typing import Any
 
+from classgap._atomic_write import atomic_write_text
 from classgap.engine.config import TrainConfig
 from classgap.registry import convert, suggestion
-from classgap.whole_file import write_whole
 
 
 def write_config(config: TrainConfig, path: Path) -> None:
     """Store all settings; :func:`read_settings` reads them again."""
     import yaml
 
-    write_whole(path, yaml.safe_dump(config.to_dict(), sort_keys=False, allow_unicode=True))
+    atomic_write_text(path, yaml.safe_dump(config.to_dict(), sort_keys=False, allow_unicode=True))
 
 
 def read_settings(path: Path) -> dict[str, Any]:

@@ -16,17 +16,17 @@ class Suited:
     """What suits one kind of data, with SGD."""
 
     epochs: int
-    batch: int
+    batch_size: int
     weight_decay: float
     augment: str
 
 
 # Small images: Cao et al. 2019 and MR² (App. C), but for the number of epochs. Large images: the usual ImageNet recipe.
-SIGNALS = Suited(epochs=200, batch=128, weight_decay=5e-4, augment="none")
-VECTORS = Suited(epochs=60, batch=128, weight_decay=5e-4, augment="none")
-TINY_IMAGES = Suited(epochs=60, batch=128, weight_decay=5e-4, augment="none")
-SMALL_IMAGES = Suited(epochs=200, batch=128, weight_decay=5e-4, augment="crop-flip")
-LARGE_IMAGES = Suited(epochs=90, batch=256, weight_decay=1e-4, augment="rrc")
+SIGNALS = Suited(epochs=200, batch_size=128, weight_decay=5e-4, augment="none")
+VECTORS = Suited(epochs=60, batch_size=128, weight_decay=5e-4, augment="none")
+TINY_IMAGES = Suited(epochs=60, batch_size=128, weight_decay=5e-4, augment="none")
+SMALL_IMAGES = Suited(epochs=200, batch_size=128, weight_decay=5e-4, augment="crop-flip")
+LARGE_IMAGES = Suited(epochs=90, batch_size=256, weight_decay=1e-4, augment="rrc")
 
 SGD_RATE, ADAMW_RATE, ADAMW_DECAY = 0.1, 1e-3, 0.05
 
@@ -42,7 +42,7 @@ def complete(config: TrainConfig, data: Dataset) -> TrainConfig:
         config,
         model=model,
         epochs=epochs,
-        batch=config.batch or suited.batch,
+        batch_size=config.batch_size or suited.batch_size,
         lr=config.lr or (ADAMW_RATE if adamw else SGD_RATE),
         weight_decay=decay if config.weight_decay is None else config.weight_decay,
         augment=suited.augment if config.augment is None else config.augment,

@@ -6,22 +6,28 @@ import json
 import time
 from typing import Any
 
+from classgap._atomic_write import atomic_write_text
 from classgap.distributed import from_first, gather_values, highest, rank, wait_for_all
-from classgap.engine.checkpoint import first_non_finite, load_checkpoint, load_weights, save_checkpoint, save_weights
-from classgap.engine.nonfinite import NonFiniteLoss
-from classgap.engine.progress import Display
+from classgap.engine.errors import NonFiniteLossError
+from classgap.engine.logging.progress import Display
+from classgap.engine.logging.tensorboard import Scalars
 from classgap.engine.random_state import random_state, restore_random_state
 from classgap.engine.run import Run
-from classgap.engine.run_directory import RunDirectory
-from classgap.engine.stopping import StopRequest
-from classgap.engine.tensorboard import Scalars
+from classgap.engine.signals import StopRequest
+from classgap.engine.storage.checkpoint import (
+    first_non_finite,
+    load_checkpoint,
+    load_weights,
+    save_checkpoint,
+    save_weights,
+)
+from classgap.engine.storage.run_directory import RunDirectory
 from classgap.models import interpolate_weights
-from classgap.whole_file import write_whole
 
 GO_ON, SAVE, STOP = 0, 1, 2  # what a step may end with, in rising order of weight
 
 
-class Stopped(Exception):
+class TrainingInterrupted(Exception):
     """The run was asked to stop; it is saved and can go on.
 
     Args:
@@ -58,8 +64,8 @@ class Fit:
             stop: looked at after every step.
 
         Raises:
-            Stopped: if a signal asked for it; a checkpoint was written.
-            NonFiniteLoss: if the loss is no longer a number; the last checkpoint is from before.
+            TrainingInterrupted: if a signal asked for it; a checkpoint was written.
+            NonFiniteLossError: if the loss is no longer a number; the last checkpoint is from before.
         """
         self._resume()
         run = self.run
@@ -106,7 +112,7 @@ class Fit:
                 break
             try:
                 run.method.step(run, batch)
-            except NonFiniteLoss as failure:
+            except NonFiniteLossError as failure:
                 self._tell(failure)
                 raise
             position.after_step()
@@ -122,7 +128,7 @@ class Fit:
         metrics |= run.meter.means()
         if run.validation is not None:
             accuracies = run.predictions(run.validation).accuracies()
-            metrics |= {f"validation_{name}": value for name, value in accuracies.items()}
+            metrics |= {f"val_{name}": value for name, value in accuracies.items()}
             self._remember_best(metrics)
         run.position.after_epoch()
         self.epochs_done += 1
@@ -143,7 +149,7 @@ class Fit:
         if code != GO_ON:
             self._save()
         if code == STOP:
-            raise Stopped(
+            raise TrainingInterrupted(
                 f"stopped by {stop.name or 'a signal to another process'} at {self.run.where()}; saved in "
                 f"{self.directory.path}. The same command goes on from here.",
                 stop.name,
@@ -153,7 +159,9 @@ class Fit:
         run = self.run
         spoiled = first_non_finite(run.model, run.method)
         if spoiled is not None:  # keep the last good one
-            failure = NonFiniteLoss(f"update {run.position.updates} of {run.stage.name}", [f"parameter {spoiled}"], [])
+            failure = NonFiniteLossError(
+                f"update {run.position.updates} of {run.stage.name}", [f"parameter {spoiled}"], []
+            )
             self._tell(failure)
             raise failure
         state = run.state_dict() | {
@@ -181,12 +189,12 @@ class Fit:
         self._begun = True
 
     def _remember_best(self, metrics: dict[str, Any]) -> None:
-        rule = self.run.config.select
+        rule = self.run.config.monitor
         last_stage = self.run.position.stage == len(self.run.stages) - 1
         if rule == "last" or not last_stage:
             return
         # Early on the hard third may be all wrong in every epoch: then overall accuracy decides.
-        value = [metrics[f"validation_{rule}"], metrics["validation_accuracy"]]
+        value = [metrics[f"val_{rule}"], metrics["val_accuracy"]]
         if self.best is None or value > self.best["value"]:
             self.best = {"epoch": metrics["epoch"], "value": value}
             if rank() == 0:
@@ -194,7 +202,7 @@ class Fit:
             wait_for_all()
 
     def _keep_initial(self) -> None:
-        if self.run.config.interpolate < 1 and self.run.position.stage == 0 and rank() == 0:
+        if self.run.config.wise_ft_alpha < 1 and self.run.position.stage == 0 and rank() == 0:
             save_weights(self.run.model, self.directory.initial)
 
     def _choose(self) -> None:
@@ -202,12 +210,12 @@ class Fit:
         model, config = self.run.model, self.run.config
         if self.best is not None:
             model.load_state_dict(load_weights(self.directory.best(self.best["epoch"])))
-        if config.interpolate < 1:
+        if config.wise_ft_alpha < 1:
             initial = load_weights(self.directory.initial)
             trained = {name: tensor.cpu() for name, tensor in model.state_dict().items()}
-            model.load_state_dict(interpolate_weights(initial, trained, config.interpolate))
+            model.load_state_dict(interpolate_weights(initial, trained, config.wise_ft_alpha))
 
-    def _tell(self, failure: NonFiniteLoss) -> None:
+    def _tell(self, failure: NonFiniteLossError) -> None:
         if rank() == 0:
             record = {"where": failure.where, "not_finite": failure.terms, "samples": failure.samples}
-            write_whole(self.directory.failure, json.dumps(record, indent=2) + "\n")
+            atomic_write_text(self.directory.failure, json.dumps(record, indent=2) + "\n")

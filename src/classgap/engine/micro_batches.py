@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from classgap.data.batches import Batch
-from classgap.data.order import share_of
+from classgap.data.sampling.order import share_of
 from classgap.distributed import world_size
 
 

@@ -16,25 +16,25 @@ from torch.utils.hooks import RemovableHandle
 from classgap import models
 from classgap.data.batches import Batch, Batches
 from classgap.data.dataset import Dataset, Split
-from classgap.data.order import Order
+from classgap.data.sampling.order import Order
 from classgap.data.splits import hold_out
 from classgap.distributed import average_gradients, gather_values, rank, world_size
+from classgap.engine.checks import check_crop, check_input, check_mix, check_warmup, for_want_of_samples
 from classgap.engine.config import TrainConfig
-from classgap.engine.meter import Meter, numbers_in
+from classgap.engine.errors import NonFiniteLossError, non_finite
+from classgap.engine.evaluation import Seen, looked_at, predictions_of, scores_of
+from classgap.engine.logging.meter import Meter, numbers_in
 from classgap.engine.micro_batches import micro_batches
-from classgap.engine.nonfinite import NonFiniteLoss, non_finite
-from classgap.engine.optimizing import make_optimizer, make_schedule
-from classgap.engine.passes import Seen, looked_at, predictions_of, scores_of
+from classgap.engine.optim import make_optimizer, make_schedule
 from classgap.engine.position import Position
 from classgap.engine.precision import autocast, grad_scaler
 from classgap.engine.random_state import seed_everything
-from classgap.engine.refusals import check_crop, check_input, check_mix, check_warmup, for_want_of_samples
 from classgap.engine.sampling import build_order
 from classgap.engine.scores import Predicted, Scores
 from classgap.features import FeatureTap
-from classgap.losses.arguments import EmptyClass
+from classgap.losses.arguments import EmptyClassError
 from classgap.losses.base import ClassLoss
-from classgap.losses.batch import RefusedBatch
+from classgap.losses.inputs import InvalidBatchError
 from classgap.methods import Method, Stage
 from classgap.methods import build as build_method
 from classgap.registry import Spec, convert
@@ -57,7 +57,7 @@ class Run:
     >>> from classgap.data import load
     >>> from classgap.engine.defaults import complete
     >>> data = load("two-moons:train=64:test=64")
-    >>> config = complete(TrainConfig(data=data.name, method="jtt", epochs=10, batch=32), data)
+    >>> config = complete(TrainConfig(data=data.name, method="jtt", epochs=10, batch_size=32), data)
     >>> run = Run(config, data, torch.device("cpu"))
     >>> run.stage.name, run.epochs, run.updates
     ('find errors', 2, 4)
@@ -81,7 +81,7 @@ class Run:
             self.method = self._new_method()
             check_mix(config, self.method)
             self.method.prepare(self)
-        except EmptyClass as empty:
+        except EmptyClassError as empty:
             raise for_want_of_samples(empty, config, data) from None
         self.stages = tuple(self.method.stages())
         seed_everything(config.seed, process=rank())  # dropout may differ between processes, weights may not
@@ -169,12 +169,12 @@ class Run:
             measured: whether the values belong in the metrics: not those of a second pass over the same batch.
 
         Raises:
-            NonFiniteLoss: before the gradients are used.
+            NonFiniteLossError: before the gradients are used.
         """
         for group in self.optimizer.param_groups:  # as zero_grad does, without its detour through the profiler
             for parameter in group["params"]:
                 parameter.grad = None
-        parts = micro_batches(batch, self.config.accumulate)
+        parts = micro_batches(batch, self.config.micro_batches)
         for i, (part, share) in enumerate(parts):
             self._logits = None
             with self._communication(last=i == len(parts) - 1):
@@ -186,10 +186,10 @@ class Run:
         factor = self.schedule.factor(self.position.updates)
         for group in self.optimizer.param_groups:
             group["lr"] = group["initial_lr"] * factor
-        if self.config.clip is not None:
+        if self.config.clip_grad is not None:
             self.scaler.unscale_(self.optimizer)
             parameters = [each for group in self.optimizer.param_groups for each in group["params"]]
-            nn.utils.clip_grad_norm_(parameters, self.config.clip)
+            nn.utils.clip_grad_norm_(parameters, self.config.clip_grad)
         self.scaler.step(self.optimizer)
         self.scaler.update()
 
@@ -239,11 +239,11 @@ class Run:
 
     def _remarks_on_parts(self) -> list[str]:
         losses = [each for each in self.method.modules() if isinstance(each, ClassLoss) and not each.by_sample]
-        if self.config.accumulate == 1 or not losses:
+        if self.config.micro_batches == 1 or not losses:
             return []
         return [
-            f"accumulate={self.config.accumulate}: {type(losses[0]).__name__} compares samples or remembers them, and "
-            f"sees a part of each batch at a time; it is not the loss of whole batches of {self.config.batch}."
+            f"micro_batches={self.config.micro_batches}: {type(losses[0]).__name__} compares samples or remembers "
+            f"them; it sees one micro-batch at a time, not whole batches of {self.config.batch_size}."
         ]
 
     def where(self) -> str:
@@ -294,11 +294,11 @@ class Run:
 
     def _batches(self) -> Batches:
         config, data = self.config, self.data
-        assert config.batch is not None
+        assert config.batch_size is not None
         return Batches(
             self.train,
             self.order,
-            batch_size=config.batch,
+            batch_size=config.batch_size,
             augment=config.augment or "none",
             mix=None if config.mix == "none" else config.mix,
             mean=self.mean,
@@ -319,7 +319,7 @@ class Run:
     def _evaluate(self, objective: Callable[[Run, Batch], Tensor], batch: Batch, weight: float) -> Tensor:
         try:
             value = objective(self, batch)
-        except RefusedBatch:  # as losses do with what is not finite, or has no finite square: on all processes
+        except InvalidBatchError:  # as losses do with what is not finite, or has no finite square: on all processes
             seen = {} if self._logits is None else {"size of the features": self.tap.features.detach().norm()}
             self._stop_if_not_finite(seen, batch)
             raise
@@ -347,10 +347,10 @@ class Run:
         everywhere = gather_values([non_finite(logits | values), self.train.index[batch.rows.cpu()].tolist()])
         found = list(dict.fromkeys(name for names, _ in everywhere for name in names))
         if found:
-            raise NonFiniteLoss(self.where(), found, [each for _, samples in everywhere for each in samples])
+            raise NonFiniteLossError(self.where(), found, [each for _, samples in everywhere for each in samples])
 
 
 def _cut(config: TrainConfig, data: Dataset) -> tuple[Split, Split | None]:
-    if not config.validation:
+    if not config.val_fraction:
         return data.train, None
-    return hold_out(data.train, config.validation, config.seed, data.num_classes)
+    return hold_out(data.train, config.val_fraction, config.seed, data.num_classes)

@@ -1,32 +1,32 @@
-"""Which order of samples ``--sampling`` names."""
+"""Which order of samples ``--sampler`` names."""
 
 from __future__ import annotations
 
 from classgap.data.dataset import Split
-from classgap.data.order import ClassAware, ClassBalanced, Order, Shuffled
+from classgap.data.sampling.order import ClassAware, ClassBalanced, Order, Shuffled
 from classgap.engine.config import TrainConfig
 from classgap.registry import Entry, Registry
 
 
-def _shuffled(*, split: Split, seed: int, batch: int) -> Order:
+def _shuffled(*, split: Split, seed: int, batch_size: int) -> Order:
     return Shuffled(len(split), seed)
 
 
-def _class_balanced(*, split: Split, seed: int, batch: int) -> Order:
+def _class_balanced(*, split: Split, seed: int, batch_size: int) -> Order:
     return ClassBalanced(split.targets, seed)
 
 
-def _class_aware(*, split: Split, seed: int, batch: int, per_class: int = 4) -> Order:
-    if per_class < 1 or batch % per_class:
-        raise ValueError(f"class-aware: per_class must divide the batch of {batch}; got {per_class}.")
-    return ClassAware(split.targets, per_class, batch // per_class, seed)
+def _class_aware(*, split: Split, seed: int, batch_size: int, per_class: int = 4) -> Order:
+    if per_class < 1 or batch_size % per_class:
+        raise ValueError(f"class-aware: per_class must divide the batch of {batch_size}; got {per_class}.")
+    return ClassAware(split.targets, per_class, batch_size // per_class, seed)
 
 
-_GIVEN = ("split", "seed", "batch")
+_GIVEN = ("split", "seed", "batch_size")
 SAMPLING: Registry[Order] = Registry(
-    "sampling",
+    "sampler",
     [
-        Entry("shuffled", "Every sample once an epoch.", _shuffled, given=_GIVEN),
+        Entry("random", "Every sample once an epoch.", _shuffled, given=_GIVEN),
         Entry("class-balanced", "Every class equally often.", _class_balanced, given=_GIVEN),
         Entry("class-aware", "The same number of samples of each class in a batch.", _class_aware, given=_GIVEN),
     ],
@@ -35,4 +35,4 @@ SAMPLING: Registry[Order] = Registry(
 
 def build_order(config: TrainConfig, train: Split) -> Order:
     """The order that the settings name."""
-    return SAMPLING.build(config.sampling, split=train, seed=config.seed, batch=config.batch)
+    return SAMPLING.build(config.sampler, split=train, seed=config.seed, batch_size=config.batch_size)

@@ -8,7 +8,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from classgap.audit.groups import thirds
+from classgap.audit.metrics.groups import thirds
 
 
 @dataclass(frozen=True)

@@ -16,13 +16,13 @@ from classgap.distributed import from_first, join_launched, leave, rank
 from classgap.engine.config import TrainConfig
 from classgap.engine.config_file import checked_settings
 from classgap.engine.defaults import complete, default_directory
-from classgap.engine.environment import environment
 from classgap.engine.fit import Fit
-from classgap.engine.outcome import write_outcome
+from classgap.engine.logging.tensorboard import require_tensorboard
 from classgap.engine.run import Run
-from classgap.engine.run_directory import RunDirectory
-from classgap.engine.stopping import StopRequest
-from classgap.engine.tensorboard import require_tensorboard
+from classgap.engine.signals import StopRequest
+from classgap.engine.storage.artifacts import write_outcome
+from classgap.engine.storage.environment import environment
+from classgap.engine.storage.run_directory import RunDirectory
 
 
 @dataclass(frozen=True)
@@ -39,19 +39,19 @@ class Trained:
     first: bool
 
 
-def train(config: TrainConfig, *, data: Dataset | None = None, force: bool = False, quiet: bool = False) -> Trained:
+def train(config: TrainConfig, *, data: Dataset | None = None, overwrite: bool = False, quiet: bool = False) -> Trained:
     """Train, test and audit; go on if the directory holds the beginning of this run; do nothing if it is finished.
 
     Args:
         config: what to do.
         data: what ``config.data`` names, if it is loaded already.
-        force: start over, whatever is in the directory.
+        overwrite: start over, whatever is in the directory.
         quiet: show no progress.
 
     Raises:
         ValueError: if a setting or the data is at fault.
-        NonFiniteLoss: if the loss became NaN or infinite.
-        Stopped: if a signal asked for it; the run is saved.
+        NonFiniteLossError: if the loss became NaN or infinite.
+        TrainingInterrupted: if a signal asked for it; the run is saved.
 
     >>> from tempfile import TemporaryDirectory
     >>> with TemporaryDirectory() as folder:
@@ -66,14 +66,14 @@ def train(config: TrainConfig, *, data: Dataset | None = None, force: bool = Fal
     assert config.out is not None
     directory = RunDirectory(config.out)
     try:
-        finished = not force and _is_finished(directory, config)
+        finished = not overwrite and _is_finished(directory, config)
         if not finished:
-            config = config if force else _filled(directory, config)
+            config = config if overwrite else _filled(directory, config)
             if config.tensorboard:
                 require_tensorboard()
             data = data or load_together(config.data)
             run = Run(complete(config, data), data, device)  # refuses what cannot be before anything is written
-            _on_first(lambda: directory.begin(run.config, environment(device), force=force))
+            _on_first(lambda: directory.begin(run.config, environment(device), overwrite=overwrite))
             _tell([*data.remarks, *run.remarks()], quiet=quiet)
             fit = Fit(run, directory, quiet=quiet)
             with StopRequest() as stop:

@@ -16,7 +16,7 @@ def supervised_contrast(unit_BD: Tensor, unit_ND: Tensor, pairs: SamplePairs, *,
     without a positive gives 0, with a gradient of 0.
 
     >>> f = torch.tensor([[1.0, 0.0], [1.0, 0.0], [0.0, 1.0], [0.0, 1.0]])
-    >>> supervised_contrast(f, f, SamplePairs.of(torch.tensor([0, 0, 1, 1])), temperature=1.0)  # ln(e + 2) - 1
+    >>> supervised_contrast(f, f, SamplePairs.from_labels(torch.tensor([0, 0, 1, 1])), temperature=1.0)  # ln(e + 2) - 1
     tensor([0.5514, 0.5514, 0.5514, 0.5514])
     """
     score_BN = unit_BD @ unit_ND.T / temperature

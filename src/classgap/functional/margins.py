@@ -12,19 +12,19 @@ from torch import Tensor
 SMALLEST_MARGIN = 1e-2
 
 
-def squared_norm(features_ND: Tensor, norm: float = 2.0) -> Tensor:
+def squared_norm(features_ND: Tensor, p: float = 2.0) -> Tensor:
     """‖f‖_p² of each row, for any p ≥ 1 including infinity.
 
-    >>> squared_norm(torch.tensor([[3.0, -4.0]]), norm=1).tolist()
+    >>> squared_norm(torch.tensor([[3.0, -4.0]]), p=1).tolist()
     [49.0]
     """
-    if norm == 2.0:
+    if p == 2.0:
         return torch.linalg.vector_norm(features_ND, dim=1).square()  # unlike square().sum(), it makes no copy
-    if norm == 1.0 or math.isinf(norm):
-        return torch.linalg.vector_norm(features_ND, ord=norm, dim=1).square()
+    if p == 1.0 or math.isinf(p):
+        return torch.linalg.vector_norm(features_ND, ord=p, dim=1).square()
     # Powers of p over- and underflow early: divide by the largest entry first.
     largest_N1 = features_ND.abs().amax(dim=1, keepdim=True).clamp(min=torch.finfo(features_ND.dtype).tiny)
-    scaled = torch.linalg.vector_norm(features_ND / largest_N1, ord=norm, dim=1)
+    scaled = torch.linalg.vector_norm(features_ND / largest_N1, ord=p, dim=1)
     return (largest_N1.squeeze(1) * scaled).square()
 
 

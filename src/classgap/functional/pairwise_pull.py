@@ -149,7 +149,7 @@ class _SortedPairs:
     blocks: list[tuple[slice, slice]]  # anchors × sorted rows
 
     @classmethod
-    def of(cls, groups: ClassGroups, first: int, anchors: int) -> _SortedPairs:
+    def from_groups(cls, groups: ClassGroups, first: int, anchors: int) -> _SortedPairs:
         """Sort, and leave out what has no partner or no anchor in its class."""
         wanted_U = groups.counts_U > 1
         if anchors < len(groups.group_N):
@@ -192,7 +192,7 @@ class _SortedPull(torch.autograd.Function):
     def forward(
         ctx: Any, centred_ND: Tensor, groups: ClassGroups, slack_B: Tensor, first: int
     ) -> tuple[Tensor, Tensor]:
-        pairs = _SortedPairs.of(groups, first, len(slack_B))
+        pairs = _SortedPairs.from_groups(groups, first, len(slack_B))
         sorted_MD = centred_ND[pairs.order_M]
         anchor_rows_A = pairs.order_M[pairs.anchors_A] - first
         slack_A = slack_B[anchor_rows_A]

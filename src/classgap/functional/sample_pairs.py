@@ -19,7 +19,7 @@ SMALLEST_LENGTH = 1e-6  # below it a feature has no direction: dividing by its l
 class SamplePairs:
     """For each anchor, which samples share its class and which have another; itself and samples without a class never.
 
-    >>> pairs = SamplePairs.of(torch.tensor([0, 0, 1, -1]))
+    >>> pairs = SamplePairs.from_labels(torch.tensor([0, 0, 1, -1]))
     >>> pairs.positive_BN.int().tolist()
     [[0, 1, 0, 0], [1, 0, 0, 0], [0, 0, 0, 0], [0, 0, 0, 0]]
     >>> pairs.negative_BN.int().tolist()
@@ -30,7 +30,7 @@ class SamplePairs:
     negative_BN: Tensor
 
     @classmethod
-    def of(cls, labels_N: Tensor, rows: slice = slice(None)) -> SamplePairs:
+    def from_labels(cls, labels_N: Tensor, rows: slice = slice(None)) -> SamplePairs:
         """The pairs of the anchors ``rows`` with all samples; a label of -1 means "no class"."""
         place_N = torch.arange(len(labels_N), device=labels_N.device)
         labels_B = labels_N[rows]

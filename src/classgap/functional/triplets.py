@@ -24,7 +24,7 @@ def hardest_triplets(distance_BN: Tensor, pairs: SamplePairs, margin: float | No
         margin: γ; None for the soft margin.
 
     >>> distance = torch.tensor([[0.0, 1.0, 0.5]])
-    >>> hardest_triplets(distance, SamplePairs.of(torch.tensor([0, 0, 1]), slice(0, 1)), margin=0.3)
+    >>> hardest_triplets(distance, SamplePairs.from_labels(torch.tensor([0, 0, 1]), slice(0, 1)), margin=0.3)
     tensor([0.8000])
     """
     # The column that is added serves anchors without such a sample: infinitely easy, in a batch of no samples too.

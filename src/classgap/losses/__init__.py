@@ -3,7 +3,6 @@
 from classgap.losses.added_term import AddedTermLoss
 from classgap.losses.balanced_softmax import BalancedSoftmaxLoss
 from classgap.losses.base import ClassLoss, Part
-from classgap.losses.batch import RefusedBatch
 from classgap.losses.center import CenterLoss
 from classgap.losses.class_balanced_focal import ClassBalancedFocalLoss
 from classgap.losses.conditional_mutual_information import ConditionalMutualInformationLoss
@@ -18,6 +17,7 @@ from classgap.losses.focal import FocalLoss
 from classgap.losses.gaussian_mixture import GaussianMixtureHead, GaussianMixtureLoss
 from classgap.losses.group_dro import GroupDROLoss
 from classgap.losses.hybrid_contrastive import HybridContrastiveLoss
+from classgap.losses.inputs import InvalidBatchError
 from classgap.losses.large_margin_discriminative import LargeMarginDiscriminativeLoss
 from classgap.losses.ldam import LDAMLoss
 from classgap.losses.logit_adjusted import LogitAdjustedLoss
@@ -50,6 +50,7 @@ __all__ = [
     "GaussianMixtureLoss",
     "GroupDROLoss",
     "HybridContrastiveLoss",
+    "InvalidBatchError",
     "LDAMLoss",
     "LargeMarginDiscriminativeLoss",
     "LogitAdjustedLoss",
@@ -57,7 +58,6 @@ __all__ = [
     "MR2ReleaseLoss",
     "Part",
     "RangeLoss",
-    "RefusedBatch",
     "SpreadOutLoss",
     "SupervisedContrastiveLoss",
     "TripletLoss",

@@ -7,7 +7,7 @@ from torch import Tensor
 from classgap.functional import margin_cross_entropy
 from classgap.losses.arguments import number
 from classgap.losses.base import ClassLoss, Part
-from classgap.losses.batch import Batch
+from classgap.losses.inputs import LossInputs
 
 
 class AddedTermLoss(ClassLoss):
@@ -33,20 +33,20 @@ class AddedTermLoss(ClassLoss):
         num_classes: int,
         *,
         strength: float,
-        needs: frozenset[str] = frozenset({"features"}),
+        required_inputs: frozenset[str] = frozenset({"features"}),
         reduction: str = "mean",
         ignore_index: int = -100,
     ) -> None:
         super().__init__(num_classes, reduction=reduction, ignore_index=ignore_index)
         self.strength = number("strength", strength, at_least=0)
         if self.strength:
-            self.needs = needs
+            self.required_inputs = required_inputs
 
-    def term(self, batch: Batch) -> Tensor:
+    def term(self, batch: LossInputs) -> Tensor:
         """The term of each sample, (B,); 0 for samples that are ignored."""
         raise TypeError(f"{type(self).__name__} must define term(batch)")
 
-    def parts(self, batch: Batch) -> dict[str, Part]:
+    def parts(self, batch: LossInputs) -> dict[str, Part]:
         """ "cross_entropy", and the term by its name."""
         parts = {"cross_entropy": Part(margin_cross_entropy(batch.logits_BK, batch.labels_B))}
         if self.strength:

@@ -11,7 +11,7 @@ import torch
 from torch import Tensor
 
 
-class EmptyClass(ValueError):
+class EmptyClassError(ValueError):
     """A class has no training samples where each must have some.
 
     Attributes:
@@ -92,7 +92,7 @@ def positive_counts(name: str, counts: Sequence[float] | Tensor, num_classes: in
         raise ValueError(f"{name} must be {wanted}; got shape {tuple(values.shape)}.")
     wrong = (~(values > 0) | values.isinf()).nonzero().flatten().tolist()
     if wrong:
-        raise EmptyClass(
+        raise EmptyClassError(
             f"{name} must be above 0 for every class, got {values[wrong[0]].item():g} for class {wrong[0]}: a class "
             "without training samples has no prior; leave it out or give it a count of 1.",
             wrong[0],
@@ -100,7 +100,7 @@ def positive_counts(name: str, counts: Sequence[float] | Tensor, num_classes: in
     return values
 
 
-def class_weights(name: str, weights: Sequence[float] | Tensor, num_classes: int) -> Tensor:
+def weight_per_class(name: str, weights: Sequence[float] | Tensor, num_classes: int) -> Tensor:
     """A factor for each class as a float64 tensor, none negative and not all 0."""
     values = torch.as_tensor(weights, dtype=torch.float64).detach().cpu()
     if values.shape != (num_classes,):

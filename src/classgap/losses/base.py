@@ -14,7 +14,7 @@ import torch
 from torch import Tensor, nn
 
 from classgap.losses.arguments import one_of, whole_number
-from classgap.losses.batch import Batch, admit
+from classgap.losses.inputs import LossInputs, admit
 
 REDUCTIONS = ("mean", "sum", "none")
 
@@ -73,11 +73,11 @@ class ClassLoss(nn.Module):
         self.num_classes = whole_number("num_classes", num_classes, at_least=1)
         self.reduction = one_of("reduction", reduction, REDUCTIONS)
         self.ignore_index = whole_number("ignore_index", ignore_index, at_least=-(2**63))
-        self.needs: frozenset[str] = frozenset()
+        self.required_inputs: frozenset[str] = frozenset()
         self.terms: dict[str, Tensor] = {}
         self._frozen = False
 
-    def parts(self, batch: Batch) -> dict[str, Part]:
+    def parts(self, batch: LossInputs) -> dict[str, Part]:
         """The named parts of the loss. Samples that are ignored (label -1) have terms of 0: see ``batch.counted``."""
         raise TypeError(f"{type(self).__name__} must define parts(batch)")
 
@@ -91,7 +91,7 @@ class ClassLoss(nn.Module):
 
         Losses of features compare samples or remember them, but for a few; those of logits that do so say it here.
         """
-        return "features" not in self.needs
+        return "features" not in self.required_inputs
 
     @property
     def updates(self) -> bool:
@@ -139,7 +139,7 @@ class ClassLoss(nn.Module):
         with torch.autocast(device, enabled=False):
             return self._reduce(self.parts(batch), batch)
 
-    def admit(self, logits: Tensor, targets: Tensor, given: dict[str, Any]) -> Batch:
+    def admit(self, logits: Tensor, targets: Tensor, given: dict[str, Any]) -> LossInputs:
         """The call's inputs, checked and promoted."""
         own = _first_tensor(self)
         return admit(
@@ -147,7 +147,7 @@ class ClassLoss(nn.Module):
             targets,
             given,
             loss_name=type(self).__name__,
-            needs=self.needs,
+            required_inputs=self.required_inputs,
             num_classes=self.num_classes,
             width=self.feature_width(),
             ignore_index=self.ignore_index,
@@ -167,7 +167,7 @@ class ClassLoss(nn.Module):
 
         return super()._apply(at_least_float32, recurse)  # type: ignore[no-untyped-call]
 
-    def _reduce(self, parts: dict[str, Part], batch: Batch) -> Tensor:
+    def _reduce(self, parts: dict[str, Part], batch: LossInputs) -> Tensor:
         if batch.weight_B is not None:
             parts = {name: Part(part.terms_B * batch.weight_B, part.weight) for name, part in parts.items()}
         reduced = _reduced([part.terms_B for part in parts.values()], batch, mean=self.reduction != "sum")
@@ -194,7 +194,7 @@ def _first_tensor(module: nn.Module) -> Tensor | None:
     return None
 
 
-def _reduced(terms: list[Tensor], batch: Batch, *, mean: bool) -> list[Tensor]:
+def _reduced(terms: list[Tensor], batch: LossInputs, *, mean: bool) -> list[Tensor]:
     """The mean, or the sum, of each part's terms over the samples of all processes that are not ignored."""
     if len(batch.shards.sizes) == 1 and batch.complete:
         return [each.mean() if mean else each.sum() for each in terms]

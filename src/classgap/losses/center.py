@@ -8,7 +8,7 @@ from torch import Tensor, nn
 from classgap.functional import group_by_class
 from classgap.losses.added_term import AddedTermLoss
 from classgap.losses.arguments import number, one_of, whole_number
-from classgap.losses.batch import Batch
+from classgap.losses.inputs import LossInputs
 from classgap.state.buffers import write
 
 
@@ -69,7 +69,7 @@ class CenterLoss(AddedTermLoss):
         else:
             self.centres = nn.Parameter(start_KD)
 
-    def term(self, batch: Batch) -> Tensor:
+    def term(self, batch: LossInputs) -> Tensor:
         """½ ‖f - c_y‖²."""
         away_BD = batch.features - self.centres.to(batch.features.dtype)[batch.labels_B.clamp(min=0)]
         away_BD = torch.where(batch.labels_B[:, None] >= 0, away_BD, 0)
@@ -78,7 +78,7 @@ class CenterLoss(AddedTermLoss):
         return away_BD.square().sum(dim=1) / 2
 
     @torch.no_grad()
-    def _move(self, away_BD: Tensor, batch: Batch) -> None:
+    def _move(self, away_BD: Tensor, batch: LossInputs) -> None:
         """Eq. (4)."""
         groups = group_by_class(batch.shards.gather(batch.labels_B), self.num_classes)
         sums_UD = groups.sum(batch.shards.gather(away_BD))

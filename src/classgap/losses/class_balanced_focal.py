@@ -33,7 +33,7 @@ class ClassBalancedFocalLoss(FocalLoss):
 
     >>> import torch
     >>> loss = ClassBalancedFocalLoss([100, 10])
-    >>> loss.class_weights
+    >>> loss.weight
     tensor([0.1826, 1.8174])
     >>> loss(torch.zeros(2, 2), torch.tensor([0, 1]))
     tensor(0.6931)
@@ -55,7 +55,7 @@ class ClassBalancedFocalLoss(FocalLoss):
             len(counts),
             gamma=gamma,
             form=form,
-            class_weights=weights,
+            weight=weights,
             reduction=reduction,
             ignore_index=ignore_index,
         )

@@ -9,7 +9,7 @@ from torch import Tensor
 from classgap.functional import ClassGroups, concentration, group_by_class, separation
 from classgap.losses.arguments import number, share
 from classgap.losses.base import ClassLoss, Part
-from classgap.losses.batch import Batch
+from classgap.losses.inputs import LossInputs
 from classgap.state import ClassCentroids
 
 
@@ -61,7 +61,7 @@ class ConditionalMutualInformationLoss(ClassLoss):
         momentum = share("decay", decay)
         self.outputs = ClassCentroids(self.num_classes, self.num_classes, momentum=momentum)
 
-    def parts(self, batch: Batch) -> dict[str, Part]:
+    def parts(self, batch: LossInputs) -> dict[str, Part]:
         """ "cross_entropy", "concentration" and "separation", the last with a negative factor."""
         cross_entropy_B = F.cross_entropy(batch.logits_BK, batch.labels_B, reduction="none", ignore_index=-1)
         parts = {"cross_entropy": Part(cross_entropy_B)}

@@ -11,7 +11,7 @@ from torch import Tensor
 from classgap.functional import count_confusions, spectral_weights
 from classgap.losses.arguments import probability
 from classgap.losses.base import ClassLoss, Part
-from classgap.losses.batch import Batch
+from classgap.losses.inputs import LossInputs
 from classgap.state.buffers import write
 
 
@@ -87,7 +87,7 @@ class ConfusionalSpectralLoss(ClassLoss):
         confused_KK = counts_KK - counts_KK.diag().diag()
         write(self, "pair_weights", spectral_weights(confused_KK).to(self.pair_weights.device))
 
-    def parts(self, batch: Batch) -> dict[str, Part]:
+    def parts(self, batch: LossInputs) -> dict[str, Part]:
         """ "cross_entropy" and "spectral"."""
         cross_entropy_B = F.cross_entropy(batch.logits_BK, batch.labels_B, reduction="none", ignore_index=-1)
         weights_KK = self.pair_weights.to(cross_entropy_B.dtype)

@@ -9,7 +9,7 @@ from torch import Tensor
 
 from classgap.losses.arguments import share
 from classgap.losses.base import Part
-from classgap.losses.batch import Batch
+from classgap.losses.inputs import LossInputs
 from classgap.losses.weighted import ClassWeightedLoss
 
 
@@ -25,7 +25,7 @@ class CrossEntropyLoss(ClassWeightedLoss):
     Args:
         num_classes: K.
         label_smoothing: ε, at least 0 and below 1.
-        class_weights: w, a factor for each class; ``reweight`` exchanges them later.
+        weight: w, a factor for each class; ``reweight`` exchanges them later.
         reduction: "mean", "sum" or "none".
         ignore_index: the target of samples to leave out.
 
@@ -45,11 +45,11 @@ class CrossEntropyLoss(ClassWeightedLoss):
         num_classes: int,
         *,
         label_smoothing: float = 0.0,
-        class_weights: Sequence[float] | Tensor | None = None,
+        weight: Sequence[float] | Tensor | None = None,
         reduction: str = "mean",
         ignore_index: int = -100,
     ) -> None:
-        super().__init__(num_classes, class_weights=class_weights, reduction=reduction, ignore_index=ignore_index)
+        super().__init__(num_classes, weight=weight, reduction=reduction, ignore_index=ignore_index)
         self.label_smoothing = share("label_smoothing", label_smoothing)
 
     @property
@@ -57,12 +57,12 @@ class CrossEntropyLoss(ClassWeightedLoss):
         """Weights are divided by their mean over the batch."""
         return self._equal
 
-    def parts(self, batch: Batch) -> dict[str, Part]:
+    def parts(self, batch: LossInputs) -> dict[str, Part]:
         """ "cross_entropy"."""
         terms_B = F.cross_entropy(
             batch.logits_BK,
             batch.targets,
-            weight=None if self._equal else self.class_weights.to(batch.logits_BK.dtype),
+            weight=None if self._equal else self.weight.to(batch.logits_BK.dtype),
             reduction="none",
             ignore_index=-1,
             label_smoothing=self.label_smoothing,

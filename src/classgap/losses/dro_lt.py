@@ -10,7 +10,7 @@ from torch import Tensor, nn
 from classgap.functional import ClassGroups, group_by_class, prototype_contrast
 from classgap.losses.added_term import AddedTermLoss
 from classgap.losses.arguments import number, one_of, positive_counts, share, whole_number, yes_or_no
-from classgap.losses.batch import Batch
+from classgap.losses.inputs import LossInputs
 from classgap.state import ClassCentroids
 from classgap.state.buffers import write
 
@@ -106,7 +106,7 @@ class DROLTLoss(AddedTermLoss):
         write(self.centroids, "means", centroids.detach().to(self.centroids.means))
         write(self.centroids, "seen", seen.to(self.centroids.means.device))
 
-    def term(self, batch: Batch) -> Tensor:
+    def term(self, batch: LossInputs) -> Tensor:
         """The contrast with the centroid, cf. ELM Eq. (5)."""
         features_ND = batch.shards.gather(batch.features)
         groups = group_by_class(batch.shards.gather(batch.labels_B), self.num_classes)
@@ -125,7 +125,7 @@ class DROLTLoss(AddedTermLoss):
             share_U = share_U * groups.counts_U.sum() / (share_U.sum().clamp(min=1) * groups.counts_U.clamp(min=1))
         return terms_B * groups.of_samples(share_U, batch.shards.mine)
 
-    def _prototypes(self, features_ND: Tensor, groups: ClassGroups, batch: Batch) -> tuple[Tensor, Tensor]:
+    def _prototypes(self, features_ND: Tensor, groups: ClassGroups, batch: LossInputs) -> tuple[Tensor, Tensor]:
         """The centroids of the classes present, and which of them have one."""
         if self.running and self.updates:
             blended_UD = self.centroids.blend(groups.mean(features_ND.detach()), groups)

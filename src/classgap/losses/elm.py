@@ -10,7 +10,7 @@ from torch import Tensor
 from classgap.functional import group_by_class, margin_cross_entropy, pull
 from classgap.losses.arguments import number, one_of, positive_counts
 from classgap.losses.base import ClassLoss, Part
-from classgap.losses.batch import Batch
+from classgap.losses.inputs import LossInputs
 
 # α_y by the names of the paper's settings (App. A): of N_y, the class's count, and π_y, its share.
 SLACKS: dict[str, Callable[[Tensor, Tensor], Tensor]] = {
@@ -58,12 +58,12 @@ class ELMLoss(ClassLoss):
         counts = positive_counts("class_counts", class_counts)
         super().__init__(len(counts), reduction=reduction, ignore_index=ignore_index)
         self.strength = number("strength", strength, at_least=0)
-        self.needs = frozenset({"features"} if self.strength else ())
+        self.required_inputs = frozenset({"features"} if self.strength else ())
         prior = counts / counts.sum()
         self.register_buffer("log_prior", prior.log().float())
         self.register_buffer("alpha", _slack(slack, counts, prior).float())
 
-    def parts(self, batch: Batch) -> dict[str, Part]:
+    def parts(self, batch: LossInputs) -> dict[str, Part]:
         """ "logit" and "pull"."""
         prior_K = self.log_prior.to(batch.logits_BK.dtype)
         parts = {"logit": Part(margin_cross_entropy(batch.logits_BK, batch.labels_B, log_prior_K=prior_K))}

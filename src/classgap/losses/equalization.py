@@ -10,7 +10,7 @@ from torch import Tensor
 from classgap.functional import equalization_cross_entropy
 from classgap.losses.arguments import number, positive_counts, probability
 from classgap.losses.base import ClassLoss, Part
-from classgap.losses.batch import Batch
+from classgap.losses.inputs import LossInputs
 
 
 class EqualizationLoss(ClassLoss):
@@ -58,7 +58,7 @@ class EqualizationLoss(ClassLoss):
         self.drop = probability("drop", drop)
         self.register_buffer("rare", counts / counts.sum() < self.threshold)
 
-    def parts(self, batch: Batch) -> dict[str, Part]:
+    def parts(self, batch: LossInputs) -> dict[str, Part]:
         """ "cross_entropy", without what was dropped."""
         dropped_BK = self._draw(batch.logits_BK)
         return {"cross_entropy": Part(equalization_cross_entropy(batch.logits_BK, batch.labels_B, dropped_BK))}

@@ -11,7 +11,7 @@ from torch import Tensor
 from classgap.functional import chi_square_weights, group_by_class
 from classgap.losses.arguments import number, probability
 from classgap.losses.base import ClassLoss, Part
-from classgap.losses.batch import Batch
+from classgap.losses.inputs import LossInputs
 from classgap.state.buffers import write
 
 
@@ -72,7 +72,7 @@ class FairDROLoss(ClassLoss):
         best_K = chi_square_weights(losses_K, self.radius)
         write(self, "weights", self.weights + step * (best_K - self.weights))
 
-    def parts(self, batch: Batch) -> dict[str, Part]:
+    def parts(self, batch: LossInputs) -> dict[str, Part]:
         """ "robust"."""
         cross_entropy_B = F.cross_entropy(batch.logits_BK, batch.labels_B, reduction="none", ignore_index=-1)
         groups = group_by_class(batch.shards.gather(batch.labels_B), self.num_classes)

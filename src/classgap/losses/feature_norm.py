@@ -8,7 +8,7 @@ from torch import Tensor
 from classgap.functional import squared_norm
 from classgap.losses.arguments import number
 from classgap.losses.base import ClassLoss, Part
-from classgap.losses.batch import Batch
+from classgap.losses.inputs import LossInputs
 from classgap.losses.safe_strength import safe_strength
 
 
@@ -43,14 +43,14 @@ class FeatureNormLoss(ClassLoss):
     ) -> None:
         super().__init__(num_classes, reduction=reduction, ignore_index=ignore_index)
         self.strength = strength if strength == "auto" else number("strength", strength, at_least=0, or_word="auto")
-        self.needs = frozenset({"features"} if self.strength else ())
+        self.required_inputs = frozenset({"features"} if self.strength else ())
 
     @property
     def by_sample(self) -> bool:
         """A fixed strength asks nothing of other samples; "auto" is found from the batch."""
         return self.strength != "auto"
 
-    def parts(self, batch: Batch) -> dict[str, Part]:
+    def parts(self, batch: LossInputs) -> dict[str, Part]:
         """ "cross_entropy" and "norm"."""
         cross_entropy_B = F.cross_entropy(batch.logits_BK, batch.targets, reduction="none", ignore_index=-1)
         parts = {"cross_entropy": Part(cross_entropy_B)}
@@ -59,7 +59,7 @@ class FeatureNormLoss(ClassLoss):
             parts["norm"] = Part(norm_B, self._factor(cross_entropy_B.detach(), norm_B.detach(), batch))
         return parts
 
-    def _factor(self, cross_entropy_B: Tensor, norm_B: Tensor, batch: Batch) -> float | Tensor:
+    def _factor(self, cross_entropy_B: Tensor, norm_B: Tensor, batch: LossInputs) -> float | Tensor:
         if self.strength != "auto":
             return float(self.strength)
         # ‖f‖² falls twice as fast as the logarithm of the features' scale.

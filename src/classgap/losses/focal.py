@@ -9,7 +9,7 @@ from torch import Tensor
 from classgap.functional import sigmoid_focal, softmax_focal
 from classgap.losses.arguments import number, one_of
 from classgap.losses.base import Part
-from classgap.losses.batch import Batch
+from classgap.losses.inputs import LossInputs
 from classgap.losses.weighted import ClassWeightedLoss
 
 FORMS = {"softmax": softmax_focal, "sigmoid": sigmoid_focal}
@@ -32,7 +32,7 @@ class FocalLoss(ClassWeightedLoss):
         num_classes: K.
         gamma: γ, how fast it fades.
         form: "softmax" or "sigmoid".
-        class_weights: w, a factor for each class.
+        weight: w, a factor for each class.
         reduction: "mean", "sum" or "none".
         ignore_index: the target of samples to leave out.
 
@@ -49,15 +49,15 @@ class FocalLoss(ClassWeightedLoss):
         *,
         gamma: float = 2.0,
         form: str = "softmax",
-        class_weights: Sequence[float] | Tensor | None = None,
+        weight: Sequence[float] | Tensor | None = None,
         reduction: str = "mean",
         ignore_index: int = -100,
     ) -> None:
-        super().__init__(num_classes, class_weights=class_weights, reduction=reduction, ignore_index=ignore_index)
+        super().__init__(num_classes, weight=weight, reduction=reduction, ignore_index=ignore_index)
         self.gamma = number("gamma", gamma, at_least=0)
         self.form = one_of("form", form, tuple(FORMS))
 
-    def parts(self, batch: Batch) -> dict[str, Part]:
+    def parts(self, batch: LossInputs) -> dict[str, Part]:
         """ "focal"."""
         terms_B = FORMS[self.form](batch.logits_BK, batch.labels_B, self.gamma)
         return {"focal": Part(terms_B * self.weights_of(batch))}

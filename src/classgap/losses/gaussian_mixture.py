@@ -8,7 +8,7 @@ from torch import Tensor, nn
 from classgap.functional import half_log_determinants, mahalanobis_distances, margin_cross_entropy
 from classgap.losses.arguments import number, one_of, whole_number, yes_or_no
 from classgap.losses.base import ClassLoss, Part
-from classgap.losses.batch import Batch
+from classgap.losses.inputs import LossInputs
 
 
 class GaussianMixtureHead(nn.Module):
@@ -115,9 +115,11 @@ class GaussianMixtureLoss(ClassLoss):
         super().__init__(num_classes, reduction=reduction, ignore_index=ignore_index)
         self.margin = number("margin", margin, at_least=0)
         self.strength = number("strength", strength, at_least=0)
-        self.needs = frozenset({"head"})  # even with unit variances: of another head's logits none is a distance
+        self.required_inputs = frozenset(
+            {"head"}
+        )  # even with unit variances: of another head's logits none is a distance
 
-    def parts(self, batch: Batch) -> dict[str, Part]:
+    def parts(self, batch: LossInputs) -> dict[str, Part]:
         """ "classification" and "likelihood"."""
         assert batch.head is not None
         label_B = batch.labels_B.clamp(min=0)

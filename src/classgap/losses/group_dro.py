@@ -11,7 +11,7 @@ from torch import Tensor
 from classgap.functional import ClassGroups, exponentiated_step, group_by_class
 from classgap.losses.arguments import number, yes_or_no
 from classgap.losses.base import ClassLoss, Part
-from classgap.losses.batch import Batch
+from classgap.losses.inputs import LossInputs
 from classgap.state.buffers import write
 
 
@@ -59,7 +59,7 @@ class GroupDROLoss(ClassLoss):
         self.renormalize = yes_or_no("renormalize", renormalize)
         self.register_buffer("log_weights", torch.full((self.num_classes,), -math.log(self.num_classes)))
 
-    def parts(self, batch: Batch) -> dict[str, Part]:
+    def parts(self, batch: LossInputs) -> dict[str, Part]:
         """ "robust"."""
         cross_entropy_B = F.cross_entropy(batch.logits_BK, batch.labels_B, reduction="none", ignore_index=-1)
         groups = group_by_class(batch.shards.gather(batch.labels_B), self.num_classes)

@@ -8,7 +8,7 @@ from torch import Tensor
 from classgap.functional import on_sphere, score_contrast
 from classgap.losses.added_term import AddedTermLoss
 from classgap.losses.arguments import number, whole_number, yes_or_no
-from classgap.losses.batch import Batch
+from classgap.losses.inputs import LossInputs
 from classgap.state import FeatureBank
 
 
@@ -58,14 +58,14 @@ class HybridContrastiveLoss(AddedTermLoss):
         ignore_index: int = -100,
     ) -> None:
         super().__init__(
-            num_classes, strength=strength, needs=frozenset(), reduction=reduction, ignore_index=ignore_index
+            num_classes, strength=strength, required_inputs=frozenset(), reduction=reduction, ignore_index=ignore_index
         )
         self.temperature = number("temperature", temperature, above=0)
         self.normalize = yes_or_no("normalize", normalize)
         size = whole_number("queue", queue, at_least=0)
         self.queue = FeatureBank(size) if size and self.strength else None
 
-    def term(self, batch: Batch) -> Tensor:
+    def term(self, batch: LossInputs) -> Tensor:
         """The contrast of z_y over samples."""
         scores_BK = on_sphere(batch.logits_BK) if self.normalize else batch.logits_BK
         scores_NK, labels_N = batch.shards.gather(scores_BK), batch.shards.gather(batch.labels_B)

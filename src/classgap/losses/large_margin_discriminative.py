@@ -10,7 +10,7 @@ from torch import Tensor
 from classgap.functional import boundary_shortfall, compactness, group_by_class, margin_cross_entropy
 from classgap.losses.arguments import number, one_of, share, whole_number
 from classgap.losses.base import ClassLoss, Part
-from classgap.losses.batch import Batch
+from classgap.losses.inputs import LossInputs
 from classgap.state import ClassCentroids
 
 
@@ -72,13 +72,13 @@ class LargeMarginDiscriminativeLoss(ClassLoss):
         self.shrink = number("shrink", shrink, at_least=0)
         momentum = share("momentum", momentum)
         self.mode = one_of("centroids", centroids, ("partial", "both", "none"))
-        self.needs = frozenset({"features", "head"} if self.separate else {"features"})
+        self.required_inputs = frozenset({"features", "head"} if self.separate else {"features"})
         self.centroids = (
             None if self.mode == "none" else ClassCentroids(num_classes, self.feature_dim, momentum=momentum)
         )
         _warn_of_small_distance(self.radius, self.distance)
 
-    def parts(self, batch: Batch) -> dict[str, Part]:
+    def parts(self, batch: LossInputs) -> dict[str, Part]:
         """ "cross_entropy", "compact", "separate" and "shrink"; what has no weight is left out."""
         labels_N = batch.shards.gather(batch.labels_B)
         features_ND = batch.shards.gather(batch.features)
@@ -107,7 +107,7 @@ class LargeMarginDiscriminativeLoss(ClassLoss):
             parts["shrink"] = Part(carried_B * groups.of_samples(length_U, mine), self.shrink)
         return parts
 
-    def _shortfall(self, point_UD: Tensor, classes_U: Tensor, batch: Batch) -> Tensor:
+    def _shortfall(self, point_UD: Tensor, classes_U: Tensor, batch: LossInputs) -> Tensor:
         """Eq. (4.5)."""
         assert batch.head is not None
         return boundary_shortfall(point_UD, classes_U, batch.head.weight_KD, batch.head.bias_K, distance=self.distance)

@@ -9,7 +9,7 @@ from torch import Tensor
 from classgap.functional import label_margin_cross_entropy, label_margins
 from classgap.losses.arguments import number, positive_counts
 from classgap.losses.base import Part
-from classgap.losses.batch import Batch
+from classgap.losses.inputs import LossInputs
 from classgap.losses.weighted import ClassWeightedLoss
 
 
@@ -34,7 +34,7 @@ class LDAMLoss(ClassWeightedLoss):
         class_counts: training samples of each class.
         margin: the largest margin, that of the rarest class.
         scale: s.
-        class_weights: w, a factor for each class; ``reweight`` exchanges them later.
+        weight: w, a factor for each class; ``reweight`` exchanges them later.
         reduction: "mean", "sum" or "none".
         ignore_index: the target of samples to leave out.
 
@@ -54,12 +54,12 @@ class LDAMLoss(ClassWeightedLoss):
         *,
         margin: float = 0.5,
         scale: float = 30.0,
-        class_weights: Sequence[float] | Tensor | None = None,
+        weight: Sequence[float] | Tensor | None = None,
         reduction: str = "mean",
         ignore_index: int = -100,
     ) -> None:
         counts = positive_counts("class_counts", class_counts)
-        super().__init__(len(counts), class_weights=class_weights, reduction=reduction, ignore_index=ignore_index)
+        super().__init__(len(counts), weight=weight, reduction=reduction, ignore_index=ignore_index)
         self.margin = number("margin", margin, at_least=0)
         self.scale = number("scale", scale, above=0)
         self.register_buffer("margins", label_margins(counts, largest=self.margin).float())
@@ -69,7 +69,7 @@ class LDAMLoss(ClassWeightedLoss):
         """Weights are divided by their mean over the batch."""
         return self._equal
 
-    def parts(self, batch: Batch) -> dict[str, Part]:
+    def parts(self, batch: LossInputs) -> dict[str, Part]:
         """ "cross_entropy"."""
         margin_B = self.margins.to(batch.logits_BK.dtype)[batch.labels_B.clamp(min=0)]
         terms_B = label_margin_cross_entropy(batch.logits_BK, batch.labels_B, margin_B, scale=self.scale)

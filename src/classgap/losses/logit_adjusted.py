@@ -9,7 +9,7 @@ from torch import Tensor
 
 from classgap.losses.arguments import number, positive_counts
 from classgap.losses.base import ClassLoss, Part
-from classgap.losses.batch import Batch
+from classgap.losses.inputs import LossInputs
 
 
 class LogitAdjustedLoss(ClassLoss):
@@ -50,7 +50,7 @@ class LogitAdjustedLoss(ClassLoss):
         self.tau = number("tau", tau, at_least=0)
         self.register_buffer("adjustment", (self.tau * (counts / counts.sum()).log()).float())
 
-    def parts(self, batch: Batch) -> dict[str, Part]:
+    def parts(self, batch: LossInputs) -> dict[str, Part]:
         """ "cross_entropy"."""
         adjusted_BK = batch.logits_BK + self.adjustment.to(batch.logits_BK.dtype)
         return {"cross_entropy": Part(F.cross_entropy(adjusted_BK, batch.targets, reduction="none", ignore_index=-1))}

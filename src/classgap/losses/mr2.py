@@ -19,7 +19,7 @@ from classgap.functional.listed_pairs import ListedPairs, list_pairs
 from classgap.functional.pairwise_pull import Pull, pull_with_force
 from classgap.losses.arguments import norm_order, number, one_of, positive_counts, share, whole_number, yes_or_no
 from classgap.losses.base import ClassLoss, Part
-from classgap.losses.batch import Batch
+from classgap.losses.inputs import LossInputs
 from classgap.losses.safe_strength import safe_strength
 from classgap.state import ClassStats, FeatureBank
 
@@ -37,7 +37,7 @@ class MR2Loss(ClassLoss):
 
     The rows of the paper's Table 3: (a) ``logit="none", strength=0``; (b) ``logit="uniform", strength=0``;
     (c) ``strength=0``, also its linear probing; (d) ``logit="none", slack=0``; (e) ``logit="none"``; (f) the default
-    form. Each with ``strength`` as a number is as printed. Cosine classifiers: ``normalize=True, norm=3.0``. Table 7:
+    form. Each with ``strength`` as a number is as printed. Cosine classifiers: ``normalize=True, p=3.0``. Table 7:
     ``class_counts=…``.
 
     Args:
@@ -46,7 +46,7 @@ class MR2Loss(ClassLoss):
         strength: λ as a number, as printed; or "auto": at most 0.1, and in every batch so little that the pull cannot
             outweigh cross-entropy, which a fixed λ can, so that the features collapse. A model that gives the true
             class a probability above a half in few samples or none is left alone.
-        norm: p of the feature norm that sizes γ, 1 to infinity; Eq. (17).
+        p: order of the feature norm that sizes γ, 1 to infinity; Eq. (17).
         logit: "spread" for γ from the features, "uniform" for γ = c̄, "none" for plain cross-entropy.
         slack: "spread" for 2s̄ from the running spread, or a number in its place.
         spread: "unbiased", or "plain" as printed, which is too small when a batch has few samples of a class.
@@ -54,7 +54,7 @@ class MR2Loss(ClassLoss):
         decay: of the running statistics.
         class_counts: training samples of each class; adds logit adjustment, CE((z + ln π) / γ_y). The paper combines
             the two without a formula; this one is an assumption.
-        bank: how many recent features to keep as extra positives, for when classes outnumber the batch.
+        memory_size: how many recent features to keep as extra positives, for when classes outnumber the batch.
         reduction: "mean", "sum" or "none".
         ignore_index: the target of samples to leave out.
 
@@ -73,14 +73,14 @@ class MR2Loss(ClassLoss):
         *,
         margin: float = 1.0,
         strength: float | str = "auto",
-        norm: float = 2.0,
+        p: float = 2.0,
         logit: str = "spread",
         slack: float | str = "spread",
         spread: str = "unbiased",
         normalize: bool = False,
         decay: float = 0.9,
         class_counts: Sequence[float] | Tensor | None = None,
-        bank: int = 0,
+        memory_size: int = 0,
         reduction: str = "mean",
         ignore_index: int = -100,
     ) -> None:
@@ -92,23 +92,25 @@ class MR2Loss(ClassLoss):
         self.normalize = yes_or_no("normalize", normalize)
         self.pulls = self.strength != 0
         if self.pulls or self.logit == "spread":
-            self.needs = frozenset({"features"})
+            self.required_inputs = frozenset({"features"})
         self.stats = ClassStats(
             num_classes,
-            norm=norm_order("norm", norm),
+            p=norm_order("p", p),
             decay=share("decay", decay),
             unbiased=one_of("spread", spread, ("unbiased", "plain")) == "unbiased",
         )
-        self.bank = FeatureBank(bank) if whole_number("bank", bank, at_least=0) and self.pulls else None
+        self.memory = (
+            FeatureBank(memory_size) if whole_number("memory_size", memory_size, at_least=0) and self.pulls else None
+        )
         prior = None
         if class_counts is not None:
             counts = positive_counts("class_counts", class_counts, num_classes)
             prior = (counts / counts.sum()).log().float()
         self.register_buffer("log_prior", prior)
 
-    def parts(self, batch: Batch) -> dict[str, Part]:
+    def parts(self, batch: LossInputs) -> dict[str, Part]:
         """ "logit" and "representation"."""
-        if not self.needs:
+        if not self.required_inputs:
             return {"logit": Part(self._logit_term(batch))}
         features_BD = on_sphere(batch.features) if self.normalize else batch.features
         labels_N = batch.shards.gather(batch.labels_B)
@@ -128,8 +130,8 @@ class MR2Loss(ClassLoss):
         return {"logit": Part(logit_B), "representation": Part(pulled.terms_B, strength)}
 
     def feature_width(self) -> int | None:
-        """That of the features in the bank."""
-        return None if self.bank is None else self.bank.width
+        """That of the features in the memory."""
+        return None if self.memory is None else self.memory.width
 
     def margins(self) -> Tensor:
         """γ of each class as it stands now, (K,)."""
@@ -137,18 +139,20 @@ class MR2Loss(ClassLoss):
             return class_margins(self.stats.size, mean=self.margin)
         return torch.full_like(self.stats.size, self.margin if self.logit == "uniform" else 1.0)
 
-    def _compared(self, features_ND: Tensor, labels_N: Tensor, batch: Batch) -> tuple[ClassGroups, ListedPairs | None]:
+    def _compared(
+        self, features_ND: Tensor, labels_N: Tensor, batch: LossInputs
+    ) -> tuple[ClassGroups, ListedPairs | None]:
         """The classes of all samples, and the pairs that serve both the spread and the pull."""
-        # Of several processes each lists the pairs of its own samples, while the spread is that of all; a bank's
+        # Of several processes each lists the pairs of its own samples, while the spread is that of all; the memory's
         # features belong to the pull alone.
-        if self.pulls and self.bank is None and batch.complete and len(batch.shards.sizes) == 1:
+        if self.pulls and self.memory is None and batch.complete and len(batch.shards.sizes) == 1:
             groups = group_by_every_class(labels_N, self.num_classes)
             pairs = list_pairs(features_ND, groups, anchors=len(features_ND))
             if pairs is not None:
                 return groups, pairs
         return group_by_class(labels_N, self.num_classes), None
 
-    def _logit_term(self, batch: Batch) -> Tensor:
+    def _logit_term(self, batch: LossInputs) -> Tensor:
         """Eq. (1)."""
         prior_K = None if self.log_prior is None else self.log_prior.to(batch.logits_BK.dtype)
         gamma_B = None
@@ -158,18 +162,18 @@ class MR2Loss(ClassLoss):
         return margin_cross_entropy(batch.logits_BK, batch.labels_B, gamma_B, prior_K)
 
     def _representation_term(
-        self, features_ND: Tensor, labels_N: Tensor, groups: ClassGroups, pairs: ListedPairs | None, batch: Batch
+        self, features_ND: Tensor, labels_N: Tensor, groups: ClassGroups, pairs: ListedPairs | None, batch: LossInputs
     ) -> Pull:
-        """Eq. (2), with the bank's features as further positives."""
+        """Eq. (2), with the memory's features as further positives."""
         slack = 2 * self.stats.mean_spread() if self.slack == "spread" else torch.tensor(float(self.slack))
         slack_B = slack.to(features_ND).expand(len(batch.labels_B))
-        if self.bank is None:
+        if self.memory is None:
             return pull_with_force(features_ND, groups, slack_B, first=batch.shards.first, pairs=pairs)
-        positives, labels = self.bank.joined_to(features_ND, labels_N)
+        positives, labels = self.memory.joined_to(features_ND, labels_N)
         all_groups = group_by_class(labels, self.num_classes)
         pulled = pull_with_force(positives, all_groups, slack_B, first=batch.shards.first)
-        if self.updates:  # after use: a sample in the bank already would be its own positive
-            self.bank.update(features_ND.detach(), labels_N, batch.finite)
+        if self.updates:  # after use: a sample in the memory already would be its own positive
+            self.memory.update(features_ND.detach(), labels_N, batch.finite)
         return pulled
 
     def extra_repr(self) -> str:

@@ -8,7 +8,7 @@ from torch import Tensor
 from classgap.functional import ClassGroups, group_by_class, margin_cross_entropy, pull, squared_norm
 from classgap.losses.arguments import number, one_of, share
 from classgap.losses.base import ClassLoss, Part
-from classgap.losses.batch import Batch
+from classgap.losses.inputs import LossInputs
 from classgap.state.buffers import write
 
 NORM = 5.0  # hard-coded in both published versions
@@ -66,11 +66,11 @@ class MR2ReleaseLoss(ClassLoss):
         self.source = one_of("source", source, ("cifar", "imagenet"))
         self.strength = number("strength", strength, at_least=0)
         self.decay = share("decay", decay)
-        self.needs = frozenset({"features"})
+        self.required_inputs = frozenset({"features"})
         self.register_buffer("mean_norm", torch.zeros(num_classes))
         self.register_buffer("spread", torch.zeros(num_classes))
 
-    def parts(self, batch: Batch) -> dict[str, Part]:
+    def parts(self, batch: LossInputs) -> dict[str, Part]:
         """ "logit" and "representation"."""
         labels_N = batch.shards.gather(batch.labels_B)
         features_ND = batch.shards.gather(batch.features)
@@ -86,7 +86,7 @@ class MR2ReleaseLoss(ClassLoss):
             "representation": Part(self._representation_term(features_ND, groups, batch), self.strength),
         }
 
-    def _representation_term(self, features_ND: Tensor, groups: ClassGroups, batch: Batch) -> Tensor:
+    def _representation_term(self, features_ND: Tensor, groups: ClassGroups, batch: LossInputs) -> Tensor:
         width = features_ND.shape[1]
         slack = 2 * self.spread.mean() if self.source == "imagenet" else torch.zeros(())
         slack_B = (slack / (10 * width)).to(features_ND).expand(len(batch.labels_B))

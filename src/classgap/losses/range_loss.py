@@ -14,7 +14,7 @@ from classgap.functional import (
 )
 from classgap.losses.arguments import number, whole_number, yes_or_no
 from classgap.losses.base import ClassLoss, Part
-from classgap.losses.batch import Batch
+from classgap.losses.inputs import LossInputs
 
 
 class RangeLoss(ClassLoss):
@@ -69,12 +69,12 @@ class RangeLoss(ClassLoss):
         self.margin = number("margin", margin, at_least=0)
         self.squared = yes_or_no("squared", squared)
         if self.intra or self.inter:
-            self.needs = frozenset({"features"})
+            self.required_inputs = frozenset({"features"})
 
-    def parts(self, batch: Batch) -> dict[str, Part]:
+    def parts(self, batch: LossInputs) -> dict[str, Part]:
         """ "cross_entropy", "intra" and "inter"; what has no weight is left out."""
         parts = {"cross_entropy": Part(margin_cross_entropy(batch.logits_BK, batch.labels_B))}
-        if not self.needs:
+        if not self.required_inputs:
             return parts
         groups = group_by_class(batch.shards.gather(batch.labels_B), self.num_classes)
         features_ND = batch.shards.gather(batch.features)

@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 
 from classgap.functional import growing_force
-from classgap.losses.batch import Batch
+from classgap.losses.inputs import LossInputs
 
 # strength="auto" of every loss: at most so many times the force of cross-entropy. Chosen from 1 to 8, where 8 hurts on
 # one problem and 1 does little on both (docs/mr2.md, "How much").
@@ -18,7 +18,7 @@ LARGEST_FORCE = 2.0
 def safe_strength(
     cross_entropy_B: Tensor,
     force_B: Tensor,
-    batch: Batch,
+    batch: LossInputs,
     *,
     largest: float = math.inf,
     force: float = LARGEST_FORCE,

@@ -7,7 +7,7 @@ from torch import Tensor
 from classgap.functional import SamplePairs, on_sphere, spread_out
 from classgap.losses.added_term import AddedTermLoss
 from classgap.losses.arguments import one_of
-from classgap.losses.batch import Batch
+from classgap.losses.inputs import LossInputs
 
 
 class SpreadOutLoss(AddedTermLoss):
@@ -51,10 +51,10 @@ class SpreadOutLoss(AddedTermLoss):
         super().__init__(num_classes, strength=strength, reduction=reduction, ignore_index=ignore_index)
         self.pairs = one_of("pairs", pairs, ("different", "all"))
 
-    def term(self, batch: Batch) -> Tensor:
+    def term(self, batch: LossInputs) -> Tensor:
         """ELM Eq. (9), the same for every sample."""
         unit_ND = batch.shards.gather(on_sphere(batch.features))
-        pairs = SamplePairs.of(batch.shards.gather(batch.labels_B))
+        pairs = SamplePairs.from_labels(batch.shards.gather(batch.labels_B))
         value = spread_out(unit_ND, pairs.negative_BN if self.pairs == "different" else pairs.other_BN)
         return batch.counted(value.expand_as(batch.labels_B))
 

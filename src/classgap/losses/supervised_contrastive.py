@@ -8,7 +8,7 @@ from classgap.functional import SamplePairs, on_sphere, supervised_contrast
 from classgap.losses.added_term import AddedTermLoss
 from classgap.losses.arguments import number
 from classgap.losses.base import Part
-from classgap.losses.batch import Batch
+from classgap.losses.inputs import LossInputs
 
 
 class SupervisedContrastiveLoss(AddedTermLoss):
@@ -65,7 +65,7 @@ class SupervisedContrastiveLoss(AddedTermLoss):
         if not self.strength and not self.cross_entropy:
             raise ValueError("strength and cross_entropy are both 0, so nothing would be learned: set one above 0.")
 
-    def parts(self, batch: Batch) -> dict[str, Part]:
+    def parts(self, batch: LossInputs) -> dict[str, Part]:
         """ "cross_entropy", "contrast" and, for the record, "without_positive"."""
         parts = super().parts(batch)
         entropy = parts.pop("cross_entropy")
@@ -76,15 +76,15 @@ class SupervisedContrastiveLoss(AddedTermLoss):
             parts["without_positive"] = Part(lonely_B.to(batch.logits_BK.dtype), 0.0)
         return parts
 
-    def term(self, batch: Batch) -> Tensor:
+    def term(self, batch: LossInputs) -> Tensor:
         """Eq. (2)."""
         unit_BD = on_sphere(batch.features)
         unit_ND = batch.shards.gather(unit_BD)
         return supervised_contrast(unit_BD, unit_ND, self._pairs(batch), temperature=self.temperature)
 
     @staticmethod
-    def _pairs(batch: Batch) -> SamplePairs:
-        return SamplePairs.of(batch.shards.gather(batch.labels_B), batch.shards.mine)
+    def _pairs(batch: LossInputs) -> SamplePairs:
+        return SamplePairs.from_labels(batch.shards.gather(batch.labels_B), batch.shards.mine)
 
     def extra_repr(self) -> str:
         """The settings that make the form."""

@@ -7,7 +7,7 @@ from torch import Tensor
 from classgap.functional import SamplePairs, distances, hardest_triplets, on_sphere
 from classgap.losses.added_term import AddedTermLoss
 from classgap.losses.arguments import number, one_of, yes_or_no
-from classgap.losses.batch import Batch
+from classgap.losses.inputs import LossInputs
 
 
 class TripletLoss(AddedTermLoss):
@@ -59,11 +59,11 @@ class TripletLoss(AddedTermLoss):
         self.distance = one_of("distance", distance, ("euclidean", "product"))
         self.normalize = yes_or_no("normalize", normalize)
 
-    def term(self, batch: Batch) -> Tensor:
+    def term(self, batch: LossInputs) -> Tensor:
         """The hinge, of the hardest."""
         features_BD = on_sphere(batch.features) if self.normalize else batch.features
         features_ND = batch.shards.gather(features_BD)
-        pairs = SamplePairs.of(batch.shards.gather(batch.labels_B), batch.shards.mine)
+        pairs = SamplePairs.from_labels(batch.shards.gather(batch.labels_B), batch.shards.mine)
         if self.distance == "product":
             distance_BN = -features_BD @ features_ND.T
         else:

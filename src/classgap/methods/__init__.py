@@ -1,6 +1,6 @@
 """Training methods by name: ``build("mr2", num_classes=10)``, ``names()``."""
 
-from classgap.methods.building import build, names
+from classgap.methods.build_method import build, names
 from classgap.methods.catalog import METHODS
 from classgap.methods.entry import MethodEntry
 from classgap.methods.method import Method, Stage

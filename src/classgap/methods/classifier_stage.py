@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from torch import Tensor, nn
 
-from classgap.data.order import ClassBalanced
+from classgap.data.sampling.order import ClassBalanced
 from classgap.losses.arguments import number
 from classgap.losses.cross_entropy import CrossEntropyLoss
 from classgap.methods.method import Method, Stage
@@ -57,10 +57,10 @@ class ClassifierStage(MethodWrapper):
         """As the other method; the head has to be linear, and weights those that the last stage leaves."""
         super().prepare(run)
         linear_head(run.model, self.name)
-        if run.config.interpolate < 1:
+        if run.config.wise_ft_alpha < 1:
             raise ValueError(
                 f"{self.name} exchanges the classifier, so there is none between the first and the last; interpolate "
-                f"must be 1, got {run.config.interpolate}."
+                f"must be 1, got {run.config.wise_ft_alpha}."
             )
 
     def stages(self) -> Sequence[Stage]:

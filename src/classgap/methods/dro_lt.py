@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import torch
 from torch import Tensor
 
-from classgap.data.order import ClassAware, ClassBalanced, Order
+from classgap.data.sampling.order import ClassAware, ClassBalanced, Order
 from classgap.distributed import total
 from classgap.losses import CrossEntropyLoss, DROLTLoss
 from classgap.losses.arguments import number, whole_number
@@ -92,8 +92,8 @@ class DistributionalRobustness(StagedMethod):
             self.loss.update((total(sums_KD) / counts_K.clamp(min=1)[:, None]).float(), counts_K > 0)
 
     def _balanced(self, run: Run) -> Order:
-        assert run.config.batch is not None
-        targets, batch, seed = run.train.targets, run.config.batch, run.config.seed
+        assert run.config.batch_size is not None
+        targets, batch, seed = run.train.targets, run.config.batch_size, run.config.seed
         classes, rest = divmod(batch, self.per_class)
         if rest or not 1 <= classes <= len(targets.unique()):  # all classes fit into a batch
             return ClassBalanced(targets, seed)

@@ -39,9 +39,9 @@ class MethodEntry(Entry[Method | ClassLoss]):
     ('loss', 'what is minimised')
     """
 
-    hidden: tuple[str, ...] = ("reduction", "ignore_index", "class_counts", "class_weights")
+    hidden: tuple[str, ...] = ("reduction", "ignore_index", "class_counts", "weight")
     paper: str = ""
-    needs: tuple[str, ...] = ()
+    required_inputs: tuple[str, ...] = ()
     origins: Mapping[str, str] = field(default_factory=dict)
     role: str = "loss"
     explained_by: Any = None

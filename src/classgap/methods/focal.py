@@ -66,7 +66,7 @@ def cb_focal(
 ) -> Method:
     """The class-balanced focal loss.
 
-    >>> cb_focal([100, 10]).loss.class_weights
+    >>> cb_focal([100, 10]).loss.weight
     tensor([0.1826, 1.8174])
     """
     return Focal(ClassBalancedFocalLoss(class_counts, beta=beta, gamma=gamma, form=form))

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import torch
 from torch import Tensor
 
-from classgap.data.order import Repeated, count_batches
+from classgap.data.sampling.order import Repeated, count_batches
 from classgap.distributed import Shards, world_size
 from classgap.losses.arguments import number, one_of, probability, whole_number
 from classgap.losses.cross_entropy import CrossEntropyLoss
@@ -70,8 +70,8 @@ class JustTrainTwice(Method):
 
     def prepare(self, run: Run) -> None:
         """Keep the initial weights, which are the same whenever the run is made."""
-        if run.config.sampling != "shuffled":
-            raise ValueError(f"jtt repeats samples itself; sampling must be shuffled, got {run.config.sampling!r}.")
+        if run.config.sampler != "random":
+            raise ValueError(f"jtt repeats samples itself; sampler must be random, got {run.config.sampler!r}.")
         if self.errors == "online" and run.config.steps is not None:
             self._expect_an_epoch(run, run.config.steps)
         self._initial = {name: tensor.clone() for name, tensor in run.model.state_dict().items()}
@@ -93,7 +93,7 @@ class JustTrainTwice(Method):
         """Cross-entropy."""
         logits = run.forward(batch.inputs)
         if self.loss.updates and self.errors == "online" and run.stage.name == FIND:  # the last visit is what stays
-            shards = Shards.of(len(batch), run.device)
+            shards = Shards.from_batch_size(len(batch), run.device)
             wrong_B = (logits.detach().argmax(dim=1) != batch.labels).long()  # gloo does not send bools
             self.wrong[shards.gather(batch.rows)] = shards.gather(wrong_B).bool()
         return self.loss(logits, batch.targets)
@@ -105,9 +105,9 @@ class JustTrainTwice(Method):
             self.wrong.copy_(predicted.classes_N != predicted.targets_N)
 
     def _expect_an_epoch(self, run: Run, steps: int) -> None:
-        assert run.config.batch is not None
+        assert run.config.batch_size is not None
         found = self.stages()[0].length(steps)
-        needed = count_batches(len(run.train), run.config.batch, world_size())
+        needed = count_batches(len(run.train), run.config.batch_size, world_size())
         if found < needed:
             raise ValueError(
                 f"jtt:errors=online has to go through the training set, which takes {needed} updates, but the first "

@@ -30,7 +30,7 @@ class LearningFromFailure(Method):
 
     As published, the second network's loss carries a factor q that the gradient of the generalised cross-entropy
     (1 - p_y^q)/q does not have. It never is plain training: two equal networks give every sample the weight 0.5. With
-    --accumulate the classes' largest means are looked up part by part.
+    --micro-batches the classes' largest means are looked up part by part.
 
     Args:
         num_classes: K.
@@ -109,7 +109,7 @@ class LearningFromFailure(Method):
 
     def _remember(self, rows_B: Tensor, own_B: Tensor, second_B: Tensor) -> None:
         """Move the running means of the samples of all processes, on all processes."""
-        shards = Shards.of(len(rows_B), rows_B.device)
+        shards = Shards.from_batch_size(len(rows_B), rows_B.device)
         rows_U, place_N = shards.gather(rows_B).unique(return_inverse=True)
         times_U = torch.bincount(place_N, minlength=len(rows_U))
         kept_U = torch.where(self.seen[rows_U], self.decay, 0.0)

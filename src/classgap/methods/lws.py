@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 class ScaledLinear(nn.Linear):
     """A linear layer that does not learn, times a factor for each output that does.
 
-    >>> scaled = ScaledLinear.of(nn.Linear(4, 3))
+    >>> scaled = ScaledLinear.from_linear(nn.Linear(4, 3))
     >>> [name for name, each in scaled.named_parameters() if each.requires_grad]
     ['scale']
     """
@@ -29,7 +29,7 @@ class ScaledLinear(nn.Linear):
         self.scale = nn.Parameter(torch.ones(classes))
 
     @classmethod
-    def of(cls, linear: nn.Linear) -> ScaledLinear:
+    def from_linear(cls, linear: nn.Linear) -> ScaledLinear:
         """A layer's own weights, with factors of 1."""
         made = cls(linear.in_features, linear.out_features, bias=linear.bias is not None).to(linear.weight)
         made.load_state_dict({**linear.state_dict(), "scale": made.scale.data})
@@ -76,7 +76,7 @@ class LearnedWeightScaling(ClassifierStage):
 
     def trained_head(self, head: nn.Linear, model: nn.Module) -> None:
         """Put factors on it."""
-        exchange_head(model, ScaledLinear.of(head))
+        exchange_head(model, ScaledLinear.from_linear(head))
 
     def finish(self, run: Run) -> None:
         """Put the factors into the head."""

@@ -9,11 +9,11 @@ import sys
 from collections.abc import Iterable
 from pathlib import Path
 
+from classgap._atomic_write import atomic_write_text
 from classgap.methods.catalog import METHODS
 from classgap.methods.composition import WHY_ONE
+from classgap.methods.describe import Explained
 from classgap.methods.entry import ROLES
-from classgap.methods.explained import Explained
-from classgap.whole_file import write_whole
 
 END = "<!-- Everything above is made by python -m classgap.methods.page; what follows is written by hand. -->"
 
@@ -44,7 +44,7 @@ def page() -> str:
     >>> page().splitlines()[0]
     '# Methods'
     """
-    methods = [Explained.of(name) for name in METHODS.names()]
+    methods = [Explained.from_name(name) for name in METHODS.names()]
     rows = [(f"[`{each.entry.name}`](#{each.entry.name})", *facts(each)) for each in methods]
     parts = [INTRODUCTION, table(("method", "what it is", "paper", "needs"), rows), "", COMPOSING, _roles(methods)]
     return "\n".join([*parts, "", *(section(each) for each in methods), END, ""])
@@ -53,7 +53,7 @@ def page() -> str:
 def facts(method: Explained) -> tuple[str, str, str]:
     """What it is, its paper, and what it needs."""
     entry = method.entry
-    return entry.summary, entry.paper or "none: a control", ", ".join(entry.needs)
+    return entry.summary, entry.paper or "none: a control", ", ".join(entry.required_inputs)
 
 
 def section(method: Explained) -> str:
@@ -61,7 +61,10 @@ def section(method: Explained) -> str:
     entry = method.entry
     lines = [f"## {entry.name}", "", method.text, ""]
     lines += [entry.differences, ""] if entry.differences else []
-    lines += [f"Paper: {facts(method)[1]}. Role: {entry.role}. Needs: {', '.join(entry.needs) or 'nothing'}.", ""]
+    lines += [
+        f"Paper: {facts(method)[1]}. Role: {entry.role}. Needs: {', '.join(entry.required_inputs) or 'nothing'}.",
+        "",
+    ]
     if method.options:
         rows = [(f"`{each.name}`", f"`{each.default}`", each.origin, each.meaning) for each in method.options]
         lines += [table(("option", "default", "from", "meaning"), rows), ""]
@@ -102,7 +105,7 @@ def main() -> None:
         print(page(), end="")
         return
     path = Path(sys.argv[1])
-    write_whole(path, rewritten(path.read_text(encoding="utf-8") if path.exists() else ""))
+    atomic_write_text(path, rewritten(path.read_text(encoding="utf-8") if path.exists() else ""))
 
 
 if __name__ == "__main__":

@@ -31,23 +31,23 @@ class WeightNormalization(MethodWrapper):
     of the metrics tells τ.
 
     The published code prints all 21 and leaves the choice to the reader; its figure is the mean class accuracy,
-    ``select=balanced``, which on the paper's balanced validation sets is the accuracy.
+    ``monitor=balanced``, which on the paper's balanced validation sets is the accuracy.
 
     Args:
         inner: what is trained.
         tau: τ, or "validation" to choose it.
-        select: by which figure of the held-out samples: "balanced", "accuracy", "hard" or "worst".
+        monitor: by which figure of the held-out samples: "balanced", "accuracy", "hard" or "worst".
 
     >>> from classgap.losses import CrossEntropyLoss
-    >>> WeightNormalization(Method(CrossEntropyLoss(num_classes=10))).select
+    >>> WeightNormalization(Method(CrossEntropyLoss(num_classes=10))).monitor
     'balanced'
     """
 
-    def __init__(self, inner: Method, *, tau: float | str = "validation", select: str = "balanced") -> None:
+    def __init__(self, inner: Method, *, tau: float | str = "validation", monitor: str = "balanced") -> None:
         super().__init__(inner)
         chosen = tau == "validation"
         self.tau = None if chosen else number("tau", tau, at_least=0, or_word="validation")
-        self.select = one_of("select", select, FIGURES)
+        self.monitor = one_of("monitor", monitor, FIGURES)
 
     def prepare(self, run: Run) -> None:
         """Check that there is something to choose by, and a linear head."""
@@ -55,8 +55,8 @@ class WeightNormalization(MethodWrapper):
         linear_head(run.model, "tau-norm")
         if self.tau is None and run.validation is None:
             raise ValueError(
-                "tau-norm chooses tau on held-out samples, and this run holds none out: set --validation, such as 0.1, "
-                "or a number, tau-norm:tau=1. The test set is never used to choose."
+                "tau-norm chooses tau on held-out samples, and this run has none: set --val-fraction, such as 0.1, or "
+                "give a number, tau-norm:tau=1. The test set is never used to choose."
             )
 
     @torch.no_grad()
@@ -81,7 +81,7 @@ class WeightNormalization(MethodWrapper):
 
         def figure(tau: float) -> float:
             logits_NK = F.linear(scores.features_ND, normalized(weight_KD, tau))
-            return type(scores)(logits_NK, scores.features_ND, scores.targets_N).accuracies()[self.select]
+            return type(scores)(logits_NK, scores.features_ND, scores.targets_N).accuracies()[self.monitor]
 
         return max(GRID, key=figure)  # the first of equals
 

@@ -8,10 +8,10 @@ from collections.abc import Iterable
 from markupsafe import Markup
 
 from classgap.audit.audit import Audit
-from classgap.audit.records import QUANTILE_LEVELS, ClassResult, GroupResult
+from classgap.audit.results import QUANTILE_LEVELS, ClassResult, GroupResult
 from classgap.report.dot_chart import Axes, Dot, dot_chart, map_chart
+from classgap.report.formatting import GROUP_ORDER, count, hardest_first, number, percent, percent_range
 from classgap.report.row_chart import Axis, Row, row_chart
-from classgap.report.wording import GROUP_ORDER, count, hardest_first, number, percent, percent_range
 
 ROWS = 40  # classes that get a row of their own each; more become dots
 BOXES = 12

@@ -5,26 +5,26 @@ from __future__ import annotations
 from typing import Any
 
 from classgap.audit.audit import Audit
-from classgap.audit.records import Correlation, FeatureSummary, Interval
+from classgap.audit.results import Correlation, FeatureSummary, Interval
 from classgap.report import audit_charts
 from classgap.report.class_table import audit_table
 from classgap.report.details import audit_details
-from classgap.report.summary import headline, sentences
-from classgap.report.wording import (
+from classgap.report.formatting import (
     GAPS,
     GROUP_ORDER,
     MISSING,
     chance,
     count,
     failing_first,
+    format_level,
     gap_name,
-    level_name,
     measure,
     number,
     percent,
     percent_range,
     third_name,
 )
+from classgap.report.summary import headline, sentences
 
 FAILING = 100  # rows of the table of causes; the others' causes are shown when a class is opened
 
@@ -38,7 +38,7 @@ def audit_page(audit: Audit) -> dict[str, Any]:
         "data_sets": [audit_details(audit)],
         "headline": headline(audit),
         "sentences": sentences(audit),
-        "level": level_name(audit.level),
+        "level": format_level(audit.confidence_level),
         "charts": {
             "classes": audit_charts.class_chart(audit),
             "groups": audit_charts.group_chart(audit),
@@ -47,7 +47,7 @@ def audit_page(audit: Audit) -> dict[str, Any]:
             "spread": audit_charts.spread_chart(audit),
             "map": audit_charts.feature_map_chart(audit),
         },
-        "thirds": {name: third_name(name, audit.ranking) for name in GROUP_ORDER[:3] if name in audit.groups},
+        "thirds": {name: third_name(name, audit.rank_by) for name in GROUP_ORDER[:3] if name in audit.groups},
         "table": audit_table(audit),
         **_groups(audit),
         "gap_rows": gap_rows(audit),
@@ -69,13 +69,13 @@ def gap_rows(audit: Audit) -> list[tuple[str, str, str, str]]:
         if value is not None:
             unit = "" if name == "gini" else " %" if name.startswith("worst") else " points"
             interval = audit.gap.intervals.get(name)
-            by_chance = audit.gap.by_chance.get(name)
+            expected_by_chance = audit.gap.expected_by_chance.get(name)
             rows.append(
                 (
-                    gap_name(name, audit.ranking),
+                    gap_name(name, audit.rank_by),
                     measure(name, value) + unit,
                     _range(name, interval),
-                    measure(name, by_chance),
+                    measure(name, expected_by_chance),
                 )
             )
     return rows
@@ -89,7 +89,7 @@ def _groups(audit: Audit) -> dict[str, Any]:
         "Classes": [count(len(group.members)) for group in groups],
         "Test samples": [count(group.support) for group in groups],
         "Accuracy, %": [percent(group.accuracy) for group in groups],
-        f"{level_name(audit.level)} interval": [percent_range(group.interval) for group in groups],
+        f"{format_level(audit.confidence_level)} interval": [percent_range(group.interval) for group in groups],
         "Worst, %": [percent(group.min) for group in groups],
         "Best, %": [percent(group.max) for group in groups],
         "Margin": [number(group.margin) for group in groups],
@@ -121,7 +121,10 @@ def _correlation(found: Correlation | None) -> str | None:
 def _feature_rows(features: FeatureSummary) -> list[tuple[str, str, str]]:
     weight = features.weight_norm_accuracy
     figures = {
-        "Spread / length of the mean": (number(features.mean_ratio), "mean over classes; 0: each class is one point"),
+        "Spread / length of the mean": (
+            number(features.mean_spread_to_norm),
+            "mean over classes; 0: each class is one point",
+        ),
         "Variance within / between classes": (number(features.within_between), "0: classes are points far apart"),
         "Nearest class mean agrees, %": (
             percent(features.centroid_agreement),

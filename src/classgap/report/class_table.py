@@ -8,23 +8,23 @@ from typing import Any
 
 from classgap.audit.audit import Audit
 from classgap.audit.diff import AuditDiff
-from classgap.audit.records import ClassResult
-from classgap.report.svg import fitted
-from classgap.report.wording import (
+from classgap.audit.results import ClassResult
+from classgap.report.formatting import (
     GROUP_ORDER,
     MISSING,
     chance,
     count,
-    level_name,
+    format_level,
     number,
     percent,
     percent_range,
     points,
     points_range,
 )
+from classgap.report.svg import fitted
 
 LETTERS = 48  # of a confused class; opening the class shows it whole
-VERDICTS = ("gained", "unclear", "unchanged", "paid", "unseen")
+VERDICTS = ("gained", "unclear", "unchanged", "regressed", "unseen")
 
 
 @dataclass(frozen=True)
@@ -73,7 +73,7 @@ def audit_table(audit: Audit) -> ClassTable:
     columns = [
         _column("Third", rows, lambda e: e.group or "unseen", "group", (*GROUP_ORDER[:3], "unseen")),
         _column("Accuracy, %", rows, lambda e: percent(e.accuracy), "share"),
-        _column(f"{level_name(audit.level)} interval", rows, lambda e: percent_range(e.interval)),
+        _column(f"{format_level(audit.confidence_level)} interval", rows, lambda e: percent_range(e.interval)),
         _column("Samples", rows, lambda e: count(e.support)),
         _column("Training", rows, lambda e: count(e.train_count)),
         _column("Most mistaken for", rows, _confusion, "text"),
@@ -95,7 +95,7 @@ def diff_table(diff: AuditDiff) -> ClassTable:
         _column("Before, %", rows, lambda e: percent(e.before), "share"),
         _column("After, %", rows, lambda e: percent(e.after), "share"),
         _column("Change, points", rows, lambda e: points(e.change)),
-        _column(f"{level_name(diff.level)} interval", rows, lambda e: points_range(e.interval)),
+        _column(f"{format_level(diff.confidence_level)} interval", rows, lambda e: points_range(e.interval)),
         _column("Test samples", rows, lambda e: count(e.support)),
         _column("Fixed", rows, lambda e: count(e.fixed)),
         _column("Broken", rows, lambda e: count(e.broken)),

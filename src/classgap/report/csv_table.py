@@ -8,16 +8,25 @@ import os
 from collections.abc import Sequence
 from typing import Any
 
+from classgap._atomic_write import atomic_write_text
 from classgap.audit.audit import Audit
 from classgap.audit.diff import AuditDiff
-from classgap.audit.records import Interval
-from classgap.whole_file import write_whole
+from classgap.audit.results import Interval
 
 # Fields of a class that are single values, under their own names.
 PLAIN = (
     *("index", "name", "status", "group", "support", "accuracy"),
     *("precision", "recall", "predicted", "calibration_error", "train_count", "train_accuracy", "margin"),
-    *("mean_norm", "spread", "ratio", "gamma", "weight_norm", "dispersion", "farthest", "class_margin"),
+    *(
+        "mean_norm",
+        "spread",
+        "spread_to_norm",
+        "gamma",
+        "weight_norm",
+        "dispersion",
+        "max_intra_distance",
+        "class_margin",
+    ),
     *("centroid_margin", "nearest_class", "nearest_distance", "label_issues"),
 )
 DERIVED = (
@@ -82,4 +91,4 @@ def _write(columns: Sequence[str], lines: Sequence[dict[str, Any]], path: str | 
     writer = csv.DictWriter(text, columns, lineterminator="\n")
     writer.writeheader()
     writer.writerows(lines)
-    write_whole(path, text.getvalue())
+    atomic_write_text(path, text.getvalue())

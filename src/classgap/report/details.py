@@ -10,14 +10,14 @@ from markupsafe import Markup
 
 from classgap.audit.audit import Audit
 from classgap.audit.diff import AuditDiff
-from classgap.audit.records import ClassResult
-from classgap.report.wording import (
+from classgap.audit.results import ClassResult
+from classgap.report.formatting import (
     GROUP_ORDER,
     MISSING,
     cause_name,
     chance,
     count,
-    level_name,
+    format_level,
     method_names,
     number,
     percent,
@@ -38,7 +38,7 @@ def audit_details(audit: Audit) -> dict[str, Any]:
     return {
         "names": list(audit.class_names),
         "kinds": [entry.group or "unseen" for entry in audit.classes],
-        "kind_names": {name: third_name(name, audit.ranking) for name in GROUP_ORDER[:3]} | {"unseen": UNSEEN},
+        "kind_names": {name: third_name(name, audit.rank_by) for name in GROUP_ORDER[:3]} | {"unseen": UNSEEN},
         "facts": _sections(audit.classes, _audit_facts(audit)),
         "confusions": [
             [[names[c.name], count(c.count), percent(c.rate)] for c in entry.confusions] for entry in audit.classes
@@ -78,7 +78,7 @@ def _audit_facts(audit: Audit) -> dict[str, list[Fact]]:
     return {
         "On the test set": [
             ("Accuracy (recall), %", lambda e: percent(e.accuracy)),
-            (f"{level_name(audit.level)} interval, %", lambda e: percent_range(e.interval)),
+            (f"{format_level(audit.confidence_level)} interval, %", lambda e: percent_range(e.interval)),
             ("Precision, %", lambda e: percent(e.precision)),
             ("Test samples", lambda e: count(e.support)),
             ("Predicted as this class", lambda e: count(e.predicted)),
@@ -99,11 +99,11 @@ def _audit_facts(audit: Audit) -> dict[str, list[Fact]]:
         "Features and head": [
             ("Spread ‖ŝ‖", lambda e: number(e.spread)),
             ("Length of the mean ‖μ̂‖", lambda e: number(e.mean_norm)),
-            ("Spread / length", lambda e: number(e.ratio)),
+            ("Spread / length", lambda e: number(e.spread_to_norm)),
             ("Margin γ that MR² would assign", lambda e: number(e.gamma)),
             ("Weight norm ‖w‖", lambda e: number(e.weight_norm)),
             ("Largest distance of two samples", lambda e: number(e.dispersion)),
-            ("Mean distance to the farthest sample", lambda e: number(e.farthest)),
+            ("Mean distance to the farthest sample", lambda e: number(e.max_intra_distance)),
             ("Class with the nearest mean", lambda e: e.nearest_class or MISSING),
             ("Distance to it", lambda e: number(e.nearest_distance)),
         ],
@@ -116,7 +116,7 @@ def _diff_facts(diff: AuditDiff) -> dict[str, list[Fact]]:
             ("Before, %", lambda e: percent(e.before)),
             ("After, %", lambda e: percent(e.after)),
             ("Change, points", lambda e: points(e.change)),
-            (f"{level_name(diff.level)} interval of the change", lambda e: points_range(e.interval)),
+            (f"{format_level(diff.confidence_level)} interval of the change", lambda e: points_range(e.interval)),
             ("Test samples", lambda e: count(e.support)),
             ("Third before", lambda e: e.group or MISSING),
         ],

@@ -7,10 +7,10 @@ from collections.abc import Iterable
 from markupsafe import Markup
 
 from classgap.audit.diff import AuditDiff
-from classgap.audit.diff_records import ClassChange, GroupChange
+from classgap.audit.diff_results import ClassChange, GroupChange
+from classgap.report.formatting import GROUP_ORDER, percent, points, points_range
 from classgap.report.row_chart import Axis, Row, row_chart
 from classgap.report.slope_chart import Slope, slope_chart
-from classgap.report.wording import GROUP_ORDER, percent, points, points_range
 
 NAMED = 5  # classes on each end that carry their name in the slope chart
 ROWS = 12  # classes on each end in the chart of changes
@@ -19,9 +19,9 @@ ROWS = 12  # classes on each end in the chart of changes
 def slopes(diff: AuditDiff, key: str) -> Markup:
     """Every class's accuracy before and after; the thirds as thick lines."""
     seen = [entry for entry in diff.classes if entry.before is not None and entry.after is not None]
-    named = {e.name for e in [*largest(diff, "gained", NAMED), *largest(diff, "paid", NAMED)]}
+    named = {e.name for e in [*largest(diff, "gained", NAMED), *largest(diff, "regressed", NAMED)]}
     # Unclear ones first, so that the lines that mean something are on top.
-    order = sorted(seen, key=lambda entry: entry.verdict in ("gained", "paid"))
+    order = sorted(seen, key=lambda entry: entry.verdict in ("gained", "regressed"))
     thin = [
         Slope(
             e.before or 0.0,
@@ -62,12 +62,12 @@ def group_changes(diff: AuditDiff, key: str) -> Markup:
 
 def class_changes(diff: AuditDiff, key: str) -> Markup | None:
     """The largest certain gains and losses with their intervals; nothing if none is certain."""
-    gained, paid = largest(diff, "gained", ROWS), largest(diff, "paid", ROWS)
-    rows = [_class_row(entry) for entry in [*gained, *reversed(paid)]]
+    gained, regressed = largest(diff, "gained", ROWS), largest(diff, "regressed", ROWS)
+    rows = [_class_row(entry) for entry in [*gained, *reversed(regressed)]]
     if not rows:
         return None
     description = (
-        f"Largest certain gains: {_listed(gained)}. Largest certain losses: {_listed(paid)}. In percentage points."
+        f"Largest certain gains: {_listed(gained)}. Largest certain losses: {_listed(regressed)}. In percentage points."
     )
     title = "Classes that gained and classes that paid"
     return row_chart(f"{key}changes", title, description, rows, _points_axis(rows))
@@ -76,7 +76,7 @@ def class_changes(diff: AuditDiff, key: str) -> Markup | None:
 def largest(diff: AuditDiff, verdict: str, limit: int) -> list[ClassChange]:
     """The first classes of ``diff.gained`` or ``diff.paid``, which are in order of their change."""
     by_name = {entry.name: entry for entry in diff.classes}
-    return [by_name[name] for name in (diff.gained if verdict == "gained" else diff.paid)[:limit]]
+    return [by_name[name] for name in (diff.gained if verdict == "gained" else diff.regressed)[:limit]]
 
 
 def unclear_losses(diff: AuditDiff, limit: int) -> list[ClassChange]:

@@ -6,24 +6,24 @@ from collections.abc import Sequence
 from typing import Any
 
 from classgap.audit.diff import AuditDiff
-from classgap.audit.diff_records import Change, GroupChange, SeedChange
+from classgap.audit.diff_results import Change, GroupChange, RunsChange
 from classgap.report import diff_charts
 from classgap.report.class_table import diff_table
 from classgap.report.details import diff_details
-from classgap.report.summary import diff_headline
-from classgap.report.wording import (
+from classgap.report.formatting import (
     GAPS,
     MISSING,
     chance,
     count,
+    format_level,
     gap_name,
-    level_name,
     measure,
     number,
     percent,
     points,
     points_range,
 )
+from classgap.report.summary import diff_headline
 
 
 def diff_page(diffs: Sequence[AuditDiff]) -> dict[str, Any]:
@@ -32,7 +32,7 @@ def diff_page(diffs: Sequence[AuditDiff]) -> dict[str, Any]:
     return {
         "views": [_view(diff, key) for diff, key in zip(diffs, keys, strict=True)],
         "data_sets": [diff_details(diff) for diff in diffs],
-        "level": level_name,
+        "level": format_level,
         "overview": _overview(diffs),
     }
 
@@ -50,7 +50,7 @@ def key_changes(diff: AuditDiff) -> list[tuple[str, Change, str]]:
 
 def seed_rows(diff: AuditDiff) -> list[tuple[str, str, str, str, str]]:
     """One row a figure over seeds: before, after, change, p."""
-    return [_seed_row(name, entry) for name, entry in diff.over_seeds.items()]
+    return [_seed_row(name, entry) for name, entry in diff.over_runs.items()]
 
 
 def change_row(name: str, change: Change) -> tuple[str, str, str, str, str, str]:
@@ -59,14 +59,14 @@ def change_row(name: str, change: Change) -> tuple[str, str, str, str, str, str]
     if name == "gini":
         interval = f"{number(change.interval.low)} to {number(change.interval.high)}"
         sides = (number(change.before), number(change.after), number(change.change))
-        return (label, *sides, interval, number(change.by_chance))
+        return (label, *sides, interval, number(change.expected_by_chance))
     sides = (percent(change.before), percent(change.after), points(change.change))
-    return (label, *sides, points_range(change.interval), points(change.by_chance))
+    return (label, *sides, points_range(change.interval), points(change.expected_by_chance))
 
 
 def comparison_name(diff: AuditDiff) -> str:
     """Both sides, with the number of runs if there are several."""
-    runs = "" if diff.seeds == 1 else f" ({diff.seeds} runs each)"
+    runs = "" if diff.runs_per_side == 1 else f" ({diff.runs_per_side} runs each)"
     return f"{diff.before_name} → {diff.after_name}{runs}"
 
 
@@ -94,11 +94,11 @@ def _group_row(label: str, group: GroupChange, *, counted: bool = True) -> tuple
     """A group on both sides; ``counted`` unless it holds other classes after, so that none of them went up or down."""
     change = group.change
     shares = (percent(change.before), percent(change.after), points(change.change), points_range(change.interval))
-    counts = (count(group.gained), count(group.paid)) if counted else (MISSING, MISSING)
-    return (label, *shares, points(change.by_chance), *counts)
+    counts = (count(group.gained), count(group.regressed)) if counted else (MISSING, MISSING)
+    return (label, *shares, points(change.expected_by_chance), *counts)
 
 
-def _seed_row(name: str, entry: SeedChange) -> tuple[str, str, str, str, str]:
+def _seed_row(name: str, entry: RunsChange) -> tuple[str, str, str, str, str]:
     before = f"{measure(name, entry.before_mean)} ± {measure(name, entry.before_std)}"
     after = f"{measure(name, entry.after_mean)} ± {measure(name, entry.after_std)}"
     signed = number(entry.change_mean) if name == "gini" else points(entry.change_mean)
@@ -113,5 +113,5 @@ def _overview(diffs: Sequence[AuditDiff]) -> dict[str, Any]:
     rows = []
     for diff in diffs:
         changes = [f"{points(c.change)} ({points_range(c.interval)})" for _, c, _ in key_changes(diff)]
-        rows.append((diff.after_name, count(len(diff.gained)), count(len(diff.paid)), *changes))
+        rows.append((diff.after_name, count(len(diff.gained)), count(len(diff.regressed)), *changes))
     return {"headers": headers, "rows": rows}

@@ -10,13 +10,13 @@ from typing import TYPE_CHECKING
 
 from markupsafe import Markup
 
+from classgap._atomic_write import atomic_write_text
 from classgap.audit.audit import Audit
 from classgap.audit.diff import AuditDiff
-from classgap.report import wording
+from classgap.report import formatting as wording
 from classgap.report.audit_page import audit_page
 from classgap.report.details import island
 from classgap.report.diff_page import diff_page
-from classgap.whole_file import write_whole
 
 if TYPE_CHECKING:
     import jinja2
@@ -29,7 +29,7 @@ def write_html(content: Audit | AuditDiff | Sequence[AuditDiff], path: str | os.
         content: an audit, a comparison, or several comparisons with the same first side.
         path: the file, which is replaced whole or not at all.
     """
-    write_whole(path, render_html(content))
+    atomic_write_text(path, render_html(content))
 
 
 def render_html(content: Audit | AuditDiff | Sequence[AuditDiff]) -> str:
@@ -53,7 +53,7 @@ def render_html(content: Audit | AuditDiff | Sequence[AuditDiff]) -> str:
 def _environment() -> jinja2.Environment:
     import jinja2
 
-    from classgap import __version__
+    from classgap._version import __version__
 
     pages = jinja2.Environment(
         loader=jinja2.PackageLoader("classgap.report"),

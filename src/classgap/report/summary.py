@@ -6,13 +6,13 @@ import numpy as np
 
 from classgap.audit.audit import Audit
 from classgap.audit.diff import AuditDiff
-from classgap.audit.gaps import easy_hard
-from classgap.audit.records import ClassResult, ConfusionPair
-from classgap.report.wording import (
+from classgap.audit.metrics.gaps import easy_hard
+from classgap.audit.results import ClassResult, ConfusionPair
+from classgap.report.formatting import (
     cause_name,
     count,
+    format_level,
     hardest_first,
-    level_name,
     number,
     percent,
     percent_range,
@@ -25,7 +25,7 @@ def headline(audit: Audit) -> str:
     gap = audit.gap.easy_hard
     if gap is None:
         return f"{percent(audit.overall.accuracy)} % of the samples are predicted right."
-    own, size = audit.ranking == "own", percent(abs(gap))
+    own, size = audit.rank_by == "own", percent(abs(gap))
     if not gap_is_clear(audit):
         which = "the easy and hard thirds" if own else "the classes that were easy and hard for the baseline"
         return f"No clear gap: {which} differ by {size} points, which chance can explain."
@@ -41,8 +41,10 @@ def gap_is_clear(audit: Audit) -> bool:
     By the model's own ranking that is a gap above 0. By another model's ranking it is 0, and a gap may be negative.
     """
     interval = audit.gap.intervals.get("easy_hard")
-    by_chance = audit.gap.by_chance.get("easy_hard", 0.0)
-    return interval is not None and (interval.low > max(0.0, by_chance) or interval.high < min(0.0, by_chance))
+    expected_by_chance = audit.gap.expected_by_chance.get("easy_hard", 0.0)
+    return interval is not None and (
+        interval.low > max(0.0, expected_by_chance) or interval.high < min(0.0, expected_by_chance)
+    )
 
 
 def sentences(audit: Audit) -> list[str]:
@@ -74,7 +76,7 @@ def cause_line(entry: ClassResult) -> str | None:
 def _overall(audit: Audit) -> str:
     overall = audit.overall
     text = (
-        f"{percent(overall.accuracy)} % of {count(overall.samples)} samples in "
+        f"{percent(overall.accuracy)} % of {count(overall.n_samples)} samples in "
         f"{plural(overall.seen_classes, 'class', 'classes')} are predicted right"
     )
     if percent(overall.balanced_accuracy) != percent(overall.accuracy):
@@ -87,16 +89,18 @@ def _thirds(audit: Audit) -> str:
     if gap.easy_hard is None or not {"easy", "hard"} <= set(audit.groups):
         return ""
     easy, hard = percent(audit.groups["easy"].accuracy), percent(audit.groups["hard"].accuracy)
-    if audit.ranking == "own":
+    if audit.rank_by == "own":
         text = f"The easiest third of the classes reaches {easy} %, the hardest {hard} %"
     else:
         text = f"The classes that were easy for the baseline reach {easy} % here, those that were hard for it {hard} %"
     text += f": a gap of {percent(gap.easy_hard)} points"
     if "easy_hard" in gap.intervals:
-        text += f" ({level_name(audit.level)} interval {percent_range(gap.intervals['easy_hard'])})"
-    if gap.by_chance.get("easy_hard"):
-        text += f". With equally good classes, chance alone would show about {percent(gap.by_chance['easy_hard'])}"
-    if audit.ranking != "own":
+        text += f" ({format_level(audit.confidence_level)} interval {percent_range(gap.intervals['easy_hard'])})"
+    if gap.expected_by_chance.get("easy_hard"):
+        text += (
+            f". With equally good classes, chance alone would show about {percent(gap.expected_by_chance['easy_hard'])}"
+        )
+    if audit.rank_by != "own":
         text += f". By this model's own ranking its thirds are {percent(_own_gap(audit))} points apart"
     return text + "."
 
@@ -121,7 +125,7 @@ def _worst(audit: Audit) -> str:
 
 def _spread(audit: Audit) -> str:
     found = audit.features.spread_accuracy if audit.features is not None else None
-    if found is None or found.p_value >= 1 - audit.level:
+    if found is None or found.p_value >= 1 - audit.confidence_level:
         return ""
     how = "wider" if found.rho < 0 else "narrower"
     return f"Classes whose features are spread {how} have lower accuracy (rank correlation {number(found.rho)})."
@@ -129,16 +133,16 @@ def _spread(audit: Audit) -> str:
 
 def diff_headline(diff: AuditDiff) -> str:
     """The one thing to know of a comparison."""
-    who = f"{plural(len(diff.gained), 'class', 'classes')} gained for certain, {len(diff.paid)} paid"
+    who = f"{plural(len(diff.gained), 'class', 'classes')} gained for certain, {len(diff.regressed)} paid"
     gap = diff.gap.get("easy_hard")
-    if gap is None or not gap.certain:
+    if gap is None or not gap.significant:
         return f"No clear change of the gap: {who}."
     if round(gap.before, 3) > 0 > round(gap.after, 3):  # what was hard is ahead now: no gap narrows by more than it was
         course = f"turned round, from {percent(gap.before)} to {percent(gap.after)} points"
     else:
         course = f"{'narrowed' if gap.change < 0 else 'widened'} by {percent(abs(gap.change))} points"
     own = diff.gap.get("own_easy_hard")
-    if own is not None and own.certain and own.change * gap.change < 0:  # other classes are hard now
+    if own is not None and own.significant and own.change * gap.change < 0:  # other classes are hard now
         course += f", but between each side's own thirds it {'narrowed' if own.change < 0 else 'widened'} by "
         course += f"{percent(abs(own.change))}"
     return f"The gap between easy and hard classes {course}: {who}."

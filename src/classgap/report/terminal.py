@@ -6,16 +6,15 @@ import sys
 from typing import TYPE_CHECKING, TextIO
 
 from classgap.audit.audit import Audit
-from classgap.audit.records import ClassResult, Interval
+from classgap.audit.results import ClassResult, Interval
 from classgap.report.audit_charts import ordered_groups
 from classgap.report.audit_page import gap_rows
-from classgap.report.summary import cause_line, headline
-from classgap.report.wording import (
+from classgap.report.formatting import (
     MISSING,
     count,
     failing_first,
+    format_level,
     hardest_first,
-    level_name,
     method_names,
     number,
     percent,
@@ -23,6 +22,7 @@ from classgap.report.wording import (
     plural,
     printable,
 )
+from classgap.report.summary import cause_line, headline
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -33,7 +33,13 @@ WIDTH = 80
 BAR = 22  # columns of an interval bar
 WORST = 10
 PAIRS = 5
-STYLES = {"easy": "blue", "medium": "bright_black", "hard": "dark_orange3", "gained": "blue", "paid": "dark_orange3"}
+STYLES = {
+    "easy": "blue",
+    "medium": "bright_black",
+    "hard": "dark_orange3",
+    "gained": "blue",
+    "regressed": "dark_orange3",
+}
 
 
 def print_audit(audit: Audit, file: TextIO | None = None) -> None:
@@ -48,11 +54,11 @@ def print_audit(audit: Audit, file: TextIO | None = None) -> None:
     seen = plural(overall.seen_classes, "class", "classes")
     title(console, f"classgap audit: {audit.name}", headline(audit))
     console.print(
-        f"{percent(overall.accuracy)} % of {count(overall.samples)} samples in {seen} right; mean over classes "
+        f"{percent(overall.accuracy)} % of {count(overall.n_samples)} samples in {seen} right; mean over classes "
         f"{percent(overall.balanced_accuracy)} % ({percent_range(overall.balanced_interval)}).{_top_k(audit)}"
     )
     order = hardest_first(audit.classes)
-    tables = [_group_table(audit), _gap_table(audit), _worst_table(order, audit.level)]
+    tables = [_group_table(audit), _gap_table(audit), _worst_table(order, audit.confidence_level)]
     for table in tables + ([_pair_table(audit)] if audit.pairs else []):
         console.print("\n", table, sep="")
     _print_causes(console, failing_first(audit.classes))
@@ -156,10 +162,10 @@ def _top_k(audit: Audit) -> str:
 
 
 def _group_table(audit: Audit) -> Table:
-    level = level_name(audit.level)
-    caption = "Groups of classes" + ("" if audit.ranking == "own" else "; thirds by the baseline's ranking")
+    confidence_level = format_level(audit.confidence_level)
+    caption = "Groups of classes" + ("" if audit.rank_by == "own" else "; thirds by the baseline's ranking")
     table = new_table(
-        caption, "group", "classes", "accuracy, %", f"{level} interval", "0 to 100 %", "margin",
+        caption, "group", "classes", "accuracy, %", f"{confidence_level} interval", "0 to 100 %", "margin",
         spare=("0 to 100 %", "margin", "classes"),
     )  # fmt: skip
     for group in ordered_groups(audit):
@@ -176,15 +182,15 @@ def _group_table(audit: Audit) -> Table:
 
 
 def _gap_table(audit: Audit) -> Table:
-    table = new_table("Gap", "measure", "value", f"{level_name(audit.level)} interval", "by chance")
+    table = new_table("Gap", "measure", "value", f"{format_level(audit.confidence_level)} interval", "by chance")
     for row in gap_rows(audit):
         table.add_row(*row)
     return table
 
 
-def _worst_table(order: list[ClassResult], level: float) -> Table:
+def _worst_table(order: list[ClassResult], confidence_level: float) -> Table:
     table = new_table(
-        f"Worst classes, with their {level_name(level)} intervals",
+        f"Worst classes, with their {format_level(confidence_level)} intervals",
         "class", "%", "0 to 100 %", "samples", "mistaken for", "by, %",
         wide=("mistaken for",),
         spare=("samples", "by, %", "mistaken for"),

@@ -5,12 +5,12 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, TextIO
 
 from classgap.audit.diff import AuditDiff
-from classgap.audit.diff_records import ClassChange
+from classgap.audit.diff_results import ClassChange
 from classgap.report.diff_charts import largest, ordered_groups, unclear_losses
 from classgap.report.diff_page import change_row, comparison_name, seed_rows
+from classgap.report.formatting import chance, count, format_level, percent, points, points_range
 from classgap.report.summary import diff_headline
 from classgap.report.terminal import STYLES, interval_bar, name_cell, new_table, open_console, title, words
-from classgap.report.wording import chance, count, level_name, percent, points, points_range
 
 if TYPE_CHECKING:
     from rich.table import Table
@@ -30,16 +30,16 @@ def print_diff(diff: AuditDiff, file: TextIO | None = None) -> None:
     console = open_console(file)
     title(console, f"classgap compare: {comparison_name(diff)}", diff_headline(diff))
     console.print(words(diff.summary))
-    tables = [_group_table(diff), _gap_table(diff)] + ([_seed_table(diff)] if diff.over_seeds else [])
+    tables = [_group_table(diff), _gap_table(diff)] + ([_seed_table(diff)] if diff.over_runs else [])
     for table in tables:
         console.print("\n", table, sep="")
-    for verdict, caption, names in (("gained", "Who gained", diff.gained), ("paid", "Who paid", diff.paid)):
+    for verdict, caption, names in (("gained", "Who gained", diff.gained), ("regressed", "Who paid", diff.regressed)):
         if names:
             table = _class_table(f"{caption}: {count(len(names))}", largest(diff, verdict, CLASSES))
             console.print("\n", table, sep="")
         else:
             console.print("\n", words(f"{caption}: no class for certain.", "bold"), sep="")
-    losses = [] if diff.paid else unclear_losses(diff, UNCLEAR)
+    losses = [] if diff.regressed else unclear_losses(diff, UNCLEAR)
     if losses:
         console.print("\n", _class_table("Largest losses, perhaps by chance", losses), sep="")
 
@@ -47,26 +47,28 @@ def print_diff(diff: AuditDiff, file: TextIO | None = None) -> None:
 def _group_table(diff: AuditDiff) -> Table:
     groups = ordered_groups(diff)
     reach = max((abs(end) for group in groups for end in group.change.interval), default=0.01) or 0.01
-    level = level_name(diff.level)
-    columns = ("group, %", "before", "after", "change", f"{level} interval", "by chance", "loss | gain")
+    confidence_level = format_level(diff.confidence_level)
+    columns = ("group, %", "before", "after", "change", f"{confidence_level} interval", "by chance", "loss | gain")
     table = new_table("Groups, as they were before", *columns, spare=("loss | gain", "by chance"))
     for group in groups:
         change = group.change
-        kind = "medium" if not change.certain else "gained" if change.change > 0 else "paid"
+        kind = "medium" if not change.significant else "gained" if change.change > 0 else "regressed"
         table.add_row(
             name_cell(group.name, STYLES.get(group.name, "")),
             percent(change.before),
             percent(change.after),
             points(change.change),
             points_range(change.interval),
-            points(change.by_chance),
+            points(change.expected_by_chance),
             interval_bar(change.change, change.interval, kind, (-reach, reach), NARROW),
         )
     return table
 
 
 def _gap_table(diff: AuditDiff) -> Table:
-    table = new_table("Gap", "measure", "before", "after", "change", f"{level_name(diff.level)} interval", "by chance")
+    table = new_table(
+        "Gap", "measure", "before", "after", "change", f"{format_level(diff.confidence_level)} interval", "by chance"
+    )
     for name in ("easy_hard", "own_easy_hard", "worst_class", "worst_tenth", "std"):
         if name in diff.gap:
             table.add_row(*change_row(name, diff.gap[name]))
@@ -74,7 +76,9 @@ def _gap_table(diff: AuditDiff) -> Table:
 
 
 def _seed_table(diff: AuditDiff) -> Table:
-    table = new_table(f"Over {diff.seeds} seeds: mean ± standard deviation", "figure", "before", "after", "change", "p")
+    table = new_table(
+        f"Over {diff.runs_per_side} seeds: mean ± standard deviation", "figure", "before", "after", "change", "p"
+    )
     for row in seed_rows(diff):
         table.add_row(*map(words, row))
     return table

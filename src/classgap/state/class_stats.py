@@ -32,9 +32,9 @@ class ClassStats(nn.Module):
     spread: Tensor
     spread_seen: Tensor
 
-    def __init__(self, num_classes: int, *, norm: float = 2.0, decay: float = 0.9, unbiased: bool = True) -> None:
+    def __init__(self, num_classes: int, *, p: float = 2.0, decay: float = 0.9, unbiased: bool = True) -> None:
         super().__init__()
-        self.norm, self.decay, self.unbiased = norm, decay, unbiased
+        self.p, self.decay, self.unbiased = p, decay, unbiased
         self.register_buffer("size", torch.zeros(num_classes))
         self.register_buffer("spread", torch.zeros(num_classes))
         self.register_buffer("spread_seen", torch.zeros(num_classes, dtype=torch.bool))
@@ -51,7 +51,7 @@ class ClassStats(nn.Module):
         if finite is not None:  # otherwise it is as if no class had a sample
             features_ND, counts_U = torch.where(finite, features_ND, 0), counts_U * finite
         divisor_U = counts_U.clamp(min=1)
-        size_U = groups.sum(squared_norm(features_ND, self.norm)) / divisor_U
+        size_U = groups.sum(squared_norm(features_ND, self.p)) / divisor_U
         self._blend("size", size_U, counts_U.clamp(max=1), groups.of_classes(self.size).sign(), groups)
         # Σ‖f - μ‖² of n samples is Σ‖f - f⁺‖² / n over their pairs.
         deviations_U = self._deviations(features_ND, groups) if pairs is None else pairs.sums(groups) / divisor_U

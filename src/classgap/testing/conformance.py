@@ -207,7 +207,7 @@ def check_compile(case: LossCase) -> None:
     broken = case.inputs(5)
     with assert_unchanged(loss):
         case.call(compiled, broken, logits=torch.full_like(broken.logits, math.nan))
-    if "features" in loss.needs:
+    if "features" in loss.required_inputs:
         with assert_unchanged(loss):
             case.call(compiled, broken, features=torch.full_like(broken.features, math.inf))
 
@@ -228,7 +228,7 @@ def check_refusals(case: LossCase) -> None:
         ("sample_weight", torch.ones(3)),
         ("sample_weight", -torch.ones(len(inputs.targets))),
     ]
-    if "features" in loss.needs:
+    if "features" in loss.required_inputs:
         wrong += [
             ("features", None),
             ("features", inputs.features[:-1]),
@@ -236,12 +236,12 @@ def check_refusals(case: LossCase) -> None:
             ("features", torch.full_like(inputs.features, math.inf)),
             ("features", torch.full_like(inputs.features, 1e30)),
         ]
-    if "head" in loss.needs:
+    if "head" in loss.required_inputs:
         wrong += [("head", None), ("head", case.head(case.feature_dim, case.num_classes + 1))]
         wrong += [("head", torch.nn.Bilinear(1, 1, case.num_classes))]
-        if "features" in loss.needs:
+        if "features" in loss.required_inputs:
             wrong += [("head", case.head(case.feature_dim + 1, case.num_classes))]
-    if "index" in loss.needs:
+    if "index" in loss.required_inputs:
         wrong += [("index", None), ("index", inputs.index[:-1])]
     for name, value in wrong:
         with assert_unchanged(loss):

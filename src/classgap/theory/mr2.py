@@ -66,7 +66,7 @@ def generalisation_bound(
     weight_KD: Tensor,
     bias_K: Tensor | None = None,
     *,
-    norm: float = 2.0,
+    p: float = 2.0,
     delta: float = 0.05,
 ) -> RiskBound:
     """Proposition 1, Eq. (13): with probability 1 - δ the error rate is at most
@@ -85,7 +85,7 @@ def generalisation_bound(
         gamma_K: γ.
         weight_KD: W; the norm bound Λ_q is taken from it.
         bias_K: b, if the head has one; it counts as a weight on one more feature, which is always 1.
-        norm: p.
+        p: order of the feature norm.
         delta: δ, the risk of a misleading sample.
 
     >>> f, y = torch.tensor([[1.0], [-1.0]]).repeat(5000, 1), torch.tensor([0, 1]).repeat(5000)
@@ -98,13 +98,13 @@ def generalisation_bound(
     classes = len(weight_KD)
     gamma_K = vector("gamma_K", gamma_K, classes, positive=True).to(features_ND)
     with_one = bias_K is not None
-    size_K, counts_K = class_sizes(features_ND, labels_N, classes, norm=norm, with_one=with_one)
+    size_K, counts_K = class_sizes(features_ND, labels_N, classes, p=p, with_one=with_one)
     complexity = rademacher_bound(
         size_K,
         counts_K,
         gamma_K,
-        weight_norm=head_norm(weight_KD, bias_K, norm=norm),
-        constant=norm_constant(norm, features_ND.shape[1] + with_one),
+        weight_norm=head_norm(weight_KD, bias_K, p=p),
+        constant=norm_constant(p, features_ND.shape[1] + with_one),
     )
     return RiskBound(
         risk=cross_entropy_risk(logits_NK, labels_N, gamma_K) / math.log(2),  # Lemma 3
@@ -121,7 +121,7 @@ def class_bounds(
     weight_KD: Tensor,
     bias_K: Tensor | None = None,
     *,
-    norm: float = 2.0,
+    p: float = 2.0,
     delta: float = 0.05,
     factor: float | None = None,
 ) -> RiskBound:
@@ -146,7 +146,7 @@ def class_bounds(
         gamma_K: γ.
         weight_KD: W; the norm bound Λ_q is taken from it.
         bias_K: b, if the head has one.
-        norm: p.
+        p: order of the feature norm.
         delta: δ, for one class.
         factor: what stands before R̂_k/γ_k: 2K if not given; 4 is as printed.
 
@@ -161,9 +161,9 @@ def class_bounds(
     gamma_K = vector("gamma_K", gamma_K, classes, positive=True).to(features_ND)
     with_one = bias_K is not None
     factor = 2.0 * classes if factor is None else at_least_zero("factor", factor)
-    size_K, counts_K = class_sizes(features_ND, labels_N, classes, norm=norm, with_one=with_one)
-    constant = norm_constant(norm, features_ND.shape[1] + with_one)
-    complexity_K = constant * head_norm(weight_KD, bias_K, norm=norm) * (size_K / counts_K).sqrt()  # Eq. (95)
+    size_K, counts_K = class_sizes(features_ND, labels_N, classes, p=p, with_one=with_one)
+    constant = norm_constant(p, features_ND.shape[1] + with_one)
+    complexity_K = constant * head_norm(weight_KD, bias_K, p=p) * (size_K / counts_K).sqrt()  # Eq. (95)
     return RiskBound(
         risk=_class_cross_entropy(logits_NK, labels_N, gamma_K) / math.log(2),
         complexity=factor / gamma_K * complexity_K,

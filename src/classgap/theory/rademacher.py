@@ -12,21 +12,21 @@ from classgap.functional import class_margins
 from classgap.theory.arguments import above_zero, matrix, vector
 
 
-def head_norm(weight_KD: Tensor, bias_K: Tensor | None = None, *, norm: float = 2.0) -> Tensor:
+def head_norm(weight_KD: Tensor, bias_K: Tensor | None = None, *, p: float = 2.0) -> Tensor:
     """Λ_q, the largest ‖w_y‖_q over the classes, with 1/p + 1/q = 1; a bias counts as one more weight.
 
-    >>> head_norm(torch.tensor([[3.0, 4.0], [1.0, 0.0]]), norm=float("inf"))  # q = 1
+    >>> head_norm(torch.tensor([[3.0, 4.0], [1.0, 0.0]]), p=float("inf"))  # q = 1
     tensor(7.)
     """
     weight_KD = matrix("weight_KD", weight_KD)
     if bias_K is not None:
         bias_K = vector("bias_K", bias_K, len(weight_KD)).to(weight_KD)
         weight_KD = torch.cat([weight_KD, bias_K[:, None]], dim=1)
-    dual = 1.0 if math.isinf(norm) else math.inf if norm == 1 else norm / (norm - 1)
+    dual = 1.0 if math.isinf(p) else math.inf if p == 1 else p / (p - 1)
     return torch.linalg.vector_norm(weight_KD, ord=dual, dim=1).amax()
 
 
-def norm_constant(norm: float, dim: int, *, printed: bool = False) -> float:
+def norm_constant(p: float, dim: int, *, printed: bool = False) -> float:
     """C(p) of Proposition 2, Eq. (16): E‖Σ ε_i v_i‖_p ≤ C(p) √(Σ ‖v_i‖_p²) for vectors of d entries; C(2) = 1.
 
                         printed in Eq. (73) and (86)        what holds, and is computed
@@ -42,23 +42,23 @@ def norm_constant(norm: float, dim: int, *, printed: bool = False) -> float:
     - p = ∞: Eq. (82) is a maximum over 2d variables. At d = 1 the printed constant is 0, which is false.
 
     Args:
-        norm: p, from 1 to infinity.
+        p: order of the norm, from 1 to infinity.
         dim: d, the number of features.
         printed: C(p) as in Eq. (73), to compare with the paper.
 
     >>> round(norm_constant(3, dim=64), 3), round(norm_constant(3, dim=64, printed=True), 3)
     (1.169, 1.596)
     """
-    if not norm >= 1:
-        raise ValueError(f"norm must be from 1 to infinity (float('inf')), got {norm!r}.")
+    if not p >= 1:
+        raise ValueError(f"p must be from 1 to infinity (float('inf')), got {p!r}.")
     if dim < 1:
         raise ValueError(f"dim must be at least 1, got {dim!r}.")
-    if math.isinf(norm):
+    if math.isinf(p):
         return math.sqrt(2 * math.log(dim if printed else 2 * dim))
-    if norm <= 2:
-        return 1.0 if printed else dim ** (1 / norm - 1 / 2)
-    log_moment = norm / 2 * math.log(2) + math.lgamma((norm + 1) / 2) - math.log(math.pi) / 2
-    return math.exp(log_moment if printed else log_moment / norm)
+    if p <= 2:
+        return 1.0 if printed else dim ** (1 / p - 1 / 2)
+    log_moment = p / 2 * math.log(2) + math.lgamma((p + 1) / 2) - math.log(math.pi) / 2
+    return math.exp(log_moment if printed else log_moment / p)
 
 
 def rademacher_bound(

@@ -1,0 +1,257 @@
+"""Puts an audit together from checked predictions."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from classgap.audit.audit import Audit
+from classgap.audit.diagnosis.causes import Evidence
+from classgap.audit.diagnosis.diagnose import diagnose
+from classgap.audit.diagnosis.label_issues import label_issues
+from classgap.audit.geometry.embedding_map import feature_map, worst_neighbourhood
+from classgap.audit.geometry.features import FeatureFigures, feature_figures
+from classgap.audit.io.labels import encode
+from classgap.audit.io.predictions import NO_FEATURES, Predictions
+from classgap.audit.metrics.accuracy import ClassCounts, top_k_accuracy
+from classgap.audit.metrics.calibration import calibration_errors
+from classgap.audit.metrics.class_order import ClassOrder
+from classgap.audit.metrics.confusions import confusion_pairs, top_confusions
+from classgap.audit.metrics.gaps import gap, mean_interval
+from classgap.audit.metrics.groups import Grouping, all_groups
+from classgap.audit.metrics.scores import ScoreFigures, score_figures
+from classgap.audit.notes import notes
+from classgap.audit.per_class import class_results
+from classgap.audit.results import ClassResult, Confusion, FeatureMap, GroupResult, Overall
+from classgap.audit.samples import Integers, Samples
+from classgap.audit.settings import AuditSettings
+from classgap.audit.stats.intervals import Floats, resampled_accuracies, wilson
+from classgap.audit.stats.pairing import paired_cells
+
+OTHER_RANKING = (
+    "The thirds rank numbers that are not known to be of these samples. If they are, part of the gap is shared luck."
+)
+
+
+def build_audit(
+    data: Predictions,
+    settings: AuditSettings,
+    *,
+    ranking_K: Floats | None = None,
+    baseline_right_N: NDArray[np.bool_] | None = None,
+    groups: Mapping[str, Sequence[Any]] | Sequence[Any] | None = None,
+) -> Audit:
+    """Compute every figure for which the inputs are there.
+
+    ``baseline_right_N`` says which of these samples the model got right that ``ranking_K`` is of.
+    """
+    rng = np.random.default_rng(settings.seed)
+    counts = ClassCounts.from_labels(data.targets_N, data.predictions_N, data.num_classes)
+    order = ClassOrder.from_labels(data.targets_N, data.num_classes)
+    scores = None if data.logits_NK is None else score_figures(data.logits_NK, data.targets_N)
+    seen_U = order.seen_U
+    replicates_RU = resampled_accuracies(counts.correct_K[seen_U], counts.support_K[seen_U], settings.n_resamples, rng)
+    groupings = all_groups(
+        counts.accuracy_K,
+        ranking_K=ranking_K,
+        train_counts_K=data.train_counts_K,
+        cuts=settings.frequency_cuts,
+        groups=groups,
+        names=data.class_names,
+    )
+    figures = feature_figures(data, order, counts.accuracy_K, rng)
+    doubtful_K, label_remark = label_issues(data.logits_NK, data.targets_N, settings.check_labels)
+    confusions = top_confusions(
+        data.targets_N, data.predictions_N, data.class_names, counts.support_K, settings.confusions
+    )
+    evidence = _evidence(data, counts, figures, confusions, doubtful_K, settings)
+    classes = class_results(data, counts, order, scores, figures, groupings, evidence)
+    hard_U = next((group.members for group in groupings if group.name == "hard"), np.empty(0, dtype=np.int64))
+    for k, causes in diagnose(evidence, hard_U, counts.balanced_accuracy).items():
+        classes[k] = replace(classes[k], diagnosis=causes)
+    shared_KBA = None
+    if baseline_right_N is not None:
+        right_N = data.targets_N == data.predictions_N
+        shared_KBA = paired_cells(data.targets_N, baseline_right_N, right_N, classes=data.num_classes)
+    return Audit(
+        name=data.name,
+        overall=_overall(data, counts, scores, replicates_RU, settings),
+        classes=tuple(classes),
+        groups={group.name: _group(group, classes, counts, replicates_RU, settings) for group in groupings},
+        gap=gap(
+            counts,
+            replicates_RU,
+            data.class_names,
+            ranking_K=ranking_K,
+            shared_KBA=shared_KBA,
+            confidence_level=settings.confidence_level,
+            rng=rng,
+        ),
+        pairs=confusion_pairs(
+            data.targets_N,
+            data.predictions_N,
+            data.class_names,
+            counts.support_K,
+            settings.pairs,
+            settings.confidence_level,
+        ),
+        features=figures.summary,
+        map=_map(data, order, classes, settings),
+        rank_by="own" if ranking_K is None else "baseline",
+        confidence_level=settings.confidence_level,
+        notes=notes(settings, baseline=ranking_K is not None),
+        remarks=(
+            *_remarks(data, counts, figures, label_remark),
+            *([OTHER_RANKING] if ranking_K is not None and baseline_right_N is None else []),
+        ),
+        samples=Samples(data.targets_N, data.predictions_N, data.index_N),
+    )
+
+
+def _overall(
+    data: Predictions,
+    counts: ClassCounts,
+    scores: ScoreFigures | None,
+    replicates_RU: Floats,
+    settings: AuditSettings,
+) -> Overall:
+    correct_N = data.targets_N == data.predictions_N
+    seen_U = np.flatnonzero(counts.seen_K)
+    calibration = margin = None
+    rank_N = (~correct_N).astype(np.int64)
+    ks: tuple[int, ...] = (1,)
+    if scores is not None:
+        everything = np.zeros(len(data), dtype=np.int64)
+        calibration = _known(calibration_errors(scores.confidence_N, correct_N, everything, 1)[0])
+        margin = _known(scores.output_margin_N.mean())
+        rank_N, ks = scores.rank_N, settings.top_k
+    return Overall(
+        n_samples=len(data),
+        num_classes=data.num_classes,
+        seen_classes=len(seen_U),
+        accuracy=counts.accuracy,
+        interval=wilson(float(correct_N.sum()), len(data), settings.confidence_level),
+        balanced_accuracy=counts.balanced_accuracy,
+        balanced_interval=mean_interval(
+            replicates_RU,
+            np.arange(len(seen_U)),
+            counts.correct_K[seen_U],
+            counts.support_K[seen_U],
+            settings.confidence_level,
+        ),
+        top_k=top_k_accuracy(rank_N, ks, data.num_classes),
+        calibration_error=calibration,
+        margin=margin,
+    )
+
+
+def _evidence(
+    data: Predictions,
+    counts: ClassCounts,
+    figures: FeatureFigures,
+    confusions: list[tuple[Confusion, ...]],
+    doubtful_K: Integers | None,
+    settings: AuditSettings,
+) -> Evidence:
+    train = None
+    if data.train_targets_M is not None and data.train_predictions_M is not None:
+        train = ClassCounts.from_labels(data.train_targets_M, data.train_predictions_M, data.num_classes)
+    return Evidence(
+        names=data.class_names,
+        support_K=counts.support_K,
+        correct_K=counts.correct_K,
+        confusions=confusions,
+        train_counts_K=data.train_counts_K,
+        tail_below=settings.frequency_cuts[1],
+        spread_K=None if figures.clouds is None else figures.clouds.spread_K,
+        nearest_Km=figures.nearest_Km,
+        nearest_distance_Km=figures.nearest_distance_Km,
+        centroid_margin_K=None if figures.edges is None else figures.edges.centroid_margin_K,
+        facing_K=None if figures.edges is None else figures.edges.facing_K,
+        midpoint_K=figures.midpoint_K,
+        train_accuracy_K=None if train is None else train.accuracy_K,
+        train_support_K=None if train is None else train.support_K,
+        label_issues_K=doubtful_K,
+        confidence_level=settings.confidence_level,
+    )
+
+
+def _group(
+    group: Grouping,
+    classes: Sequence[ClassResult],
+    counts: ClassCounts,
+    replicates_RU: Floats,
+    settings: AuditSettings,
+) -> GroupResult:
+    seen = [k for k in group.members.tolist() if counts.support_K[k]]
+    seen_U = np.flatnonzero(counts.seen_K)
+    interval = None
+    if seen:
+        columns = np.searchsorted(seen_U, seen)
+        correct_U, support_U = counts.correct_K[seen_U], counts.support_K[seen_U]
+        interval = mean_interval(replicates_RU, columns, correct_U, support_U, settings.confidence_level)
+    accuracies = counts.accuracy_K[seen]
+    return GroupResult(
+        name=group.name,
+        kind=group.kind,
+        accuracy=float(accuracies.mean()) if seen else None,
+        interval=interval,
+        min=float(accuracies.min()) if seen else None,
+        max=float(accuracies.max()) if seen else None,
+        support=int(counts.support_K[seen].sum()),
+        members=tuple(classes[k].name for k in group.members.tolist()),
+        unseen=len(group.members) - len(seen),
+        margin=_mean([classes[k].margin for k in seen]),
+        spread=_mean([classes[k].spread for k in seen]),
+    )
+
+
+def _map(
+    data: Predictions, order: ClassOrder, classes: Sequence[ClassResult], settings: AuditSettings
+) -> FeatureMap | None:
+    if data.features_ND is None or settings.map == "none":
+        return None
+    if isinstance(settings.map, str):
+        chosen = worst_neighbourhood(classes)
+    else:
+        chosen = encode("map", [str(entry) for entry in settings.map], data.class_names).tolist()
+    return feature_map(
+        data.features_ND,
+        order,
+        data.targets_N,
+        data.predictions_N,
+        data.class_names,
+        chosen,
+        points=settings.map_points,
+        seed=settings.seed,
+    )
+
+
+def _remarks(data: Predictions, counts: ClassCounts, figures: FeatureFigures, label_remark: str) -> tuple[str, ...]:
+    remarks = [*data.remarks, *figures.remarks]
+    unseen = int((~counts.seen_K).sum())
+    if unseen:
+        remarks.append(f"{unseen} of {data.num_classes} classes have no test samples; they enter no figure.")
+    if np.count_nonzero(counts.predicted_K) == 1 < np.count_nonzero(counts.seen_K):
+        always = data.class_names[int(counts.predicted_K.argmax())]
+        remarks.append(f"Every sample is predicted as {always}: the model tells no classes apart.")
+    if data.logits_NK is None:
+        remarks.append("Only predicted labels were given: no top-k, calibration or margins.")
+    if data.features_ND is None and not any(remark.startswith(NO_FEATURES) for remark in data.remarks):
+        remarks.append("No features were given: no spread, distances or map.")
+    if label_remark:
+        remarks.append(label_remark)
+    return tuple(remarks)
+
+
+def _known(value: float) -> float | None:
+    return float(value) if np.isfinite(value) else None
+
+
+def _mean(values: Sequence[float | None]) -> float | None:
+    known = [value for value in values if value is not None]
+    return float(np.mean(known)) if known else None

@@ -1,0 +1,106 @@
+"""Why classes fail: who fails at all, and what the evidence says about each."""
+
+from __future__ import annotations
+
+from statistics import NormalDist
+
+import numpy as np
+
+from classgap.audit.diagnosis.causes import CAUSES, Evidence
+from classgap.audit.results import Cause
+from classgap.audit.samples import Integers
+from classgap.audit.stats.intervals import Floats
+from classgap.audit.stats.paired_tests import benjamini_hochberg
+
+_SAME = 1e-9  # the mean of equal accuracies may differ from them in the last digits
+
+
+def diagnose(evidence: Evidence, hard_U: Integers, balanced_accuracy: float) -> dict[int, tuple[Cause, ...]]:
+    """Causes of each class in the hard third whose accuracy is below the balanced accuracy.
+
+    A class fails for certain if it is below the balanced accuracy by more than chance brings about in as many classes
+    (``below_mean``, corrected over all seen classes). If not, its test samples are too few to tell, and nothing else is
+    said. Causes are ranked by strength; a failing class for which none is supported gets "not-enough-evidence", with
+    what was looked at.
+    """
+    seen_U = np.flatnonzero(evidence.support_K)
+    # Not Holm's: of a thousand classes with fifty samples it would leave most real failures unexplained.
+    p_U = benjamini_hochberg(below_mean(evidence.correct_K[seen_U], evidence.support_K[seen_U], balanced_accuracy))
+    fails_K = np.zeros(len(evidence.support_K), dtype=np.bool_)
+    fails_K[seen_U] = p_U < 1 - evidence.confidence_level
+    limit = (1 - evidence.confidence_level) * min(
+        1.0, (fails_K.sum() + 1) / len(seen_U)
+    )  # the p-value of one class more
+    found: dict[int, tuple[Cause, ...]] = {}
+    for k in hard_U.tolist():
+        if evidence.accuracy_K[k] >= balanced_accuracy - _SAME:
+            continue
+        if not fails_K[k]:
+            found[k] = (_too_few_to_tell(k, evidence, balanced_accuracy, limit, len(seen_U)),)
+            continue
+        causes = [cause for look in CAUSES if (cause := look(k, evidence)) is not None]
+        ranked = sorted(causes, key=lambda cause: -cause.strength)
+        found[k] = tuple(ranked) or (_not_enough(evidence),)
+    return found
+
+
+def below_mean(correct_U: Integers, support_U: Integers, balanced_accuracy: float) -> Floats:
+    """Two-sided p-value of each class that it is no worse than the mean over classes; every class needs a sample.
+
+    Twice P(X ≤ correct), X ~ Binomial(n, b), exact also for a few samples. The mean b of U classes is not certain
+    itself: Var(p_k - b) = b(1-b) ((1 - 1/U)² / n_k + Σ_{j≠k} 1/n_j / U²). If that is more than b(1-b) / n_k, because
+    most other classes have fewer samples, n_k counts for as few as have this variance.
+
+    >>> below_mean(np.array([0, 3]), np.array([3, 3]), 0.5).tolist()
+    [0.25, 1.0]
+    """
+    from scipy.special import betainc
+
+    classes, each_U = len(support_U), 1 / support_U
+    variance_U = (1 - 2 / classes) * each_U + each_U.sum() / classes**2
+    n_U = 1 / np.maximum(each_U, variance_U)
+    right_U = n_U * correct_U / support_U
+    at_most_U = betainc(n_U - right_U, right_U + 1, 1 - min(balanced_accuracy, 1.0))
+    return np.where(correct_U == support_U, 1.0, np.minimum(1.0, 2 * at_most_U))
+
+
+def _too_few_to_tell(k: int, evidence: Evidence, balanced_accuracy: float, limit: float, classes: int) -> Cause:
+    share, support = float(evidence.accuracy_K[k]), int(evidence.support_K[k])
+    # ``below_mean`` by the normal distribution, for the same share and a certain mean: n = z² b(1-b) / (b - p)².
+    z = NormalDist().inv_cdf(1 - limit / 2)
+    wanted = z**2 * balanced_accuracy * (1 - balanced_accuracy) / (balanced_accuracy - share) ** 2
+    enough = f"about {int(np.ceil(wanted)):,} would be" if wanted > support else "slightly more would be"
+    return Cause(
+        name="too-few-test-samples",
+        evidence=f"{share:.1%} right of only {support} test samples could be chance in one of {classes:,} classes; "
+        f"{enough} enough to tell.",
+        figure=float(support),
+        reference=float(wanted),
+        strength=1.0,
+        other=None,
+        methods=(),
+    )
+
+
+def _not_enough(evidence: Evidence) -> Cause:
+    looked = {
+        "training counts": evidence.train_counts_K,
+        "feature spread": evidence.spread_K,
+        "overlap": evidence.nearest_Km,
+        "decision boundaries": evidence.midpoint_K,
+        "labels": evidence.label_issues_K,
+        "training accuracy": evidence.train_accuracy_K,
+    }
+    seen = [what for what, value in looked.items() if value is not None]
+    unseen = [what for what, value in looked.items() if value is None]
+    text = f"nothing unusual in {', '.join(seen)}" if seen else "nothing but predictions was given"
+    text += f"; not known: {', '.join(unseen)}." if unseen else "."
+    return Cause(
+        name="not-enough-evidence",
+        evidence=text,
+        figure=None,
+        reference=None,
+        strength=0.0,
+        other=None,
+        methods=(),
+    )

@@ -1,0 +1,268 @@
+"""Puts a comparison together from paired counts."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from classgap.audit.audit import Audit
+from classgap.audit.diff_results import Change, ClassChange, GroupChange, RunsChange
+from classgap.audit.metrics.gaps import CHANCE_REPLICATES, MEASURES, means_of_thirds, tenth
+from classgap.audit.metrics.groups import thirds
+from classgap.audit.results import Interval
+from classgap.audit.samples import Integers
+from classgap.audit.stats.intervals import Floats, agresti_min, centred_interval, percentile_interval
+from classgap.audit.stats.paired_tests import exact_mcnemar, holm, paired_t, pooled_t, sign_flips
+from classgap.audit.stats.pairing import PairedCounts
+
+WIDEST_GAP = 2.0  # the change of a gap that turns round
+
+
+@dataclass(frozen=True)
+class Sides:
+    """Mean accuracies over seeds on both sides, as they are and resampled.
+
+    Attributes:
+        before_RU: before, in each bootstrap replicate.
+        after_RU: after, in the same replicates.
+        before_SU: before, of each run.
+        after_SU: after, of each run.
+        level: of intervals.
+    """
+
+    before_RU: Floats
+    after_RU: Floats
+    before_SU: Floats
+    after_SU: Floats
+    confidence_level: float
+
+    @classmethod
+    def from_counts(cls, counts: PairedCounts, n_resamples: int, seed: int, confidence_level: float) -> Sides:
+        """Resample once; every interval uses the same replicates."""
+        before_RU, after_RU = counts.resampled(n_resamples, np.random.default_rng(seed))
+        return cls(before_RU, after_RU, counts.before_SU, counts.after_SU, confidence_level)
+
+    @property
+    def before_U(self) -> Floats:
+        """Before, of each seen class."""
+        return self.before_SU.mean(axis=0)
+
+    @property
+    def after_U(self) -> Floats:
+        """After, of each seen class."""
+        return self.after_SU.mean(axis=0)
+
+    def change(
+        self,
+        before: Callable[[Floats], Floats],
+        after: Callable[[Floats], Floats] | None = None,
+        *,
+        widest: float = 1.0,
+    ) -> Change:
+        """Change, of up to ``widest``, of a figure of the class accuracies, which may be another figure after."""
+        after = after or before
+        start, end = float(before(self.before_U)), float(after(self.after_U))
+        differences_R = after(self.after_RU) - before(self.before_RU)
+        interval = percentile_interval(differences_R, self.confidence_level, within=(-widest, widest))
+        return Change(start, end, end - start, interval, runs_agree=self._agree(before, after))
+
+    def centred_change(self, measure: Callable[[Floats], Floats]) -> Change:
+        """The same for a measure of unevenness, which noise enlarges."""
+        start, end = float(measure(self.before_U)), float(measure(self.after_U))
+        differences_R = measure(self.after_RU) - measure(self.before_RU)
+        interval = centred_interval(differences_R, end - start, self.confidence_level, lowest=-np.inf)
+        return Change(start, end, end - start, interval, runs_agree=self._agree(measure, measure))
+
+    def _agree(self, before: Callable[[Floats], Floats], after: Callable[[Floats], Floats]) -> bool:
+        changes_S = after(self.after_SU) - before(self.before_SU)
+        p = paired_t(changes_S)
+        return p is None or p < 1 - self.confidence_level
+
+
+def mean_of(members: Integers, weights: Integers | None = None) -> Callable[[Floats], Floats]:
+    """Mean accuracy of some classes, as a function of all classes' accuracies.
+
+    >>> float(mean_of(np.array([0, 2]))(np.array([1.0, 9.0, 3.0])))
+    2.0
+    """
+    share = np.ones(len(members)) if weights is None else weights[members].astype(np.float64)
+    share /= share.sum()
+    return lambda accuracy_U: accuracy_U[..., members] @ share
+
+
+def class_changes(
+    audit: Audit, counts: PairedCounts, sides: Sides, hardness: Mapping[str, str]
+) -> tuple[ClassChange, ...]:
+    """Every class, in the order of the first audit."""
+    p_U = class_tests(counts)
+    adjusted_U = holm(p_U)
+    low_U, high_U = agresti_min(*counts.moments(), counts.support_U, sides.confidence_level)
+    position = {name: i for i, name in enumerate(counts.names)}
+    changes = []
+    for entry in audit.classes:
+        i = position.get(entry.name)
+        if i is None:
+            changes.append(_unseen(entry.index, entry.name))
+            continue
+        fixed, broken = int(counts.fixed_U[i]), int(counts.broken_U[i])
+        change = float(sides.after_U[i] - sides.before_U[i])
+        significant = adjusted_U[i] < 1 - sides.confidence_level
+        changes.append(
+            ClassChange(
+                index=entry.index,
+                name=entry.name,
+                status="ok",
+                support=entry.support,
+                before=float(sides.before_U[i]),
+                after=float(sides.after_U[i]),
+                change=change,
+                interval=Interval(float(low_U[i]), float(high_U[i])),
+                fixed=fixed,
+                broken=broken,
+                p_value=float(p_U[i]),
+                p_adjusted=float(adjusted_U[i]),
+                verdict=_verdict(change, fixed + broken, significant),
+                group=hardness.get(entry.name),
+            )
+        )
+    return tuple(changes)
+
+
+def class_tests(counts: PairedCounts) -> Floats:
+    """p-value of each class, McNemar's; over several seeds the larger of its samples' and its runs'."""
+    if counts.runs_per_side == 1:
+        return exact_mcnemar(counts.fixed_U, counts.broken_U)
+    total_U = (counts.cells_UBA * counts.steps_BA).sum(axis=(1, 2))
+    by_samples_U = sign_flips(counts.moves_US(), total_U)
+    return np.maximum(by_samples_U, pooled_t(counts.before_SU, counts.after_SU, counts.support_U))
+
+
+def first_groups(befores: Sequence[Audit], counts: PairedCounts) -> list[tuple[str, str, Integers]]:
+    """Name, kind and members of every group as the first side has them; over seeds thirds rank its mean accuracies."""
+    first = befores[0]
+    position = {name: i for i, name in enumerate(counts.names)}
+    found = []
+    reranked = {}
+    if len(befores) > 1 and first.rank_by == "own":
+        reranked = thirds(counts.before_SU.mean(axis=0), np.ones(len(counts.names), dtype=bool))
+    for group in first.groups.values():
+        members = np.array([position[name] for name in group.members if name in position], dtype=np.int64)
+        members = reranked.get(group.name, members) if group.kind == "thirds" else members
+        if len(members):
+            found.append((group.name, group.kind, members))
+    return found
+
+
+def group_change(
+    name: str, kind: str, members: Integers, sides: Sides, names: Sequence[str], after_members: Integers | None = None
+) -> GroupChange:
+    """One group; ``after_members`` where the sides rank their thirds themselves."""
+    differences_U = (sides.after_U - sides.before_U)[members]
+    return GroupChange(
+        name=name,
+        kind=kind,
+        change=sides.change(mean_of(members), None if after_members is None else mean_of(after_members)),
+        gained=int((differences_U > 0).sum()),
+        regressed=int((differences_U < 0).sum()),
+        members=tuple(names[i] for i in members.tolist()),
+    )
+
+
+def chance_changes(counts: PairedCounts, rng: np.random.Generator) -> dict[str, float]:
+    """Mean change of the thirds and of their gap when the sides are swapped at random and thirds ranked anew.
+
+    Thirds are ranked by the accuracies before. A class that is low there by bad luck is ranked hard, and its luck does
+    not repeat after: the hard third gains without any cause. This is how much.
+    """
+    before_RU, after_RU = counts.swapped(CHANCE_REPLICATES, rng)
+    found = means_of_thirds(before_RU, after_RU - before_RU)
+    if "easy" in found and "hard" in found:
+        found["easy_hard"] = found["easy"] - found["hard"]
+    return found
+
+
+def gap_changes(
+    sides: Sides, groups: Mapping[str, Integers], own: Mapping[str, Mapping[str, Integers]]
+) -> dict[str, Change]:
+    """Every gap measure; which classes are best, worst and so on is each side's own and stays fixed."""
+    before, after = sides.before_U, sides.after_U
+
+    def fixed(pick: Callable[[Floats], Integers]) -> tuple[Callable[[Floats], Floats], Callable[[Floats], Floats]]:
+        return mean_of(pick(before)), mean_of(pick(after))
+
+    def minus(a: Callable[[Floats], Floats], b: Callable[[Floats], Floats]) -> Callable[[Floats], Floats]:
+        return lambda values: a(values) - b(values)
+
+    worst = fixed(lambda values: np.array([values.argmin()]))
+    best = fixed(lambda values: np.array([values.argmax()]))
+    low = fixed(lambda values: np.argsort(values, kind="stable")[: tenth(len(values))])
+    found: dict[str, Change] = {}
+    if "easy" in groups and "hard" in groups:
+        found["easy_hard"] = sides.change(minus(mean_of(groups["easy"]), mean_of(groups["hard"])), widest=WIDEST_GAP)
+    if len(before) > 1:
+        found["own_easy_hard"] = sides.change(
+            minus(mean_of(own["before"]["easy"]), mean_of(own["before"]["hard"])),
+            minus(mean_of(own["after"]["easy"]), mean_of(own["after"]["hard"])),
+            widest=WIDEST_GAP,
+        )
+    found["best_worst"] = sides.change(minus(best[0], worst[0]), minus(best[1], worst[1]), widest=WIDEST_GAP)
+    found["worst_class"] = sides.change(*worst)
+    found["worst_tenth"] = sides.change(*low)
+    found["std"] = sides.centred_change(MEASURES["std"])
+    found["gini"] = sides.centred_change(MEASURES["gini"])
+    return found
+
+
+def run_changes(counts: PairedCounts, groups: Mapping[str, Integers]) -> dict[str, RunsChange]:
+    """Mean, standard deviation and paired test over seeds of every figure; gaps by each run's own ranking."""
+    everything = np.arange(len(counts.names))
+    figures: dict[str, Callable[[Floats], Floats]] = {
+        "accuracy": mean_of(everything, counts.support_U),
+        "balanced_accuracy": mean_of(everything),
+        **{name: mean_of(members) for name, members in groups.items()},
+        **(MEASURES if len(everything) > 1 else {}),
+    }
+    found = {}
+    for name, figure in figures.items():
+        before_S, after_S = figure(counts.before_SU), figure(counts.after_SU)
+        changes_S = after_S - before_S
+        found[name] = RunsChange(
+            before_mean=float(before_S.mean()),
+            before_std=float(before_S.std(ddof=1)),
+            after_mean=float(after_S.mean()),
+            after_std=float(after_S.std(ddof=1)),
+            change_mean=float(changes_S.mean()),
+            change_std=float(changes_S.std(ddof=1)),
+            p_value=paired_t(changes_S),
+            runs_per_side=len(changes_S),
+        )
+    return found
+
+
+def _verdict(change: float, moved: int, significant: bool) -> str:
+    if moved == 0:
+        return "unchanged"
+    if not significant:
+        return "unclear"
+    return "gained" if change > 0 else "regressed"
+
+
+def _unseen(index: int, name: str) -> ClassChange:
+    return ClassChange(
+        index=index,
+        name=name,
+        status="unseen",
+        support=0,
+        before=None,
+        after=None,
+        change=None,
+        interval=None,
+        fixed=0,
+        broken=0,
+        p_value=None,
+        p_adjusted=None,
+        verdict="unchanged",
+        group=None,
+    )

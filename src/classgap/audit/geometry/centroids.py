@@ -1,0 +1,71 @@
+"""Distances between class means, and how far the head's decisions follow the nearest mean."""
+
+from __future__ import annotations
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from classgap.audit.geometry.distances import row_distances
+from classgap.audit.metrics.scores import row_chunks
+from classgap.audit.samples import Integers
+from classgap.audit.stats.intervals import Floats
+
+NEIGHBOURS = 3
+# Multiplications spent on comparing samples with all class means; beyond it a random part of the samples is compared.
+AGREEMENT_BUDGET = 20_000_000_000
+
+
+def nearest_centroids(centroids_KD: Tensor, seen_U: Integers, neighbours: int = NEIGHBOURS) -> tuple[Integers, Floats]:
+    """For each class the classes with the nearest means and their distances, (K, neighbours), nearest first.
+
+    -1 and NaN where there is no such class: unseen classes, or fewer seen classes than ``neighbours`` + 1.
+
+    >>> classes, distances = nearest_centroids(torch.tensor([[0.0], [1.0], [9.0]]), np.array([0, 1, 2]), neighbours=1)
+    >>> classes.tolist(), distances.tolist()
+    ([[1], [0], [1]], [[1.0], [1.0], [8.0]])
+    """
+    nearest_Km = np.full((len(centroids_KD), neighbours), -1)
+    distance_Km = np.full((len(centroids_KD), neighbours), np.nan)
+    found = min(neighbours, len(seen_U) - 1)
+    if found < 1:
+        return nearest_Km, distance_Km
+    seen = torch.from_numpy(seen_U)
+    means_UD = centroids_KD[seen]
+    means_UD = means_UD - means_UD.mean(dim=0)
+    for rows in row_chunks(len(means_UD), len(means_UD)):
+        between = row_distances(means_UD[rows], means_UD)
+        own = torch.arange(rows.start, rows.stop)
+        between[torch.arange(len(own)), own] = torch.inf
+        classes = between.topk(found, dim=1, largest=False).indices
+        nearest_Km[seen_U[rows], :found] = seen_U[classes.numpy()]
+        for place in range(found):  # the product was good enough to rank by; what is reported is the difference itself
+            apart_UD = means_UD[rows] - means_UD[classes[:, place]]
+            distance_Km[seen_U[rows], place] = torch.linalg.vector_norm(apart_UD, dim=1).double().numpy()
+    return nearest_Km, distance_Km
+
+
+def centroid_agreement(
+    features_ND: Tensor, centroids_KD: Tensor, seen_U: Integers, predictions_N: Integers, rng: np.random.Generator
+) -> float:
+    """Share of samples whose nearest class mean belongs to the predicted class.
+
+    >>> features, means = torch.tensor([[0.1], [0.9]]), torch.tensor([[0.0], [1.0]])
+    >>> centroid_agreement(features, means, np.array([0, 1]), np.array([0, 0]), np.random.default_rng(0))
+    0.5
+    """
+    means_UD = centroids_KD[torch.from_numpy(seen_U)]
+    centre_D = means_UD.mean(dim=0)
+    means_UD = means_UD - centre_D
+    affordable = max(1, AGREEMENT_BUDGET // means_UD.numel())
+    samples = np.arange(len(features_ND))
+    if affordable < len(samples):
+        samples = np.sort(rng.choice(samples, affordable, replace=False))
+    half_squares_U = means_UD.square().sum(dim=1) / 2
+    agree = 0
+    for rows in row_chunks(len(samples), features_ND.shape[1] + len(seen_U)):
+        features_BD = features_ND[torch.from_numpy(samples[rows])].to(means_UD.dtype) - centre_D
+        # The nearest mean has the largest f·μ - ‖μ‖²/2.
+        nearest_B = (features_BD @ means_UD.T - half_squares_U).argmax(dim=1)
+        agree += int((seen_U[nearest_B.numpy()] == predictions_N[samples[rows]]).sum())
+    return agree / len(samples)

@@ -1,0 +1,76 @@
+"""A 2-D picture of the features of a few classes, by t-SNE."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from classgap.audit.metrics.class_order import ClassOrder
+from classgap.audit.results import ClassResult, FeatureMap
+from classgap.audit.samples import Integers
+
+AUTO_CLASSES = 8
+COMPONENTS = 50  # t-SNE of the first principal components is as telling and much faster
+FEWEST_POINTS = 10
+
+
+def worst_neighbourhood(classes: Sequence[ClassResult], limit: int = AUTO_CLASSES) -> list[int]:
+    """The classes worth a look: the worst one, what it is taken for, then the next worst …, at most ``limit``."""
+    position = {entry.name: entry.index for entry in classes}
+    seen = sorted((entry for entry in classes if entry.accuracy is not None), key=lambda entry: entry.accuracy or 0.0)
+    chosen: dict[int, None] = {}
+    for entry in seen:
+        chosen[entry.index] = None
+        chosen |= {position[confusion.name]: None for confusion in entry.confusions[:2]}
+        if len(chosen) >= limit:
+            break
+    return [k for k in list(chosen)[:limit] if classes[k].support > 0]
+
+
+def feature_map(
+    features_ND: Tensor,
+    order: ClassOrder,
+    targets_N: Integers,
+    predictions_N: Integers,
+    names: Sequence[str],
+    chosen: Sequence[int],
+    *,
+    points: int,
+    seed: int,
+) -> FeatureMap | None:
+    """t-SNE of at most ``points`` samples, equally many of each chosen class where it has them; ``None`` if too few."""
+    rng = np.random.default_rng(seed)
+    share = max(1, points // max(len(chosen), 1))
+    rows_of = dict(order.rows())
+    picked = [rng.permutation(rows_of[k])[:share] for k in chosen if k in rows_of]
+    rows = np.sort(np.concatenate(picked)) if picked else np.empty(0, dtype=np.int64)
+    if len(rows) < FEWEST_POINTS:
+        return None
+    from sklearn.decomposition import PCA
+    from sklearn.manifold import TSNE
+    from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]  # scikit-learn brings it
+
+    features = features_ND[torch.from_numpy(rows)].double().numpy()
+    if not np.ptp(features, axis=0).any():  # one point many times over: t-SNE would divide by its width and crash
+        return None
+    components = min(COMPONENTS, *features.shape)
+    perplexity = min(30.0, (len(rows) - 1) / 3)
+    embedding = TSNE(perplexity=perplexity, random_state=seed, init="random" if components < 2 else "pca")
+    # One thread: a thousand short steps on several threads of a busy machine spend their time waiting for each other.
+    with threadpool_limits(limits=1):
+        reduced = PCA(components, random_state=seed).fit_transform(features)
+        flat = embedding.fit_transform(reduced / reduced.std())
+    if not np.isfinite(flat).all():
+        return None
+    low, high = flat.min(axis=0), flat.max(axis=0)
+    unit = (flat - low) / np.where(high > low, high - low, 1)
+    return FeatureMap(
+        classes=tuple(names[k] for k in chosen),
+        x=tuple(round(float(value), 4) for value in unit[:, 0]),
+        y=tuple(round(float(value), 4) for value in unit[:, 1]),
+        target=tuple(targets_N[rows].tolist()),
+        prediction=tuple(predictions_N[rows].tolist()),
+    )

@@ -1,0 +1,1 @@
+"""Read predictions: files, run directories, arrays and models."""

@@ -1,0 +1,347 @@
+"""What is audited: scores or predicted labels with their true labels, checked once so that no later step has to."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor, nn
+
+from classgap.audit.io.labels import checked_names, encode, is_text, names_in
+from classgap.audit.io.sample_ids import check_repeats, left_out
+from classgap.audit.samples import Integers
+
+WIDE_UNSIGNED = (torch.uint16, torch.uint32, torch.uint64)  # torch can store them, and do little else with them
+SUM_TOLERANCE = 1e-2  # how far probabilities may be from summing to 1: half precision over a thousand classes needs it
+NO_FEATURES = "No feature figures: "  # begins the remark of a pass over a model that has no features to offer
+_HARD = (
+    "No logit margins: in {hard} of {samples} samples the probability of the true class, or of every other class, is "
+    "exactly 0, which has no logarithm; save logits to have them."
+)
+
+
+@dataclass(frozen=True)
+class Predictions:
+    """Checked inputs of an audit; build it with :meth:`of`.
+
+    Attributes:
+        targets_N: true class of each sample.
+        predictions_N: predicted class of each sample.
+        class_names: one name a class.
+        logits_NK: scores whose softmax are the probabilities; ``None`` if only predicted labels were given.
+        features_ND: penultimate features.
+        weight_KD: of the head.
+        bias_K: of the head.
+        train_counts_K: training samples of each class.
+        train_targets_M: true classes of the training samples.
+        train_predictions_M: predicted classes of the training samples.
+        index_N: each sample's number in the test set; samples are in this order if it is given.
+        logit_margins: whether differences of logits mean something; logs of probabilities that are exactly 0 do not.
+        name: what this is, for titles.
+        remarks: what was left out on the way here, and why.
+    """
+
+    targets_N: Integers
+    predictions_N: Integers
+    class_names: tuple[str, ...]
+    logits_NK: Tensor | None = None
+    features_ND: Tensor | None = None
+    weight_KD: Tensor | None = None
+    bias_K: Tensor | None = None
+    train_counts_K: NDArray[np.float64] | None = None
+    train_targets_M: Integers | None = None
+    train_predictions_M: Integers | None = None
+    index_N: Integers | None = None
+    logit_margins: bool = True
+    name: str = "audit"
+    remarks: tuple[str, ...] = ()
+
+    @classmethod
+    def from_arrays(
+        cls,
+        targets: Any,
+        *,
+        logits: Any = None,
+        probabilities: Any = None,
+        predictions: Any = None,
+        features: Any = None,
+        head: Any = None,
+        class_names: Sequence[Any] | None = None,
+        train_counts: Any = None,
+        train_predictions: Any = None,
+        train_targets: Any = None,
+        index: Any = None,
+        name: str = "audit",
+    ) -> Predictions:
+        """Check and convert what a user has.
+
+        Args:
+            targets: class numbers, or class names.
+            logits: (N, K); exactly one of ``logits``, ``probabilities`` and ``predictions`` is needed.
+            probabilities: (N, K), rows that sum to 1.
+            predictions: (N,), predicted class numbers or names.
+            features: (N, D).
+            head: the layer from features to logits (anything with ``weight`` and perhaps ``bias``), its weight
+                (K, D), or the pair (weight, bias).
+            class_names: K different names.
+            train_counts: (K,).
+            train_predictions: predictions on the training set: labels (M,) or scores (M, K).
+            train_targets: (M,), their true labels; they also give ``train_counts`` if that is missing.
+            index: (N,), each sample's number in the test set. Samples with a number seen before are dropped (a
+                distributed sampler pads with repeats), with a remark, and the rest are put in order. A number with
+                two different targets is refused.
+            name: for titles.
+
+        Raises:
+            ValueError: in one sentence, if anything does not fit.
+
+        >>> Predictions.from_arrays([0, 1, 1], logits=[[2.0, 1.0], [0.0, 3.0], [1.0, 0.0]]).predictions_N.tolist()
+        [0, 1, 0]
+        """
+        given = {"logits": logits, "probabilities": probabilities, "predictions": predictions}
+        kind = _only_kind(given)
+        if targets is None:
+            raise ValueError("targets are missing: an audit needs the true label of every sample.")
+        scores = None if predictions is not None else _matrix(kind, given[kind])
+        weight, bias = _head(head)
+        if train_counts is not None:
+            train_counts = _column("train_counts", train_counts)
+        names = _names(class_names, _num_classes(scores, weight, train_counts), targets, predictions)
+        targets_N = encode("targets", targets, names)
+        labels = encode("predictions", predictions, names) if scores is None else scores.argmax(dim=1).numpy()
+        features_ND = None if features is None else _matrix("features", features)
+        index_N = None if index is None else _indices(index)
+        _check_lengths(targets_N, {kind: labels, "features": features_ND, "index": index_N})
+        hard = 0
+        if scores is not None and probabilities is not None:
+            hard = _without_logit_margin(scores, targets_N)
+            scores = _log(scores)
+        _check_head(weight, bias, len(names), features_ND)
+        train_labels, train_truth = _training(train_predictions, train_targets, names)
+        checked = cls(
+            targets_N=targets_N,
+            predictions_N=labels,
+            class_names=names,
+            logits_NK=scores,
+            features_ND=features_ND,
+            weight_KD=weight,
+            bias_K=bias,
+            train_counts_K=_counts(train_counts, train_truth, names),
+            train_targets_M=train_truth,
+            train_predictions_M=train_labels,
+            logit_margins=not hard,
+            name=name,
+            remarks=(_HARD.format(hard=hard, samples=len(targets_N)),) if hard else (),
+        )
+        return checked if index_N is None else checked._each_once(index_N)
+
+    @property
+    def num_classes(self) -> int:
+        """K."""
+        return len(self.class_names)
+
+    def __len__(self) -> int:
+        return len(self.targets_N)
+
+    def _each_once(self, index: Integers) -> Predictions:
+        """Every sample number once, the first occurrence, in order of the numbers."""
+        numbers, first = np.unique(index, return_index=True)
+        if len(numbers) == len(index) and (np.diff(index) > 0).all():
+            return replace(self, index_N=index)
+        check_repeats(index, self.targets_N, self.class_names)
+        rows = torch.from_numpy(first)
+        return replace(
+            self,
+            targets_N=self.targets_N[first],
+            predictions_N=self.predictions_N[first],
+            logits_NK=None if self.logits_NK is None else self.logits_NK[rows],
+            features_ND=None if self.features_ND is None else self.features_ND[rows],
+            index_N=numbers,
+            remarks=(*self.remarks, *left_out(len(index), len(numbers))),
+        )
+
+
+def to_tensor(what: str, values: Any) -> Tensor:
+    """Anything array-like as a CPU tensor, without a copy where possible."""
+    if isinstance(values, Tensor):
+        values = values.detach().cpu()
+        if values.dtype not in WIDE_UNSIGNED:
+            return values
+        values = values.numpy()
+    try:
+        array = np.asarray(values)
+        if array.dtype.kind not in "fiub":
+            raise ValueError(array.dtype)
+    except ValueError:
+        raise ValueError(
+            f"{what} must be an array of numbers; got {type(values).__name__} of something else."
+        ) from None
+    if array.dtype.kind == "u" and array.dtype.itemsize > 1:
+        array = _signed(what, array)
+    # torch warns about arrays that it could not write to, as those mapped from a file.
+    return torch.from_numpy(np.ascontiguousarray(array) if array.flags.writeable else array.copy())
+
+
+def _signed(what: str, array: NDArray[Any]) -> Integers:
+    most = np.iinfo(np.int64).max
+    if array.size and int(array.max()) > most:
+        raise ValueError(f"{what} must be whole numbers up to {most}; got {array.max()}: number them from 0.")
+    return array.astype(np.int64)
+
+
+def _only_kind(given: dict[str, Any]) -> str:
+    """The one kind of predictions that is given."""
+    kinds = [kind for kind, value in given.items() if value is not None]
+    if len(kinds) != 1:
+        raise ValueError(f"give exactly one of logits, probabilities and predictions; got {kinds or 'none of them'}.")
+    return kinds[0]
+
+
+def _num_classes(scores_NK: Tensor | None, weight_KD: Tensor | None, train_counts_K: Tensor | None) -> int | None:
+    """K, if anything but labels tells it."""
+    if scores_NK is not None:
+        return scores_NK.shape[1]
+    return next((len(value) for value in (weight_KD, train_counts_K) if value is not None), None)
+
+
+def _check_lengths(targets_N: Integers, columns: dict[str, Any]) -> None:
+    for what, column in columns.items():
+        if column is not None and len(column) != len(targets_N):
+            raise ValueError(f"{what} and targets must have the same length; got {len(column)} and {len(targets_N)}.")
+    if not len(targets_N):
+        raise ValueError("there are no samples: an audit needs at least one.")
+
+
+def _matrix(what: str, values: Any) -> Tensor:
+    tensor = to_tensor(what, values)
+    if tensor.dim() != 2 or tensor.shape[1] == 0:
+        hint = ": pass predicted labels as predictions=" if what == "logits" and tensor.dim() == 1 else ""
+        raise ValueError(f"{what} must have two dimensions, a row a sample; got shape {tuple(tensor.shape)}{hint}.")
+    if not tensor.is_floating_point():
+        tensor = tensor.float()
+    if tensor.numel():
+        lowest, highest = tensor.aminmax()  # NaN if anything is
+        if not bool(lowest.isfinite() & highest.isfinite()):
+            row = int((~tensor.isfinite()).any(dim=1).nonzero()[0, 0])
+            raise ValueError(f"{what} must be finite numbers; row {row} holds NaN or infinity.")
+    return tensor
+
+
+def _column(what: str, values: Any) -> Tensor:
+    tensor = to_tensor(what, values)
+    if tensor.dim() != 1:
+        raise ValueError(f"{what} must have one dimension; got shape {tuple(tensor.shape)}.")
+    return tensor
+
+
+def _log(probabilities_NK: Tensor) -> Tensor:
+    if probabilities_NK.numel():
+        values = probabilities_NK.to(torch.promote_types(probabilities_NK.dtype, torch.float32))
+        off = (values.sum(dim=1) - 1).abs().max()
+        if bool(values.min() < 0) or bool(off > SUM_TOLERANCE):
+            raise ValueError(
+                "probabilities must not be negative and every row must sum to 1: pass raw scores as logits."
+            )
+        # softmax(ln p) = p, so logits and probabilities can be treated alike from here on.
+        return values.clamp(min=torch.finfo(values.dtype).tiny).log_()
+    return probabilities_NK
+
+
+def _without_logit_margin(probabilities_NK: Tensor, targets_N: Integers) -> int:
+    """Samples whose logit margin ln P(true) - ln P(best other) has a logarithm of 0 in it."""
+    if probabilities_NK.shape[1] < 2:
+        return 0
+    own_N1 = torch.from_numpy(targets_N)[:, None]
+    own_N = probabilities_NK.gather(1, own_N1)[:, 0]
+    others_N = (probabilities_NK != 0).sum(dim=1) - (own_N != 0).long()
+    return int(((own_N == 0) | (others_N == 0)).sum())
+
+
+def _head(head: Any) -> tuple[Tensor | None, Tensor | None]:
+    if head is None:
+        return None, None
+    if isinstance(head, tuple):
+        weight, bias = head
+    elif isinstance(head, nn.Module) or hasattr(head, "weight"):
+        weight, bias = getattr(head, "weight", None), getattr(head, "bias", None)
+    else:
+        weight, bias = head, None
+    if weight is None:
+        raise ValueError(
+            f"head must be a layer with a weight, a weight (K, D) or (weight, bias); got {type(head).__name__}."
+        )
+    return _matrix("head weight", weight).float(), None if bias is None else to_tensor("head bias", bias).float()
+
+
+def _check_head(weight: Tensor | None, bias: Tensor | None, num_classes: int, features_ND: Tensor | None) -> None:
+    if weight is None:
+        return
+    columns = weight.shape[1] if features_ND is None else features_ND.shape[1]
+    if weight.shape != (num_classes, columns) or (bias is not None and bias.shape != (num_classes,)):
+        bias_shape = "" if bias is None else f" and bias {tuple(bias.shape)}"
+        raise ValueError(
+            f"head must map {columns} features to {num_classes} classes, weight ({num_classes}, {columns}); got weight "
+            f"{tuple(weight.shape)}{bias_shape}."
+        )
+    if bias is not None and not bool(bias.isfinite().all()):
+        raise ValueError("head bias must be finite numbers; it holds NaN or infinity.")
+
+
+def _names(given: Sequence[Any] | None, num_classes: int | None, targets: Any, predictions: Any) -> tuple[str, ...]:
+    if given is not None:
+        return checked_names(given, num_classes)
+    if num_classes is not None:
+        return tuple(str(k) for k in range(num_classes))
+    if is_text(targets) or is_text(predictions):
+        return checked_names(names_in(targets, predictions))
+    numbers = [np.asarray(to_tensor("targets", targets)), np.asarray(to_tensor("predictions", predictions))]
+    if any(column.dtype.kind == "f" and not np.isfinite(column).all() for column in numbers):
+        raise ValueError("targets and predictions must be class numbers or class names; they hold NaN or infinity.")
+    return tuple(str(k) for k in range(max((int(column.max()) for column in numbers if column.size), default=-1) + 1))
+
+
+def _counts(given: Tensor | None, train_truth: Integers | None, names: tuple[str, ...]) -> NDArray[np.float64] | None:
+    if given is None:
+        return None if train_truth is None else np.bincount(train_truth, minlength=len(names)).astype(np.float64)
+    counts = given.double().numpy()
+    wanted = f"train_counts must be {len(names)} numbers, none negative, one for each class"
+    if counts.shape != (len(names),):
+        raise ValueError(f"{wanted}; got shape {counts.shape}.")
+    bad = np.flatnonzero(~(np.isfinite(counts) & (counts >= 0)))
+    if len(bad):
+        raise ValueError(f"{wanted}; got {counts[bad[0]]:g} for class {names[bad[0]]!r}.")
+    return counts
+
+
+def _training(predictions: Any, targets: Any, names: tuple[str, ...]) -> tuple[Integers | None, Integers | None]:
+    if targets is None and predictions is None:
+        return None, None
+    if targets is None:
+        raise ValueError("train_predictions need train_targets, the training samples' true labels.")
+    truth = encode("train_targets", targets, names)
+    if predictions is None:
+        return None, truth
+    if not is_text(predictions) and to_tensor("train_predictions", predictions).dim() == 2:
+        scores = _matrix("train_predictions", predictions)
+        if scores.shape[1] != len(names):
+            raise ValueError(f"train_predictions must have {len(names)} columns; got {scores.shape[1]}.")
+        predictions = scores.argmax(dim=1)
+    labels = encode("train_predictions", predictions, names)
+    if len(labels) != len(truth):
+        raise ValueError(
+            f"train_predictions and train_targets must have the same length; got {len(labels)} and {len(truth)}."
+        )
+    return labels, truth
+
+
+def _indices(values: Any) -> Integers:
+    index = to_tensor("index", values)
+    if index.dim() != 1 or index.is_floating_point() or (len(index) and int(index.min()) < 0):
+        raise ValueError(
+            f"index must be whole numbers from 0, one a sample; got shape {tuple(index.shape)} of {index.dtype}."
+        )
+    return index.long().numpy()

@@ -1,0 +1,1 @@
+"""Metrics of predictions: accuracy, calibration, margins, confusions, groups and gaps."""

@@ -1,0 +1,73 @@
+"""Right and wrong, counted: per class, overall, and among the k highest scores."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from classgap.audit.samples import Integers
+from classgap.audit.stats.intervals import Floats
+
+
+@dataclass(frozen=True)
+class ClassCounts:
+    """How often each class occurs, is recognised, and is predicted.
+
+    >>> counts = ClassCounts.from_labels(np.array([0, 0, 1]), np.array([0, 1, 1]), num_classes=3)
+    >>> counts.accuracy_K.tolist(), counts.precision_K.tolist(), counts.balanced_accuracy
+    ([0.5, 1.0, nan], [1.0, 0.5, nan], 0.75)
+    """
+
+    support_K: Integers
+    correct_K: Integers
+    predicted_K: Integers
+
+    @classmethod
+    def from_labels(cls, targets_N: Integers, predictions_N: Integers, num_classes: int) -> ClassCounts:
+        """Count labels and predictions."""
+        right = targets_N[targets_N == predictions_N]
+        return cls(
+            support_K=np.bincount(targets_N, minlength=num_classes),
+            correct_K=np.bincount(right, minlength=num_classes),
+            predicted_K=np.bincount(predictions_N, minlength=num_classes),
+        )
+
+    @property
+    def seen_K(self) -> np.ndarray[tuple[int], np.dtype[np.bool_]]:
+        """Which classes have test samples."""
+        return self.support_K > 0
+
+    @property
+    def accuracy_K(self) -> Floats:
+        """Correct / support, NaN for unseen classes."""
+        return _ratio(self.correct_K, self.support_K)
+
+    @property
+    def precision_K(self) -> Floats:
+        """Correct / predicted, NaN for classes that are never predicted."""
+        return _ratio(self.correct_K, self.predicted_K)
+
+    @property
+    def accuracy(self) -> float:
+        """Correct samples / samples."""
+        return float(self.correct_K.sum() / self.support_K.sum())
+
+    @property
+    def balanced_accuracy(self) -> float:
+        """Mean accuracy of the seen classes."""
+        return float(self.accuracy_K[self.seen_K].mean())
+
+
+def top_k_accuracy(rank_N: Integers, ks: Sequence[int], num_classes: int) -> dict[int, float]:
+    """Share of samples whose true class is among the first k, for each k that is not trivially 1.
+
+    >>> top_k_accuracy(np.array([0, 1, 4, 0]), [1, 2, 5], num_classes=5)
+    {1: 0.5, 2: 0.75}
+    """
+    return {k: float((rank_N < k).mean()) for k in ks if k == 1 or k < num_classes}
+
+
+def _ratio(part: Integers, whole: Integers) -> Floats:
+    return np.where(whole > 0, part / np.maximum(whole, 1), np.nan)

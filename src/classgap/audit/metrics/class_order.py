@@ -1,0 +1,50 @@
+"""Samples in order of their class, so that each class is one slice."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+
+from classgap.audit.samples import Integers
+from classgap.audit.stats.intervals import Floats
+
+
+@dataclass(frozen=True)
+class ClassOrder:
+    """Where each class's samples are.
+
+    Attributes:
+        order_N: sample positions, class by class.
+        support_K: samples of each class.
+        seen_U: classes that have samples.
+
+    >>> order = ClassOrder.from_labels(np.array([1, 0, 1]), num_classes=3)
+    >>> order.support_K.tolist(), order.seen_U.tolist(), order.mean(np.array([1.0, 5.0, 3.0])).tolist()
+    ([1, 2, 0], [0, 1], [5.0, 2.0, nan])
+    """
+
+    order_N: Integers
+    support_K: Integers
+    seen_U: Integers
+
+    @classmethod
+    def from_labels(cls, labels_N: Integers, num_classes: int) -> ClassOrder:
+        """Order samples by label."""
+        support = np.bincount(labels_N, minlength=num_classes)
+        return cls(np.argsort(labels_N, kind="stable"), support, np.flatnonzero(support))
+
+    def rows(self) -> Iterator[tuple[int, Integers]]:
+        """Each seen class with the positions of its samples."""
+        ends_K = np.cumsum(self.support_K)
+        for k in self.seen_U.tolist():
+            yield k, self.order_N[ends_K[k] - self.support_K[k] : ends_K[k]]
+
+    def mean(self, values_N: Floats) -> Floats:
+        """Mean of each class, NaN for classes without samples, (K,)."""
+        means_K = np.full(len(self.support_K), np.nan)
+        if len(self.seen_U):
+            starts_U = (np.cumsum(self.support_K) - self.support_K)[self.seen_U]
+            means_K[self.seen_U] = np.add.reduceat(values_N[self.order_N], starts_U) / self.support_K[self.seen_U]
+        return means_K

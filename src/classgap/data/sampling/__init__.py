@@ -1,0 +1,1 @@
+"""The order in which an epoch uses the samples."""

@@ -1,0 +1,1 @@
+"""Augmentation, mixing and normalization."""

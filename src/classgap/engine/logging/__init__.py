@@ -1,0 +1,1 @@
+"""What a run reports while it trains."""

@@ -1,0 +1,64 @@
+"""What a finished run leaves: predictions, audit, report, and the final line of its metrics."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from classgap._atomic_write import atomic_write
+from classgap.audit import Audit, read_predictions
+from classgap.distributed import rank, wait_for_all
+from classgap.engine.run import Run
+from classgap.engine.scores import Predicted, Scores
+from classgap.engine.storage.checkpoint import save_weights
+from classgap.engine.storage.disk import writing
+from classgap.engine.storage.run_directory import RunDirectory
+
+
+def write_outcome(run: Run, directory: RunDirectory, chosen: dict[str, Any] | None) -> None:
+    """Test the model once and store everything; the final line comes last, and makes the run finished."""
+    test, train = run.scores(run.data.test, features=run.config.save_features), run.predictions(run.train)
+    if rank() == 0:
+        save_weights(run.model, directory.model)
+        _write_predictions(run, directory, test, train)
+        if run.config.report:
+            audit = Audit.from_checked(read_predictions(directory.path))
+            audit.to_html(directory.report)
+            audit.save(directory.audit)
+        final: dict[str, Any] = {"final": True, "chosen_epoch": None if chosen is None else chosen["epoch"]}
+        final |= run.method.findings()
+        final |= {f"train_{name}": value for name, value in train.accuracies().items()}
+        final |= {f"test_{name}": value for name, value in test.accuracies().items()}
+        directory.add_metrics(final)
+    wait_for_all()
+
+
+def _write_predictions(run: Run, directory: RunDirectory, test: Scores, train: Predicted) -> None:
+    from safetensors.torch import save
+
+    tensors: dict[str, Tensor] = {
+        "logits": test.logits_NK,
+        "targets": test.targets_N,
+        "index": run.data.test.index,
+        "train_counts": run.train_counts,
+        "train_predictions": train.classes_N,
+        "train_targets": train.targets_N,
+    }
+    if run.config.save_features:
+        tensors["features"] = _half_if_it_fits(test.features_ND)
+        weight = getattr(run.tap.head, "weight", None)
+        bias = getattr(run.tap.head, "bias", None)
+        if isinstance(weight, Tensor):
+            tensors["head_weight"] = weight.detach().float().cpu()
+            if isinstance(bias, Tensor):
+                tensors["head_bias"] = bias.detach().float().cpu()
+    plain = {name: tensor.contiguous() for name, tensor in tensors.items()}
+    with writing(directory.predictions), atomic_write(directory.predictions) as file:
+        file.write(save(plain, {"class_names": json.dumps(list(run.data.class_names))}))
+
+
+def _half_if_it_fits(values: Tensor) -> Tensor:
+    return values.half() if float(values.abs().max()) <= torch.finfo(torch.float16).max else values

@@ -1,0 +1,68 @@
+"""Checkpoints: written whole, read without executing anything."""
+
+from __future__ import annotations
+
+import pickle
+from itertools import chain
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from classgap._atomic_write import atomic_write
+from classgap.engine.storage.disk import writing
+
+FORMAT = 1
+
+
+def save_checkpoint(state: dict[str, Any], path: Path) -> None:
+    """Write a checkpoint, or fail and leave the one before.
+
+    Raises:
+        OSError: in one line, if the disk is full or the directory cannot be written to.
+    """
+    with writing(path), atomic_write(path) as file:
+        torch.save({"format": FORMAT, **state}, file)
+
+
+def load_checkpoint(path: Path) -> dict[str, Any]:
+    """Read a checkpoint, tensors on the CPU.
+
+    Raises:
+        ValueError: if it is damaged or of another version.
+    """
+    try:
+        state = torch.load(path, map_location="cpu", weights_only=True)
+    except (RuntimeError, EOFError, pickle.UnpicklingError, ValueError) as error:
+        raise ValueError(f"the checkpoint {path} is damaged ({error}); start again with --overwrite.") from None
+    if not isinstance(state, dict) or state.get("format") != FORMAT:
+        raise ValueError(
+            f"the checkpoint {path} was written by another version of classgap; start again with --overwrite."
+        )
+    return state
+
+
+def save_weights(model: nn.Module, path: Path) -> None:
+    """Write a model's weights as safetensors."""
+    from safetensors.torch import save
+
+    # Clones, as safetensors refuses tensors that share memory, such as tied weights.
+    tensors = {name: tensor.detach().cpu().contiguous().clone() for name, tensor in model.state_dict().items()}
+    with writing(path), atomic_write(path) as file:
+        file.write(save(tensors))
+
+
+def load_weights(path: Path) -> dict[str, Tensor]:
+    """Read a model's weights."""
+    from safetensors.torch import load_file
+
+    return load_file(path)
+
+
+def first_non_finite(*modules: nn.Module) -> str | None:
+    """Name of a parameter or buffer that holds NaN or infinity, if there is one."""
+    for name, tensor in chain.from_iterable(module.state_dict().items() for module in modules):
+        if tensor.is_floating_point() and not bool(tensor.isfinite().all()):
+            return name
+    return None
