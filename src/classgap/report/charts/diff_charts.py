@@ -1,4 +1,4 @@
-"""The charts of a comparison: which records go on which axis."""
+"""The charts of a comparison."""
 
 from __future__ import annotations
 
@@ -7,28 +7,31 @@ from collections.abc import Iterable
 from markupsafe import Markup
 
 from classgap.audit.diff import AuditDiff
-from classgap.audit.diff_results import ClassChange, GroupChange
-from classgap.report.formatting import GROUP_ORDER, percent, points, points_range
-from classgap.report.row_chart import Axis, Row, row_chart
-from classgap.report.slope_chart import Slope, slope_chart
+from classgap.audit.diff_results import ClassChange
+from classgap.report.charts.row_chart import Axis, Row, row_chart
+from classgap.report.charts.slope_chart import Slope, slope_chart
+from classgap.report.formatting import format_percent, format_points, format_points_interval
+from classgap.report.ordering import largest_changes, order_groups
 
-NAMED = 5  # classes on each end that carry their name in the slope chart
-ROWS = 12  # classes on each end in the chart of changes
+MAX_LABELS = 5  # gained and regressed classes labeled in the slope chart, each
+MAX_ROWS = 12  # gained and regressed classes in the chart of changes, each
 
 
-def slopes(diff: AuditDiff, key: str) -> Markup:
-    """Every class's accuracy before and after; the thirds as thick lines."""
+def class_slopes(diff: AuditDiff, key: str) -> Markup:
+    """Accuracy of each class before and after, with the thirds as thick lines."""
     seen = [entry for entry in diff.classes if entry.before is not None and entry.after is not None]
-    named = {e.name for e in [*largest(diff, "gained", NAMED), *largest(diff, "regressed", NAMED)]}
-    # Unclear ones first, so that the lines that mean something are on top.
+    labeled = {
+        entry.name for verdict in ("gained", "regressed") for entry in largest_changes(diff, verdict, MAX_LABELS)
+    }
+    # Significant changes last, so that they are drawn on top.
     order = sorted(seen, key=lambda entry: entry.verdict in ("gained", "regressed"))
     thin = [
         Slope(
             e.before or 0.0,
             e.after or 0.0,
             e.verdict,
-            f"{e.name} {percent(e.before)}" if e.name in named else "",
-            f"{percent(e.after)} {e.name}" if e.name in named else "",
+            f"{e.name} {format_percent(e.before)}" if e.name in labeled else "",
+            f"{format_percent(e.after)} {e.name}" if e.name in labeled else "",
         )
         for e in order
     ]
@@ -37,72 +40,58 @@ def slopes(diff: AuditDiff, key: str) -> Markup:
             g.change.before,
             g.change.after,
             "other",
-            f"{g.name} third {percent(g.change.before)}",
-            f"{percent(g.change.after)} {g.name} third",
+            f"{g.name} third {format_percent(g.change.before)}",
+            f"{format_percent(g.change.after)} {g.name} third",
         )
-        for g in ordered_groups(diff)
+        for g in order_groups(diff.groups)
         if g.kind == "thirds"
     ]
-    description = f"{diff.summary} The table of classes below holds every value."
+    description = f"{diff.summary} The table below lists all values."
     sides = (diff.before_name, diff.after_name)
     return slope_chart(f"{key}slopes", "Accuracy of each class before and after", description, thin, thick, sides)
 
 
 def group_changes(diff: AuditDiff, key: str) -> Markup:
-    """Change of each group's mean accuracy with its interval."""
-    groups = ordered_groups(diff)
+    """Change in the mean accuracy of each group with its interval."""
+    groups = order_groups(diff.groups)
     rows = [
-        Row(f"{g.name} ({len(g.members)})", g.change.change, points(g.change.change), kind_of(g), g.change.interval)
+        Row(
+            f"{g.name} ({len(g.members)})",
+            g.change.change,
+            format_points(g.change.change),
+            g.name if g.kind == "thirds" else "other",
+            g.change.interval,
+        )
         for g in groups
     ]
-    changes = "; ".join(f"{g.name} {points(g.change.change)} ({points_range(g.change.interval)})" for g in groups)
-    title = "Change of each group's mean accuracy"
-    return row_chart(f"{key}groups", title, f"{changes}, in percentage points.", rows, _points_axis(rows))
+    changes = "; ".join(
+        f"{g.name} {format_points(g.change.change)} ({format_points_interval(g.change.interval)})" for g in groups
+    )
+    title = "Change in the mean accuracy of each group"
+    return row_chart(f"{key}groups", title, f"{changes} percentage points.", rows, _points_axis(rows))
 
 
 def class_changes(diff: AuditDiff, key: str) -> Markup | None:
-    """The largest certain gains and losses with their intervals; nothing if none is certain."""
-    gained, regressed = largest(diff, "gained", ROWS), largest(diff, "regressed", ROWS)
+    """The largest significant changes with their intervals, or ``None`` if no change is significant."""
+    gained, regressed = (largest_changes(diff, verdict, MAX_ROWS) for verdict in ("gained", "regressed"))
     rows = [_class_row(entry) for entry in [*gained, *reversed(regressed)]]
     if not rows:
         return None
     description = (
-        f"Largest certain gains: {_listed(gained)}. Largest certain losses: {_listed(regressed)}. In percentage points."
+        f"Largest significant gains: {_join_changes(gained)}. "
+        f"Largest significant losses: {_join_changes(regressed)}. In percentage points."
     )
-    title = "Classes that gained and classes that paid"
+    title = "Classes that got significantly better or worse"
     return row_chart(f"{key}changes", title, description, rows, _points_axis(rows))
-
-
-def largest(diff: AuditDiff, verdict: str, limit: int) -> list[ClassChange]:
-    """The first classes of ``diff.gained`` or ``diff.paid``, which are in order of their change."""
-    by_name = {entry.name: entry for entry in diff.classes}
-    return [by_name[name] for name in (diff.gained if verdict == "gained" else diff.regressed)[:limit]]
-
-
-def unclear_losses(diff: AuditDiff, limit: int) -> list[ClassChange]:
-    """The classes that lost most of those that may have lost by chance."""
-    lost = [entry for entry in diff.classes if entry.verdict == "unclear" and (entry.change or 0.0) < 0]
-    return sorted(lost, key=lambda entry: (entry.change or 0.0, entry.index))[:limit]
-
-
-def ordered_groups(diff: AuditDiff) -> list[GroupChange]:
-    """Thirds, head to tail, then given groups."""
-    known = [diff.groups[name] for name in GROUP_ORDER if name in diff.groups]
-    return known + [group for name, group in diff.groups.items() if name not in GROUP_ORDER]
-
-
-def kind_of(group: GroupChange) -> str:
-    """How the style sheet colours a group."""
-    return group.name if group.kind == "thirds" else "other"
 
 
 def _class_row(entry: ClassChange) -> Row:
     change = entry.change or 0.0
-    return Row(entry.name, change, points(change), entry.verdict, entry.interval, index=entry.index)
+    return Row(entry.name, change, format_points(change), entry.verdict, entry.interval, index=entry.index)
 
 
-def _listed(entries: Iterable[ClassChange]) -> str:
-    return ", ".join(f"{entry.name} {points(entry.change)}" for entry in entries) or "none"
+def _join_changes(entries: Iterable[ClassChange]) -> str:
+    return ", ".join(f"{entry.name} {format_points(entry.change)}" for entry in entries) or "none"
 
 
 def _points_axis(rows: list[Row]) -> Axis:

@@ -1,4 +1,4 @@
-"""Charts of many dots: classes in order of their accuracy, one figure against another, and a map."""
+"""Charts of many dots: scatter plots and the feature map."""
 
 from __future__ import annotations
 
@@ -7,12 +7,26 @@ from dataclasses import dataclass
 
 from markupsafe import Markup
 
-from classgap.report.svg import WIDTH, Point, Scale, chart, columns, dots, fitted, linear, round_ticks, segments, tag
+from classgap.report.charts.svg import (
+    WIDTH,
+    Point,
+    Scale,
+    draw_dots,
+    draw_lines,
+    linear_scale,
+    nice_ticks,
+    svg_chart,
+    tag,
+)
+from classgap.report.formatting import display_width, truncate
 
 LEFT, RIGHT, TOP, BOTTOM = 56.0, 12.0, 12.0, 44.0
-LETTER = 7.5  # about how wide a letter is
-WIDE_LETTER = 8.2  # in bold
-SHIFTS = (0, -18, 18, -36, 36, -54, 54)  # of a name that has no room where it belongs
+LETTER_WIDTH = 7.5  # approximate
+BOLD_LETTER_WIDTH = 8.2
+LABEL_WIDTH = 24  # columns
+LABEL_SHIFTS = (0, -18, 18, -36, 36, -54, 54)  # vertical offsets to try when labels collide
+
+Box = tuple[float, float, float, float]  # left, top, right, bottom
 
 
 @dataclass(frozen=True)
@@ -20,12 +34,12 @@ class Dot:
     """One dot.
 
     Attributes:
-        x: horizontally.
-        y: vertically.
-        kind: class name for the style sheet.
-        index: the class it stands for.
-        band: ends of a vertical line through it, such as an interval.
-        name: beside it, if it is to be named.
+        x: horizontal value.
+        y: vertical value.
+        kind: CSS class.
+        index: class index.
+        band: ends of a vertical line through the dot, for example an interval.
+        label: text next to the dot.
     """
 
     x: float
@@ -33,12 +47,12 @@ class Dot:
     kind: str
     index: int
     band: Point | None = None
-    name: str = ""
+    label: str = ""
 
 
 @dataclass(frozen=True)
 class Axes:
-    """Both axes: smallest and largest value, label, how a tick is written; no ticks if that is ``None``."""
+    """Domains, labels and tick formats of both axes; an axis whose tick format is ``None`` has no ticks."""
 
     x_domain: Point
     y_domain: Point
@@ -49,97 +63,96 @@ class Axes:
 
 
 def dot_chart(key: str, title: str, description: str, points: Sequence[Dot], axes: Axes, height: float) -> Markup:
-    """Dots on two axes, one path a kind, so that ten thousand stay small."""
-    x = linear(axes.x_domain, (LEFT, WIDTH - RIGHT))
-    y = linear(axes.y_domain, (height - BOTTOM, TOP))
+    """Draw dots on two axes, as one path per kind to keep ten thousand of them small."""
+    x = linear_scale(axes.x_domain, (LEFT, WIDTH - RIGHT))
+    y = linear_scale(axes.y_domain, (height - BOTTOM, TOP))
     size = "large" if len(points) <= 150 else "small" if len(points) <= 1500 else "tiny"
-    parts = [_frame(axes, x, y, height)]
+    parts = [_draw_frame(axes, x, y, height)]
     kinds = list(dict.fromkeys(point.kind for point in points))
-    chosen = {kind: [point for point in points if point.kind == kind] for kind in kinds}
-    for kind, some in chosen.items():
+    by_kind = {kind: [point for point in points if point.kind == kind] for kind in kinds}
+    for kind, some in by_kind.items():
         bands = [((x(p.x), y(p.band[0])), (x(p.x), y(p.band[1]))) for p in some if p.band is not None]
-        parts.append(segments(bands, f"interval {size} {kind}"))
-    for kind, some in chosen.items():
-        parts.append(dots([(x(p.x), y(p.y)) for p in some], f"{size} {kind}", [p.index for p in some]))
-    named = [(x(point.x), y(point.y), fitted(point.name, 24)) for point in points if point.name]
-    return chart(key, title, description, height, *parts, *_names_beside(named))
+        parts.append(draw_lines(bands, f"interval {size} {kind}"))
+    for kind, some in by_kind.items():
+        parts.append(draw_dots([(x(p.x), y(p.y)) for p in some], f"{size} {kind}", [p.index for p in some]))
+    labels = [(x(point.x), y(point.y), truncate(point.label, LABEL_WIDTH)) for point in points if point.label]
+    return svg_chart(key, title, description, height, *parts, *_place_labels_beside(labels))
 
 
 def map_chart(
-    key: str, title: str, description: str, points: Sequence[Dot], names: dict[str, str], wrong: Sequence[Dot]
+    key: str, title: str, description: str, correct: Sequence[Dot], wrong: Sequence[Dot], names: dict[str, str]
 ) -> Markup:
-    """A map without axes: dots for samples predicted right, crosses for the others, a name over each kind.
+    """Draw a map without axes: a dot per correct sample, a cross per wrong one, and the name of each kind.
 
     Args:
-        key: tells the chart's ids from others'.
-        title: what it shows.
-        description: what is to be seen in it.
-        points: samples predicted right, coordinates from 0 to 1.
-        names: kind → its label.
-        wrong: samples predicted wrong.
+        key: prefix of the chart's ids, unique on the page.
+        title: short title.
+        description: one or two sentences on the content.
+        correct: correctly predicted samples, coordinates in [0, 1].
+        wrong: wrongly predicted samples.
+        names: label of each kind.
     """
     height = 600.0
-    x, y = linear((0, 1), (20, WIDTH - 20)), linear((0, 1), (height - 20, 20))
-    parts = []
-    for kind in names:
-        right_ones = [p for p in points if p.kind == kind]
+    x, y = linear_scale((0, 1), (20, WIDTH - 20)), linear_scale((0, 1), (height - 20, 20))
+    parts, labels = [], []
+    for kind, name in names.items():
+        dots = [p for p in correct if p.kind == kind]
+        centers = [(x(p.x), y(p.y)) for p in dots]
         crosses = [(x(p.x), y(p.y)) for p in wrong if p.kind == kind]
-        parts.append(dots([(x(p.x), y(p.y)) for p in right_ones], f"small {kind}", [p.index for p in right_ones]))
+        parts.append(draw_dots(centers, f"small {kind}", [p.index for p in dots]))
         strokes = [((a - 3, b - 3), (a + 3, b + 3)) for a, b in crosses]
         strokes += [((a - 3, b + 3), (a + 3, b - 3)) for a, b in crosses]
-        parts.append(segments(strokes, f"cross {kind}"))
-    places = []
-    for kind, name in names.items():
-        some = [p for p in [*points, *wrong] if p.kind == kind]
-        if some:  # the name sits where the class's middle sample is
-            middle = len(some) // 2
-            at = sorted(x(p.x) for p in some)[middle], sorted(y(p.y) for p in some)[middle]
-            places.append((*at, fitted(name, 24)))
-    return chart(key, title, description, height, *parts, *_names_over(places, height))
+        parts.append(draw_lines(strokes, f"cross {kind}"))
+        both = [*centers, *crosses]
+        if both:  # the name goes to the median of the class
+            middle = len(both) // 2
+            at = sorted(a for a, _ in both)[middle], sorted(b for _, b in both)[middle]
+            labels.append((*at, truncate(name, LABEL_WIDTH)))
+    return svg_chart(key, title, description, height, *parts, *_place_labels_over(labels, height))
 
 
-def _names_over(places: Sequence[tuple[float, float, str]], height: float) -> list[Markup]:
-    """Names over their places, moved up or down if another is there; too far from its place a name is left out."""
-    taken: list[tuple[float, float, float, float]] = []
-    found = []
-    for x, y, name in places:
-        half = WIDE_LETTER * sum(map(columns, name)) / 2
-        middle = min(max(x, half + 4), WIDTH - half - 4)  # within the frame
-        for shift in SHIFTS:
+def _place_labels_over(labels: Sequence[tuple[float, float, str]], height: float) -> list[Markup]:
+    """Center labels on their points, shifted up or down to avoid overlaps; omit a label that has no room."""
+    taken: list[Box] = []
+    placed = []
+    for x, y, name in labels:
+        half = BOLD_LETTER_WIDTH * display_width(name) / 2
+        middle = min(max(x, half + 4), WIDTH - half - 4)
+        for shift in LABEL_SHIFTS:
             box = (middle - half, y + shift - 12, middle + half, y + shift + 5)
-            if box[1] > 0 and box[3] < height and not any(_cover(box, other) for other in taken):
+            if box[1] > 0 and box[3] < height and not any(_overlaps(box, other) for other in taken):
                 taken.append(box)
-                found.append(tag("text", name, class_="place", x=middle, y=y + shift, text_anchor="middle"))
+                placed.append(tag("text", name, class_="place", x=middle, y=y + shift, text_anchor="middle"))
                 break
-    return found
+    return placed
 
 
-def _names_beside(places: Sequence[tuple[float, float, str]]) -> list[Markup]:
-    """Names right of, left of, above or below their dots, where they cover nothing; without room a name is left out."""
-    taken = [(x - 5, y - 5, x + 5, y + 5) for x, y, _ in places]
-    found = []
-    for x, y, name in places:
-        width = LETTER * sum(map(columns, name))
+def _place_labels_beside(labels: Sequence[tuple[float, float, str]]) -> list[Markup]:
+    """Put labels right of, left of, above or below their dots; omit a label that has no room."""
+    taken: list[Box] = [(x - 5, y - 5, x + 5, y + 5) for x, y, _ in labels]
+    placed = []
+    for x, y, name in labels:
+        width = LETTER_WIDTH * display_width(name)
         for left, middle in ((x + 9, y), (x - 9 - width, y), (x - width / 2, y - 15), (x - width / 2, y + 15)):
             box = (left, middle - 7, left + width, middle + 7)
-            if left > LEFT and box[2] < WIDTH and not any(_cover(box, other) for other in taken):
+            if left > LEFT and box[2] < WIDTH and not any(_overlaps(box, other) for other in taken):
                 taken.append(box)
-                found.append(tag("text", name, class_="near", x=left + width / 2, y=middle + 4, text_anchor="middle"))
+                placed.append(tag("text", name, class_="near", x=left + width / 2, y=middle + 4, text_anchor="middle"))
                 break
-    return found
+    return placed
 
 
-def _cover(a: tuple[float, float, float, float], b: tuple[float, float, float, float]) -> bool:
+def _overlaps(a: Box, b: Box) -> bool:
     return a[0] < b[2] and b[0] < a[2] and a[1] < b[3] and b[1] < a[3]
 
 
-def _frame(axes: Axes, x: Scale, y: Scale, height: float) -> Markup:
+def _draw_frame(axes: Axes, x: Scale, y: Scale, height: float) -> Markup:
     floor = height - BOTTOM
-    y_ticks = round_ticks(*axes.y_domain)
-    parts = [segments((((LEFT, y(t)), (WIDTH - RIGHT, y(t))) for t in y_ticks), "grid")]
+    y_ticks = nice_ticks(*axes.y_domain)
+    parts = [draw_lines((((LEFT, y(t)), (WIDTH - RIGHT, y(t))) for t in y_ticks), "grid")]
     parts += [tag("text", axes.y_tick(t), class_="tick", x=LEFT - 8, y=y(t) + 4, text_anchor="end") for t in y_ticks]
     if axes.x_tick is not None:
-        texts = [(x(t), axes.x_tick(t)) for t in round_ticks(*axes.x_domain)]
+        texts = [(x(t), axes.x_tick(t)) for t in nice_ticks(*axes.x_domain)]
         parts += [tag("text", text, class_="tick", x=at, y=floor + 16, text_anchor="middle") for at, text in texts]
     middle = (LEFT + WIDTH - RIGHT) / 2
     parts.append(tag("text", axes.x_label, class_="axis", x=middle, y=height - 8, text_anchor="middle"))

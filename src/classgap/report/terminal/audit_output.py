@@ -1,237 +1,135 @@
-"""Audits and comparisons as pages of a terminal, 80 columns wide."""
+"""Terminal output of an audit."""
 
 from __future__ import annotations
 
-import sys
-from typing import TYPE_CHECKING, TextIO
+from typing import TextIO
+
+from rich.console import Console
+from rich.padding import Padding
+from rich.table import Table
 
 from classgap.audit.audit import Audit
-from classgap.audit.results import ClassResult, Interval
-from classgap.report.audit_charts import ordered_groups
-from classgap.report.audit_page import gap_rows
+from classgap.audit.results import ClassResult
+from classgap.report.display_names import method_names
 from classgap.report.formatting import (
     MISSING,
-    count,
-    failing_first,
+    format_count,
     format_level,
-    hardest_first,
-    method_names,
-    number,
-    percent,
-    percent_range,
-    plural,
-    printable,
+    format_number,
+    format_percent,
+    format_percent_interval,
+    pluralize,
 )
-from classgap.report.summary import cause_line, headline
+from classgap.report.gap_rows import gap_rows
+from classgap.report.ordering import failing_classes, order_groups, sort_by_accuracy
+from classgap.report.summary import cause_sentence, headline
+from classgap.report.terminal.console import STYLES, interval_bar, name_cell, open_console, plain_text, print_title
+from classgap.report.terminal.table import new_table
 
-if TYPE_CHECKING:
-    from rich.console import Console
-    from rich.table import Table
-    from rich.text import Text
-
-WIDTH = 80
-BAR = 22  # columns of an interval bar
-WORST = 10
-PAIRS = 5
-STYLES = {
-    "easy": "blue",
-    "medium": "bright_black",
-    "hard": "dark_orange3",
-    "gained": "blue",
-    "regressed": "dark_orange3",
-}
+WORST_CLASSES = 10
+CONFUSED_PAIRS = 5
+DIAGNOSES = 5
 
 
 def print_audit(audit: Audit, file: TextIO | None = None) -> None:
-    """Write an audit's page: headline, groups, gap, worst classes, confusions and what is behind them.
+    """Print the headline, groups, gap, worst classes, confused pairs and diagnoses of an audit.
 
     Args:
-        audit: what to show.
-        file: where to write; the terminal if not given.
+        audit: the audit to print.
+        file: destination; standard output by default.
     """
     console = open_console(file)
-    overall = audit.overall
-    seen = plural(overall.seen_classes, "class", "classes")
-    title(console, f"classgap audit: {audit.name}", headline(audit))
-    console.print(
-        f"{percent(overall.accuracy)} % of {count(overall.n_samples)} samples in {seen} right; mean over classes "
-        f"{percent(overall.balanced_accuracy)} % ({percent_range(overall.balanced_interval)}).{_top_k(audit)}"
-    )
-    order = hardest_first(audit.classes)
-    tables = [_group_table(audit), _gap_table(audit), _worst_table(order, audit.confidence_level)]
+    print_title(console, f"classgap audit: {audit.name}", headline(audit))
+    console.print(_overall(audit))
+    tables = [_group_table(audit), _gap_table(audit), _worst_table(audit)]
     for table in tables + ([_pair_table(audit)] if audit.pairs else []):
         console.print("\n", table, sep="")
-    _print_causes(console, failing_first(audit.classes))
-    for remark in audit.remarks:
-        console.print(words(f"Note: {remark}", "bright_black"))
-
-
-def open_console(file: TextIO | None) -> Console:
-    """A console of at most 80 columns."""
-    from rich.console import Console
-
-    class Page(Console):
-        def on_broken_pipe(self) -> None:
-            raise BrokenPipeError  # whoever called decides what it means; rich itself would end the process
-
-    console = Page(file=file, highlight=False, soft_wrap=False)
-    console.width = min(WIDTH, console.width)
-    return console
-
-
-def title(console: Console, name: str, line: str) -> None:
-    """What this is, and the one thing to know."""
-    console.print(words(name, "bright_black"))
-    console.print(words(line, "bold"))
     console.print()
+    _print_diagnoses(console, failing_classes(audit.classes))
+    for remark in audit.remarks:
+        console.print(plain_text(f"Note: {remark}", "bright_black"))
 
 
-def words(text: str, style: str = "") -> Text:
-    """Text as it is: nothing in it is taken for markup or obeyed by the terminal."""
-    from rich.text import Text
-
-    return Text(printable(text), style=style)
-
-
-def name_cell(text: str, style: str = "") -> Text:
-    """A name in a table: on one line, cut if there is no room."""
-    cell = words(text, style)
-    cell.no_wrap, cell.overflow = True, "ellipsis"
-    return cell
-
-
-def new_table(caption: str, *columns: str, wide: tuple[str, ...] = (), spare: tuple[str, ...] = ()) -> Table:
-    """A table without lines but under its header; the first column and ``wide`` ones are text, the others numbers.
-
-    Numbers are never cut; where columns are too few, names are, and then the least needed columns are left out.
-
-    Args:
-        caption: over the table.
-        columns: headers.
-        wide: headers of columns of text.
-        spare: headers of columns that a narrow terminal can do without, least needed first.
-    """
-    from rich.table import Column
-
-    from classgap.report.terminal_table import FittingTable
-
-    made = []
-    for i, column in enumerate(columns):
-        text = i == 0 or column in wide
-        made.append(Column(column, justify="left" if text else "right", no_wrap=not text, header_style="bright_black"))
-    return FittingTable(words(caption, "bold"), *made, spare=spare)
-
-
-def interval_bar(
-    value: float,
-    interval: Interval | None,
-    kind: str = "",
-    domain: tuple[float, float] = (0, 1),
-    width: int = BAR,
-) -> Text:
-    """A line of some columns with the interval and a dot at the value.
-
-    >>> interval_bar(0.5, Interval(0.25, 0.75)).plain
-    '·····━━━━━●━━━━━━·····'
-    """
-    from rich.text import Text
-
-    dot, line, empty = ("●", "━", "·") if _can_draw() else ("o", "=", ".")
-    low, high = interval if interval is not None else (value, value)
-    scale = (width - 1) / ((domain[1] - domain[0]) or 1.0)
-    first, at, last = (round(min(max(v - domain[0], 0) * scale, width - 1)) for v in (low, value, high))
-    bar = Text()
-    for i in range(width):
-        inside = first <= i <= last
-        letter = dot if i == at else line if inside else empty
-        bar.append(letter, STYLES.get(kind, "") if inside else "bright_black")
-    return bar
-
-
-def _can_draw() -> bool:
-    try:
-        "●━·".encode(sys.stdout.encoding or "utf-8")
-    except UnicodeEncodeError:
-        return False
-    return True
-
-
-def _top_k(audit: Audit) -> str:
-    further = [f" Top {k}: {percent(share)} %." for k, share in sorted(audit.overall.top_k.items()) if k > 1]
-    return "".join(further)
+def _overall(audit: Audit) -> str:
+    overall = audit.overall
+    top_k = "".join(f", top-{k} {format_percent(value)} %" for k, value in sorted(overall.top_k.items()) if k > 1)
+    classes = pluralize(overall.seen_classes, "class", "classes")
+    return (
+        f"Accuracy {format_percent(overall.accuracy)} %{top_k}; balanced accuracy "
+        f"{format_percent(overall.balanced_accuracy)} % ({format_level(audit.confidence_level)} CI "
+        f"{format_percent_interval(overall.balanced_interval)}). {format_count(overall.n_samples)} samples, {classes}."
+    )
 
 
 def _group_table(audit: Audit) -> Table:
-    confidence_level = format_level(audit.confidence_level)
-    caption = "Groups of classes" + ("" if audit.rank_by == "own" else "; thirds by the baseline's ranking")
+    interval = f"{format_level(audit.confidence_level)} CI"
+    caption = "Groups of classes" + ("" if audit.rank_by == "own" else " (thirds by the baseline's accuracy)")
     table = new_table(
-        caption, "group", "classes", "accuracy, %", f"{confidence_level} interval", "0 to 100 %", "margin",
-        spare=("0 to 100 %", "margin", "classes"),
+        caption, "group", "classes", "accuracy, %", interval, "0 to 100 %", "margin",
+        optional=("0 to 100 %", "margin", "classes"),
     )  # fmt: skip
-    for group in ordered_groups(audit):
+    for group in order_groups(audit.groups):
         bar = MISSING if group.accuracy is None else interval_bar(group.accuracy, group.interval, group.name)
         table.add_row(
             name_cell(group.name, STYLES.get(group.name, "")),
-            count(len(group.members)),
-            percent(group.accuracy),
-            percent_range(group.interval),
+            format_count(len(group.members)),
+            format_percent(group.accuracy),
+            format_percent_interval(group.interval),
             bar,
-            number(group.margin),
+            format_number(group.margin),
         )
     return table
 
 
 def _gap_table(audit: Audit) -> Table:
-    table = new_table("Gap", "measure", "value", f"{format_level(audit.confidence_level)} interval", "by chance")
+    table = new_table("Gap", "measure", "value", f"{format_level(audit.confidence_level)} CI", "by chance")
     for row in gap_rows(audit):
         table.add_row(*row)
     return table
 
 
-def _worst_table(order: list[ClassResult], confidence_level: float) -> Table:
+def _worst_table(audit: Audit) -> Table:
     table = new_table(
-        f"Worst classes, with their {format_level(confidence_level)} intervals",
-        "class", "%", "0 to 100 %", "samples", "mistaken for", "by, %",
-        wide=("mistaken for",),
-        spare=("samples", "by, %", "mistaken for"),
+        f"Worst classes (accuracy in %, {format_level(audit.confidence_level)} CI)",
+        "class", "accuracy", "0 to 100 %", "support", "confused with", "rate, %",
+        text=("confused with",),
+        optional=("support", "rate, %", "confused with"),
     )  # fmt: skip
-    for entry in order[:WORST]:
+    for entry in sort_by_accuracy(audit.classes)[:WORST_CLASSES]:
         top = entry.top_confusion
         table.add_row(
             name_cell(entry.name),
-            percent(entry.accuracy),
-            interval_bar(entry.accuracy or 0.0, entry.interval, entry.group or ""),
-            count(entry.support),
+            format_percent(entry.accuracy),
+            interval_bar(entry.accuracy or 0.0, entry.interval, entry.group or "", width=18),
+            format_count(entry.support),
             name_cell(top.name if top else MISSING),
-            percent(top.rate if top else None),
+            format_percent(top.rate if top else None),
         )
     return table
 
 
 def _pair_table(audit: Audit) -> Table:
     table = new_table(
-        "Most confused pairs", "class", "taken for", "%", "the other way, %", "samples",
-        wide=("taken for",),
-        spare=("samples", "the other way, %"),
+        "Most confused pairs", "class A", "class B", "A as B, %", "B as A, %", "samples",
+        text=("class B",),
+        optional=("samples", "B as A, %"),
     )  # fmt: skip
-    for pair in audit.pairs[:PAIRS]:
-        both = f"{count(pair.first_as_second)} + {count(pair.second_as_first)}"
-        rates = percent(pair.first_rate), percent(pair.second_rate)
+    for pair in audit.pairs[:CONFUSED_PAIRS]:
+        both = f"{format_count(pair.first_as_second)} + {format_count(pair.second_as_first)}"
+        rates = format_percent(pair.first_rate), format_percent(pair.second_rate)
         table.add_row(name_cell(pair.first), name_cell(pair.second), *rates, both)
     return table
 
 
-def _print_causes(console: Console, failing: list[ClassResult]) -> None:
-    from rich.padding import Padding
-
-    console.print()
+def _print_diagnoses(console: Console, failing: list[ClassResult]) -> None:
     if not failing:
         return
-    console.print(words("Why they fail", "bold"))
-    for entry in failing[:PAIRS]:
+    console.print(plain_text("Why classes fail", "bold"))
+    for entry in failing[:DIAGNOSES]:
         methods = method_names(entry.diagnosis[0].methods)
-        line = words(f"{entry.name}: ", "bold") + words(cause_line(entry) or "")
-        console.print(Padding(line + words(f" Try {methods}." if methods else "", "bright_black"), (0, 0, 0, 2)))
-    if len(failing) > PAIRS:
-        console.print(words(f"  and {plural(len(failing) - PAIRS, 'class', 'classes')} more (--html shows all)."))
+        line = plain_text(f"{entry.name}: ", "bold") + plain_text(cause_sentence(entry) or "")
+        console.print(Padding(line + plain_text(f" Try {methods}." if methods else "", "bright_black"), (0, 0, 0, 2)))
+    if len(failing) > DIAGNOSES:
+        more = pluralize(len(failing) - DIAGNOSES, "more class", "more classes")
+        console.print(plain_text(f"  … and {more}; --html shows all."))
     console.print()
