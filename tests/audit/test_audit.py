@@ -9,7 +9,7 @@ from audit_cases import QUICK, audit_of, blobs
 from sklearn import metrics
 
 from classgap.audit import Audit, AuditSettings
-from classgap.report.summary import gap_is_clear
+from classgap.report.summary import gap_is_significant
 
 
 @pytest.fixture(scope="module")
@@ -178,7 +178,7 @@ def test_the_gap_by_a_baseline_on_the_same_samples_is_partly_shared_luck():
         again = np.where(rng.random(1500) < 0.2, rng.random(1500) < 0.7, right)
         baseline = audited(right)
         found = audited(again, rank_by=baseline)
-        clear += gap_is_clear(found)
+        clear += gap_is_significant(found)
         assert found.gap.easy_hard > 0.05
         assert found.gap.expected_by_chance["easy_hard"] > 0.05
     assert clear <= 2

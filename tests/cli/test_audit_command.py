@@ -37,7 +37,8 @@ def test_all_outputs_hold_the_same_figures(npz: Path, tmp_path: Path, capsys):
     assert err == ""
     data = predictions()
     guess = data["logits"].argmax(axis=1)
-    assert f"{100 * accuracy_score(data['targets'], guess):.1f} % of 80 samples" in out
+    assert f"Accuracy {100 * accuracy_score(data['targets'], guess):.1f} %" in out
+    assert "80 samples" in out
     assert all(f"Wrote {path}" in out for path in (html, saved, table))
     audit = json.loads(saved.read_text())
     assert audit["overall"]["balanced_accuracy"] == pytest.approx(balanced_accuracy_score(data["targets"], guess))

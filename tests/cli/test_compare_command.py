@@ -33,8 +33,8 @@ def test_who_gained_and_who_paid(before: str, tmp_path: Path, capsys):
     assert (diff.gained, diff.regressed) == (("a",), ("b",))
     assert diff.classes[0].p_value == pytest.approx(binomtest(30, 30).pvalue)
     out = capsys.readouterr().out
-    assert "Who gained: 1" in out
-    assert "Who paid: 1" in out
+    assert "Gained: 1" in out
+    assert "Regressed: 1" in out
     assert "before → after" in html.read_text(encoding="utf-8")
 
 

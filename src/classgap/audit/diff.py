@@ -193,29 +193,32 @@ def _names(classes: Sequence[ClassChange], verdict: str) -> tuple[str, ...]:
 def _notes(n_resamples: int, seed: int, confidence_level: float) -> dict[str, str]:
     return {
         "interval": (
-            f"{n_resamples} bootstrap resamples of the test samples within each class, each sample with its results "
-            f"on both sides and deviations stretched by √(n/(n-1)), seed {seed}; {format_level(confidence_level)} "
-            "percentile interval of the difference. Those of standard deviation and Gini coefficient are "
-            "centred on the change. Of one class: Agresti and Min's interval."
+            f"{n_resamples} paired bootstrap resamples of the test samples within each class, deviations scaled by "
+            f"√(n/(n-1)), seed {seed}, {format_level(confidence_level)} percentile interval of the difference. "
+            "Intervals of the standard deviation and the Gini coefficient are centered on the change. Single classes: "
+            "Agresti-Min interval."
         ),
         "p_value": (
-            "Exact McNemar test: two-sided binomial test of the samples fixed against the samples broken. Over several "
-            "seeds the larger of two p-values: that the sum of the samples' changes has its size for random signs, and "
-            "a t-test of the mean change over runs, whose variance is pooled over classes in proportion to p(1-p)/n."
+            "Exact McNemar test: two-sided binomial test of the samples fixed against the samples broken. With several "
+            "runs, the larger of two p-values: a sign-flip test of the changes summed over runs for each sample, and a "
+            "t-test of the mean change over runs with variances pooled over classes in proportion to p(1 - p)/n."
         ),
-        "p_adjusted": "Holm's correction over all classes with test samples.",
-        "verdict": f"Gained or paid if the corrected p-value is below {1 - confidence_level:g}; unclear otherwise.",
-        "groups": "Mean class accuracy of the members that the first side gives the group.",
+        "p_adjusted": "Holm correction over all classes with test samples.",
+        "verdict": (
+            f"Gained or regressed if the adjusted p-value is below {1 - confidence_level:g}; otherwise unclear."
+        ),
+        "groups": "Mean accuracy of the classes in the group. Both sides use the groups of the first side.",
         "expected_by_chance": (
-            "Mean change of the thirds that the first side's accuracies make, over random swaps of the two sides of "
-            "each sample: classes ranked hard for bad luck on these samples gain without any cause. A change counts as "
-            "certain only beyond it."
+            "Mean change of the thirds over random swaps of the two sides of each sample. Classes that rank as hard by "
+            "bad luck improve without any real change (regression to the mean). A change is significant only if its "
+            "interval also excludes this value."
         ),
-        "own_groups": "Each side's thirds by its own accuracies; the two may hold different classes.",
-        "gap": "easy_hard keeps the first side's thirds; the others take each side's own classes.",
+        "own_groups": "Thirds of each side by its own accuracies; the two sides may contain different classes.",
+        "gap": "The easy-hard gap uses the thirds of the first side; other measures use each side's own ranking.",
         "over_runs": (
-            "Mean and standard deviation (by n - 1) over runs; two-sided paired t-test over runs. A change counts as "
-            "certain only if this test of it is, too: intervals say what other test samples would do, not other runs."
+            "Mean and sample standard deviation over runs, with a two-sided paired t-test. With several runs, a change "
+            "is significant only if this test is significant as well: bootstrap intervals reflect the choice of test "
+            "samples, not the variation between runs."
         ),
     }
 

@@ -1,4 +1,4 @@
-"""How every number was computed, in words that go into the audit itself."""
+"""How each metric of an audit is computed."""
 
 from __future__ import annotations
 
@@ -19,122 +19,133 @@ from classgap.audit.metrics.calibration import BINS
 from classgap.audit.settings import AuditSettings, format_level
 from classgap.audit.stats.rank_correlation import ALL_ORDERS
 
-# What an interval of a mean is where resampling shows no doubt.
-SURE = "if all these samples are right or all are wrong, Wilson's of them together"
+# Fallback for the interval of a mean where all resamples are equal.
+ALL_EQUAL = "Wilson interval of the pooled samples if all of them are correct or all are wrong"
 
 
 def notes(settings: AuditSettings, *, baseline: bool) -> dict[str, str]:
-    """Figure → how it was computed.
+    """Return a description of how each metric is computed.
 
     >>> "Wilson" in notes(AuditSettings(), baseline=False)["interval"]
     True
     """
     confidence_level = format_level(settings.confidence_level)
     bootstrap = (
-        f"{settings.n_resamples} bootstrap replicates of the test samples within each class, with deviations stretched "
-        f"by √(n/(n-1)), seed {settings.seed}, {confidence_level} percentile interval"
+        f"{settings.n_resamples} bootstrap resamples of the test samples within each class, deviations scaled by "
+        f"√(n/(n-1)), seed {settings.seed}, {confidence_level} percentile interval"
     )
-    ranked = "a given baseline's accuracies" if baseline else "this model's own accuracies"
+    ranking = "the accuracies of the baseline" if baseline else "the accuracies of this model"
     return {
-        **_accuracies(settings, confidence_level, bootstrap, ranked),
+        **_accuracies(settings, confidence_level, bootstrap, ranking),
         **_gaps(confidence_level, bootstrap),
         **FIXED,
         "correlation": (
-            f"Spearman's rank correlation over classes, two-sided p-value: of up to {ALL_ORDERS} classes over all "
-            "orders, of more by the t distribution."
+            "Spearman's rank correlation over classes. Two-sided p-value: exact (all permutations) for up to "
+            f"{ALL_ORDERS} classes, from the t distribution for more."
         ),
         "map": (
-            f"t-SNE of the first {COMPONENTS} principal components, at most {settings.map_points} samples, seed "
+            f"t-SNE of the first {COMPONENTS} principal components of at most {settings.map_points} samples, seed "
             f"{settings.seed}."
         ),
         "diagnosis": DIAGNOSIS,
     }
 
 
-def _accuracies(settings: AuditSettings, confidence_level: str, bootstrap: str, ranked: str) -> dict[str, str]:
+def _accuracies(settings: AuditSettings, confidence_level: str, bootstrap: str, ranking: str) -> dict[str, str]:
     head, tail = settings.frequency_cuts
     return {
-        "accuracy": "Share of samples whose predicted label is right; of equal scores the lower class index is taken.",
-        "balanced_accuracy": (
-            f"Mean over classes with test samples of the class's accuracy. Interval: {bootstrap}; {SURE}."
-        ),
-        "top_k": "Share of samples whose label is among the k highest scores.",
+        "accuracy": "Fraction of samples whose predicted label is correct. Equal scores: the lowest class index wins.",
+        "balanced_accuracy": (f"Mean accuracy of the classes with test samples. Interval: {bootstrap}; {ALL_EQUAL}."),
+        "top_k": "Fraction of samples whose label is among the k highest scores.",
         "interval": f"Wilson score interval, {confidence_level}.",
-        "unseen": "A class without test samples has no accuracy and enters no average, ranking or gap.",
-        "precision": "Of the samples predicted as the class, the share that belongs to it.",
+        "unseen": "A class without test samples has no accuracy. Averages, rankings and gaps ignore it.",
+        "precision": "Fraction of the samples predicted as the class that have its label.",
         "calibration_error": (
-            f"Expected calibration error over {BINS} equal bins of the predicted label's probability. Of a class: over "
-            "the samples predicted as it."
+            f"Expected calibration error with {BINS} equal-width bins of the predicted label's probability. For a "
+            "class: over the samples predicted as it."
         ),
         "thirds": (
-            f"Classes with test samples ranked by {ranked}, best first, ties by class index, in three parts; one class "
-            "left over goes to medium, two go to easy and hard."
+            f"Classes with test samples, ranked by {ranking} (ties by class index) and split into three equal parts. "
+            "If one class remains, it is medium; if two remain, one is easy and one is hard."
         ),
-        "frequency": f"Head: at least {head:g} training samples; tail: fewer than {tail:g}; torso: between.",
-        "groups": f"Mean over the group's classes of the class's accuracy. Interval: {bootstrap}; {SURE}.",
+        "frequency": (
+            f"Head: at least {head:g} training samples. Tail: fewer than {tail:g}. Torso: the classes in between."
+        ),
+        "groups": f"Mean accuracy of the classes in the group. Interval: {bootstrap}; {ALL_EQUAL}.",
     }
 
 
 def _gaps(confidence_level: str, bootstrap: str) -> dict[str, str]:
     return {
         "gap.easy_hard": (
-            f"Easy third minus hard third. Interval: {bootstrap}, with the thirds kept; if in each of the two all "
-            "samples are right or all are wrong, Newcombe's of their samples."
+            f"Accuracy of the easy third minus accuracy of the hard third. Interval: {bootstrap}, with fixed thirds; "
+            "Newcombe interval of the pooled samples if in each third all samples are correct or all are wrong."
         ),
-        "gap.best_worst": f"Best minus worst class. Interval: Newcombe's, {confidence_level}, for these two classes.",
-        "gap.worst_class": f"Lowest accuracy of a class. Interval: Wilson, {confidence_level}, of that class.",
+        "gap.best_worst": (
+            f"Accuracy of the best class minus accuracy of the worst class. Interval: Newcombe, {confidence_level}."
+        ),
+        "gap.worst_class": f"Lowest accuracy of a class. Interval: Wilson, {confidence_level}.",
         "gap.worst_tenth": (
-            f"Mean accuracy of the worst 10 % of the classes, rounded up. Interval: {bootstrap}; {SURE}."
+            f"Mean accuracy of the worst 10 % of classes, rounded up. Interval: {bootstrap}; {ALL_EQUAL}."
         ),
-        "gap.std": f"Standard deviation of the accuracies over classes. Interval: {bootstrap}, centred on the value.",
-        "gap.gini": f"Gini coefficient of the accuracies over classes. Interval: {bootstrap}, centred on the value.",
+        "gap.std": f"Standard deviation of the class accuracies. Interval: {bootstrap}, centered on the estimate.",
+        "gap.gini": f"Gini coefficient of the class accuracies. Interval: {bootstrap}, centered on the estimate.",
         "gap.expected_by_chance": (
-            "Mean of the measure over simulated test sets in which every class truly has the balanced accuracy: what "
-            "sampling alone makes of a model without any gap. If a baseline ranks the thirds on the same samples, "
-            "every class has the same shares of samples right by both, by one and by none: shared luck, too."
+            "Mean of the measure over simulated test sets in which every class has the balanced accuracy: the gap that "
+            "sampling noise alone produces. If a baseline ranks the thirds on the same samples, the simulation also "
+            "keeps the fractions of samples that both models, one of them or neither predict correctly."
         ),
     }
 
 
-# Of confusions, scores, features and the head: what no setting changes.
+# Notes that do not depend on settings.
 FIXED = {
     "pairs": (
-        "Mistakes both ways over samples of both classes; ranked by the lower end of its Wilson interval, so that "
-        "few samples do not lead the list."
+        "Errors in both directions divided by the samples of both classes. Ranked by the lower end of the Wilson "
+        "interval, so that pairs with few samples do not lead the list."
     ),
-    "margin": "m_o = P(true class) - highest other probability (MR² Table 4); groups: mean of the class means.",
+    "margin": "m_o = P(true class) - max other P (MR² Table 4). Groups: mean of the class means.",
     "logit_margin": (
-        "z_true - highest other z, over the class's samples (ELM Fig. 3 and 6). Logarithms of probabilities stand "
-        "for logits that are not given; with a probability of exactly 0 in any sample's margin there are none."
+        "z_true - max other z over the samples of the class (ELM Fig. 3 and 6). Computed from log probabilities if no "
+        "logits were given; omitted if a probability in a margin is exactly 0."
     ),
-    "angle": "m_c: smallest angle between two rows of the head, in degrees (MR² Table 4).",
-    "mean_norm": "‖μ̂_k‖, length of the mean of the class's test features (MR² Table 6).",
-    "spread": "‖ŝ_k‖, root of Σ‖f - μ̂_k‖² / (n - 1) over the class's test features (MR² Table 6).",
+    "angle": "m_c: smallest angle between the weights of two classes in the head, in degrees (MR² Table 4).",
+    "mean_norm": "‖μ̂_k‖, norm of the mean test feature of the class (MR² Table 6).",
+    "spread": "‖ŝ_k‖ = √(Σ‖f - μ̂_k‖² / (n - 1)) over the test features of the class (MR² Table 6).",
     "spread_to_norm": "‖ŝ_k‖ / ‖μ̂_k‖; 0 is complete variability collapse (MR² Discussion 3).",
-    "gamma": "γ_k with mean 1, in proportion to the cube root of the class's mean of ‖f‖² in the test set (MR² Eq. 1).",
-    "weight_norm": "‖w_k‖ of the head (MR² Fig. 3).",
-    "dispersion": f"Largest distance of two samples of the class (LMDL Def. 4.1), among its {OUTERMOST} outermost.",
-    "max_intra_distance": "Mean distance to the farthest sample of the class / largest feature norm (ELM Fig. 4).",
-    "class_margin": "Smallest distance of a sample of the class to one of its decision boundaries (LMDL Def. 4.2).",
-    "centroid_margin": "Signed distance of the class mean to its nearest decision boundary (LMDL Eq. 4.6).",
-    "nearest_class": "The class whose mean feature is nearest.",
-    "within_between": "Mean ‖ŝ_k‖² / mean squared distance of the class means from their mean.",
-    "centroid_agreement": "Share of samples (a random part if there are very many) nearest to the predicted mean.",
+    "gamma": "γ_k, proportional to the cube root of the mean ‖f‖² of the class in the test set, mean 1 (MR² Eq. 1).",
+    "weight_norm": "‖w_k‖, norm of the class's weights in the head (MR² Fig. 3).",
+    "dispersion": (
+        f"Largest distance between two samples of the class (LMDL Def. 4.1), among its {OUTERMOST} outermost samples."
+    ),
+    "max_intra_distance": (
+        "Distance to the farthest sample of the class, averaged over its samples, divided by the largest feature norm "
+        "(ELM Fig. 4)."
+    ),
+    "class_margin": "Smallest distance from a sample of the class to its nearest decision boundary (LMDL Def. 4.2).",
+    "centroid_margin": "Signed distance from the class mean to its nearest decision boundary (LMDL Eq. 4.6).",
+    "nearest_class": "The class with the nearest mean feature.",
+    "within_between": "Mean ‖ŝ_k‖² divided by the mean squared distance of the class means to their mean.",
+    "centroid_agreement": (
+        "Fraction of samples whose nearest class mean is that of the predicted class; estimated on a random subset of "
+        "large test sets."
+    ),
 }
 
 DIAGNOSIS = (
-    "A class fails if it is in the hard third and below the balanced accuracy by more than chance brings about in as "
-    "many classes (exact binomial test, Benjamini and Hochberg's correction over all classes with test samples). "
-    f"Few training samples: below {FEW_TRAINING:g} of the median, or in the tail and below {CLEARLY_FEWER:g} of what "
-    "classes above the balanced accuracy usually have. "
-    f"Large spread: {WIDE_SPREAD:g} times the median. "
-    f"Overlap: at least {OVERLAP_RATE:.0%} of its samples and {OVERLAP_SHARE:.0%} of its mistakes (more if "
-    "there are few classes) go to one class whose mean is among the three nearest and nearer than usual. "
-    f"Close boundary: at below {CLOSE_BOUNDARY:g} of the share of the way from class mean to midpoint that is "
-    "usual for classes above the balanced accuracy, and lower than nearly all of theirs. "
-    f"Wrong labels: cleanlab doubts {LABEL_SHARE:.0%} of its labels, and {LABEL_EXCESS:g} times as many as of "
-    "the median class. "
-    f"Over-fitted: train minus test accuracy exceeds the median class's by {EXCESS_FIT:.0%}. "
-    "Ranked by strength, on one scale; a close boundary and over-fitting, which the others bring about, count "
-    "less."
+    "A class fails if it is in the hard third and significantly below the balanced accuracy (exact binomial test, "
+    "Benjamini-Hochberg correction over all classes with test samples). "
+    f"Few training samples: fewer than {FEW_TRAINING:g} times the median, or in the tail with fewer than "
+    f"{CLEARLY_FEWER:g} times the median of the classes above the balanced accuracy. "
+    f"Large feature spread: at least {WIDE_SPREAD:g} times the median. "
+    f"Overlap: at least {OVERLAP_RATE:.0%} of its samples and {OVERLAP_SHARE:.0%} of its errors (more with few "
+    "classes) go to one class whose mean is among its three nearest and closer than usual. "
+    "Decision boundary too close: the distance from the class mean to the boundary, relative to the midpoint between "
+    f"the two means, is less than {CLOSE_BOUNDARY:g} times the usual value of the classes above the balanced accuracy "
+    "and lower than almost all of theirs. "
+    f"Likely label errors: cleanlab flags at least {LABEL_SHARE:.0%} of its labels and {LABEL_EXCESS:g} times as many "
+    "as in the median class. "
+    f"Overfitting: train minus test accuracy exceeds that of the median class by {EXCESS_FIT:.0%}. "
+    "Causes are ranked by strength on a common scale. A close boundary and overfitting are often consequences of the "
+    "other causes, so they count less."
 )

@@ -1,4 +1,4 @@
-"""A comparison in plain words, for someone who reads nothing else."""
+"""Summary of a comparison in a few sentences."""
 
 from __future__ import annotations
 
@@ -17,55 +17,75 @@ def summary(
     *,
     runs_per_side: int,
 ) -> str:
-    """Overall accuracy, the hard and easy thirds with their gap, then who gained and who paid for certain."""
-    over = f" (mean of {runs_per_side} seeds)" if runs_per_side > 1 else ""
-    sentences = [f"Overall accuracy{over} {_course(overall)}."]
+    """Summarize accuracy, hard and easy thirds, their gap, and the classes that changed significantly."""
+    over = f" (mean of {runs_per_side} runs)" if runs_per_side > 1 else ""
+    sentences = [f"Accuracy{over} {_accuracy_change(overall)}."]
     if "hard" in groups and "easy" in groups and "easy_hard" in gap:
         hard, easy = groups["hard"].change, groups["easy"].change
-        sentences.append(
-            f"The classes that were hard {_moved(hard)} and the easy ones {_moved(easy)}; the gap between them "
-            f"{_course(gap['easy_hard'], points=True)}."
-        )
-    sentences.append(_who(classes))
+        sentences.append(_thirds_change(hard, easy))
+        sentences.append(f"The gap between them {_gap_change(gap['easy_hard'])}.")
+        own = gap.get("own_easy_hard")
+        if own is not None and own.significant and own.change * gap["easy_hard"].change < 0:  # other classes are hard
+            sentences.append(f"Between each side's own thirds, the gap {_gap_change(own)}.")
+    sentences.append(_class_changes(classes))
     return " ".join(sentences)
 
 
-def _course(change: Change, *, points: bool = False) -> str:
-    unit = " points" if points else " %"
+def _accuracy_change(change: Change) -> str:
+    before, after = _percent(change.before), _percent(change.after)
     if not change.significant:
-        return f"did not clearly change ({_figure(change.before)}{unit} before, {_figure(change.after)}{unit} after)"
-    verb = "rose" if change.change > 0 else "fell"
-    return f"{verb} from {_figure(change.before)}{unit} to {_figure(change.after)}{unit}"
+        return f"did not change significantly ({before} % → {after} %)"
+    return f"{'rose' if change.change > 0 else 'fell'} from {before} % to {after} %"
 
 
-def _figure(share: float, sign: str = "-") -> str:
-    text = f"{100 * share:{sign}.1f}"
-    return text[1:] if text in ("+0.0", "-0.0") else text.replace("-", "\N{MINUS SIGN}")
+def _thirds_change(hard: Change, easy: Change) -> str:
+    if not hard.significant and not easy.significant:
+        changes = f"hard third ({_percent(hard.change, '+')} points) nor the easy third ({_percent(easy.change, '+')})"
+        return f"Neither the {changes} changed significantly."
+    return f"The hard third {_points_change(hard)}, the easy third {_points_change(easy)}."
 
 
-def _moved(change: Change) -> str:
+def _points_change(change: Change) -> str:
     if not change.significant:
-        return f"did not clearly change ({_figure(change.change, '+')} points)"
+        return f"did not change significantly ({_percent(change.change, '+')} points)"
     return f"{'gained' if change.change > 0 else 'lost'} {abs(100 * change.change):.1f} points"
 
 
-def _who(classes: Sequence[ClassChange]) -> str:
-    known = [entry for entry in classes if entry.status == "ok"]
-    gained = _ranked(known, "gained")
-    regressed = _ranked(known, "regressed")
+def _gap_change(change: Change) -> str:
+    before, after = _percent(change.before), _percent(change.after)
+    if not change.significant:
+        return f"did not change significantly ({before} → {after} points)"
+    if round(change.before, 3) > 0 > round(change.after, 3):
+        verb = "reversed"
+    else:
+        verb = "narrowed" if change.change < 0 else "widened"
+    return f"{verb} from {before} to {after} points"
+
+
+def _percent(fraction: float, sign: str = "-") -> str:
+    text = f"{100 * fraction:{sign}.1f}"
+    return text[1:] if text in ("+0.0", "-0.0") else text.replace("-", "\N{MINUS SIGN}")
+
+
+def _class_changes(classes: Sequence[ClassChange]) -> str:
+    seen = [entry for entry in classes if entry.status == "ok"]
+    gained, regressed = _by_verdict(seen, "gained"), _by_verdict(seen, "regressed")
     if not gained and not regressed:
-        return f"For none of the {len(known)} classes is the change certain."
-    parts = [_list(gained, "gained"), _list(regressed, "regressed")]
-    return f"Of {len(known)} classes {' and '.join(parts)} for certain."
+        return "No class changed significantly."
+    total = f"{len(seen):,} {'class' if len(seen) == 1 else 'classes'}"
+    sentences = [
+        f"{len(some):,} of {total} got significantly {direction} ({_name_largest(some)})."
+        if some
+        else f"No class got significantly {direction}."
+        for some, direction in ((gained, "better"), (regressed, "worse"))
+    ]
+    return " ".join(sentences)
 
 
-def _ranked(classes: Sequence[ClassChange], verdict: str) -> list[ClassChange]:
+def _by_verdict(classes: Sequence[ClassChange], verdict: str) -> list[ClassChange]:
     return sorted((entry for entry in classes if entry.verdict == verdict), key=lambda entry: -abs(entry.change or 0.0))
 
 
-def _list(classes: Sequence[ClassChange], verb: str) -> str:
-    if not classes:
-        return f"none {verb}"
-    named = ", ".join(f"{entry.name} {_figure(entry.change or 0.0, '+')}" for entry in classes[:NAMED])
-    more = " …" if len(classes) > NAMED else ""
-    return f"{len(classes)} {verb} ({named}{more})"
+def _name_largest(classes: Sequence[ClassChange]) -> str:
+    named = ", ".join(f"{entry.name} {_percent(entry.change or 0.0, '+')}" for entry in classes[:NAMED])
+    return named + (" …" if len(classes) > NAMED else "")

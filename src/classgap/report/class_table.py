@@ -10,18 +10,18 @@ from classgap.audit.audit import Audit
 from classgap.audit.diff import AuditDiff
 from classgap.audit.results import ClassResult
 from classgap.report.formatting import (
-    GROUP_ORDER,
     MISSING,
-    chance,
-    count,
+    format_count,
     format_level,
-    number,
-    percent,
-    percent_range,
-    points,
-    points_range,
+    format_number,
+    format_p_value,
+    format_percent,
+    format_percent_interval,
+    format_points,
+    format_points_interval,
+    truncate,
 )
-from classgap.report.svg import fitted
+from classgap.report.ordering import GROUP_ORDER
 
 LETTERS = 48  # of a confused class; opening the class shows it whole
 VERDICTS = ("gained", "unclear", "unchanged", "regressed", "unseen")
@@ -72,16 +72,18 @@ def audit_table(audit: Audit) -> ClassTable:
     rows = audit.classes
     columns = [
         _column("Third", rows, lambda e: e.group or "unseen", "group", (*GROUP_ORDER[:3], "unseen")),
-        _column("Accuracy, %", rows, lambda e: percent(e.accuracy), "share"),
-        _column(f"{format_level(audit.confidence_level)} interval", rows, lambda e: percent_range(e.interval)),
-        _column("Samples", rows, lambda e: count(e.support)),
-        _column("Training", rows, lambda e: count(e.train_count)),
+        _column("Accuracy, %", rows, lambda e: format_percent(e.accuracy), "share"),
+        _column(
+            f"{format_level(audit.confidence_level)} interval", rows, lambda e: format_percent_interval(e.interval)
+        ),
+        _column("Samples", rows, lambda e: format_count(e.support)),
+        _column("Training", rows, lambda e: format_count(e.train_count)),
         _column("Most mistaken for", rows, _confusion, "text"),
         _column(
             "Likely cause", rows, lambda e: e.diagnosis[0].name.replace("-", " ") if e.diagnosis else MISSING, "text"
         ),
-        _column("Margin", rows, lambda e: number(e.margin)),
-        _column("Spread", rows, lambda e: number(e.spread)),
+        _column("Margin", rows, lambda e: format_number(e.margin)),
+        _column("Spread", rows, lambda e: format_number(e.spread)),
     ]
     return _table(rows, columns, [entry.accuracy for entry in rows], "Accuracy, %")
 
@@ -92,21 +94,21 @@ def diff_table(diff: AuditDiff) -> ClassTable:
     columns = [
         _column("Verdict", rows, lambda e: e.verdict if e.status == "ok" else "unseen", "group", VERDICTS),
         _column("Third before", rows, lambda e: e.group or MISSING, "group", GROUP_ORDER[:3]),
-        _column("Before, %", rows, lambda e: percent(e.before), "share"),
-        _column("After, %", rows, lambda e: percent(e.after), "share"),
-        _column("Change, points", rows, lambda e: points(e.change)),
-        _column(f"{format_level(diff.confidence_level)} interval", rows, lambda e: points_range(e.interval)),
-        _column("Test samples", rows, lambda e: count(e.support)),
-        _column("Fixed", rows, lambda e: count(e.fixed)),
-        _column("Broken", rows, lambda e: count(e.broken)),
-        _column("p, corrected", rows, lambda e: chance(e.p_adjusted)),
+        _column("Before, %", rows, lambda e: format_percent(e.before), "share"),
+        _column("After, %", rows, lambda e: format_percent(e.after), "share"),
+        _column("Change, points", rows, lambda e: format_points(e.change)),
+        _column(f"{format_level(diff.confidence_level)} interval", rows, lambda e: format_points_interval(e.interval)),
+        _column("Test samples", rows, lambda e: format_count(e.support)),
+        _column("Fixed", rows, lambda e: format_count(e.fixed)),
+        _column("Broken", rows, lambda e: format_count(e.broken)),
+        _column("p, corrected", rows, lambda e: format_p_value(e.p_adjusted)),
     ]
     return _table(rows, columns, [entry.change for entry in rows], "Change, points")
 
 
 def _confusion(entry: ClassResult) -> str:
     top = entry.top_confusion
-    return MISSING if top is None else f"{fitted(top.name, LETTERS)} ({percent(top.rate)}\N{NO-BREAK SPACE}%)"
+    return MISSING if top is None else f"{truncate(top.name, LETTERS)} ({format_percent(top.rate)}\N{NO-BREAK SPACE}%)"
 
 
 def _column(

@@ -11,21 +11,19 @@ from markupsafe import Markup
 from classgap.audit.audit import Audit
 from classgap.audit.diff import AuditDiff
 from classgap.audit.results import ClassResult
+from classgap.report.display_names import cause_name, method_names, third_name
 from classgap.report.formatting import (
-    GROUP_ORDER,
     MISSING,
-    cause_name,
-    chance,
-    count,
+    format_count,
     format_level,
-    method_names,
-    number,
-    percent,
-    percent_range,
-    points,
-    points_range,
-    third_name,
+    format_number,
+    format_p_value,
+    format_percent,
+    format_percent_interval,
+    format_points,
+    format_points_interval,
 )
+from classgap.report.ordering import GROUP_ORDER
 
 UNSEEN = "no test samples"
 
@@ -41,7 +39,8 @@ def audit_details(audit: Audit) -> dict[str, Any]:
         "kind_names": {name: third_name(name, audit.rank_by) for name in GROUP_ORDER[:3]} | {"unseen": UNSEEN},
         "facts": _sections(audit.classes, _audit_facts(audit)),
         "confusions": [
-            [[names[c.name], count(c.count), percent(c.rate)] for c in entry.confusions] for entry in audit.classes
+            [[names[c.name], format_count(c.count), format_percent(c.rate)] for c in entry.confusions]
+            for entry in audit.classes
         ],
         "margins": [_quantiles(entry) for entry in audit.classes],
         "causes": {
@@ -77,35 +76,35 @@ def island(data: Any) -> Markup:
 def _audit_facts(audit: Audit) -> dict[str, list[Fact]]:
     return {
         "On the test set": [
-            ("Accuracy (recall), %", lambda e: percent(e.accuracy)),
-            (f"{format_level(audit.confidence_level)} interval, %", lambda e: percent_range(e.interval)),
-            ("Precision, %", lambda e: percent(e.precision)),
-            ("Test samples", lambda e: count(e.support)),
-            ("Predicted as this class", lambda e: count(e.predicted)),
-            ("Calibration error, %", lambda e: percent(e.calibration_error)),
-            ("Labels in doubt", lambda e: count(e.label_issues)),
+            ("Accuracy (recall), %", lambda e: format_percent(e.accuracy)),
+            (f"{format_level(audit.confidence_level)} interval, %", lambda e: format_percent_interval(e.interval)),
+            ("Precision, %", lambda e: format_percent(e.precision)),
+            ("Test samples", lambda e: format_count(e.support)),
+            ("Predicted as this class", lambda e: format_count(e.predicted)),
+            ("Calibration error, %", lambda e: format_percent(e.calibration_error)),
+            ("Labels in doubt", lambda e: format_count(e.label_issues)),
             ("Groups", lambda e: ", ".join(e.groups) or MISSING),
         ],
         "In training": [
-            ("Training samples", lambda e: count(e.train_count)),
-            ("Training accuracy, %", lambda e: percent(e.train_accuracy)),
+            ("Training samples", lambda e: format_count(e.train_count)),
+            ("Training accuracy, %", lambda e: format_percent(e.train_accuracy)),
         ],
         "Margins": [
-            ("Mean output margin m_o", lambda e: number(e.margin)),
-            ("Mean logit margin", lambda e: number(e.logit_margin.mean if e.logit_margin else None)),
-            ("Smallest distance to a boundary", lambda e: number(e.class_margin)),
-            ("Class mean to nearest boundary", lambda e: number(e.centroid_margin)),
+            ("Mean output margin m_o", lambda e: format_number(e.margin)),
+            ("Mean logit margin", lambda e: format_number(e.logit_margin.mean if e.logit_margin else None)),
+            ("Smallest distance to a boundary", lambda e: format_number(e.class_margin)),
+            ("Class mean to nearest boundary", lambda e: format_number(e.centroid_margin)),
         ],
         "Features and head": [
-            ("Spread ‖ŝ‖", lambda e: number(e.spread)),
-            ("Length of the mean ‖μ̂‖", lambda e: number(e.mean_norm)),
-            ("Spread / length", lambda e: number(e.spread_to_norm)),
-            ("Margin γ that MR² would assign", lambda e: number(e.gamma)),
-            ("Weight norm ‖w‖", lambda e: number(e.weight_norm)),
-            ("Largest distance of two samples", lambda e: number(e.dispersion)),
-            ("Mean distance to the farthest sample", lambda e: number(e.max_intra_distance)),
+            ("Spread ‖ŝ‖", lambda e: format_number(e.spread)),
+            ("Length of the mean ‖μ̂‖", lambda e: format_number(e.mean_norm)),
+            ("Spread / length", lambda e: format_number(e.spread_to_norm)),
+            ("Margin γ that MR² would assign", lambda e: format_number(e.gamma)),
+            ("Weight norm ‖w‖", lambda e: format_number(e.weight_norm)),
+            ("Largest distance of two samples", lambda e: format_number(e.dispersion)),
+            ("Mean distance to the farthest sample", lambda e: format_number(e.max_intra_distance)),
             ("Class with the nearest mean", lambda e: e.nearest_class or MISSING),
-            ("Distance to it", lambda e: number(e.nearest_distance)),
+            ("Distance to it", lambda e: format_number(e.nearest_distance)),
         ],
     }
 
@@ -113,18 +112,21 @@ def _audit_facts(audit: Audit) -> dict[str, list[Fact]]:
 def _diff_facts(diff: AuditDiff) -> dict[str, list[Fact]]:
     return {
         "Accuracy": [
-            ("Before, %", lambda e: percent(e.before)),
-            ("After, %", lambda e: percent(e.after)),
-            ("Change, points", lambda e: points(e.change)),
-            (f"{format_level(diff.confidence_level)} interval of the change", lambda e: points_range(e.interval)),
-            ("Test samples", lambda e: count(e.support)),
+            ("Before, %", lambda e: format_percent(e.before)),
+            ("After, %", lambda e: format_percent(e.after)),
+            ("Change, points", lambda e: format_points(e.change)),
+            (
+                f"{format_level(diff.confidence_level)} interval of the change",
+                lambda e: format_points_interval(e.interval),
+            ),
+            ("Test samples", lambda e: format_count(e.support)),
             ("Third before", lambda e: e.group or MISSING),
         ],
         "Is the change real?": [
-            ("Samples fixed", lambda e: count(e.fixed)),
-            ("Samples broken", lambda e: count(e.broken)),
-            ("p-value", lambda e: chance(e.p_value)),
-            ("p-value after Holm's correction", lambda e: chance(e.p_adjusted)),
+            ("Samples fixed", lambda e: format_count(e.fixed)),
+            ("Samples broken", lambda e: format_count(e.broken)),
+            ("p-value", lambda e: format_p_value(e.p_value)),
+            ("p-value after Holm's correction", lambda e: format_p_value(e.p_adjusted)),
             ("Verdict", lambda e: e.verdict),
         ],
     }

@@ -1,4 +1,4 @@
-"""Audits of made-up predictions, with class names that are hard to show."""
+"""Synthetic audits with class names that are difficult to display."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ FAST = AuditSettings(n_resamples=50, map_points=60, check_labels=False)
 
 
 def make_audit(classes: int, samples: int, *, skill: float, name: str, features: bool = True, seed: int = 0) -> Audit:
-    """An audit of random features in clouds of different width; the last class has no test samples."""
+    """Audit Gaussian classes of different spread; the last class has no test samples."""
     rng = np.random.default_rng(7)
     means = rng.normal(size=(classes, 16))
     width = np.linspace(0.3, 2.5, classes)
