@@ -71,7 +71,7 @@ class AuditCommand(Command):
         check_outputs(outputs, [path for path in (self.source, self.rank_by, self.groups) if path is not None])
         choices = {name: value for name in ("confidence_level", "seed") if (value := getattr(self, name)) is not None}
         settings = AuditSettings(**choices)
-        asked = [
+        given = [
             f"--{name.replace('_', '-')}"
             for name in ("groups", "rank_by", "confidence_level", "seed")
             if getattr(self, name) is not None
@@ -79,7 +79,7 @@ class AuditCommand(Command):
         groups = None if self.groups is None else _read_groups(self.groups)
         with busy(f"Auditing {self.source}"):
             rank_by = None if self.rank_by is None else read_audit(self.rank_by, settings=ACCURACIES)
-            audit = read_audit(self.source, settings=settings, groups=groups, rank_by=rank_by, asked=asked)
+            audit = read_audit(self.source, settings=settings, groups=groups, rank_by=rank_by, asked=given)
             if self.json is not None:
                 audit.save(self.json)
             if self.csv is not None:

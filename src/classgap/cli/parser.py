@@ -9,7 +9,7 @@ import itertools
 import shutil
 import textwrap
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import MISSING, Field, dataclass, fields, is_dataclass
 from pathlib import Path
 from types import NoneType, UnionType
@@ -101,18 +101,22 @@ def parse(name: str, command: type[C], words: Sequence[str]) -> C:
         namespace, unknown = build_parser(name, command).parse_known_intermixed_args(_hyphenate(words))
     except argparse.ArgumentError as error:
         raise ValueError(f"{error.argument_name} {error.message}. {hint}") from None
-    for word in sorted(unknown, key=lambda each: not each.startswith("-")):  # the values of unknown options come after
-        if not word.startswith("-"):
-            raise ValueError(f"unexpected argument {word!r}. {hint}")
-        option = word.partition("=")[0]
-        near = nearest(option, arguments)
-        raise ValueError(f"unknown option {option}{f'; did you mean {near}?' if near else '.'} {hint}")
+    if unknown:
+        raise ValueError(f"{_describe_unknown(unknown, arguments)} {hint}")
     given = {key: value for key, value in vars(namespace).items() if value is not MISSING}
     values = command.complete({key: tuple(value) if isinstance(value, list) else value for key, value in given.items()})
     missing = [flag for flag, field in arguments.items() if _is_required(field) and field.name not in values]
     if missing:
         raise ValueError(f"{', '.join(missing)} {'is' if len(missing) == 1 else 'are'} required. {hint}")
     return command(**values)
+
+
+def _describe_unknown(words: Sequence[str], flags: Collection[str]) -> str:
+    option = next((word.partition("=")[0] for word in words if word.startswith("-")), None)
+    if option is None:
+        return f"unexpected argument {words[0]!r}."
+    near = nearest(option, flags)
+    return f"unknown option {option}; did you mean {near}?" if near else f"unknown option {option}."
 
 
 def build_parser(name: str, command: type[Command]) -> argparse.ArgumentParser:
