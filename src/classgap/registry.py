@@ -194,3 +194,15 @@ def convert(name: str, text: str, kind: Any) -> Any:
                 continue
     wanted = " or ".join("none" if member is type(None) else member.__name__ for member in members)
     raise ValueError(f"{name} must be {wanted}; got {text!r}.")
+
+
+def argument_docs(function: Callable[..., Any]) -> dict[str, str]:
+    """Return the descriptions in the ``Args`` section of a docstring, by name.
+
+    >>> argument_docs(Registry.build)["text"]
+    '`NAME[:ARGUMENT][:key=value …]`.'
+    """
+    _, _, section = (inspect.getdoc(function) or "").partition("Args:\n")
+    section = re.split(r"^(?:\w+:$|>>>)", section, maxsplit=1, flags=re.MULTILINE)[0]
+    found = re.findall(r"^    (\w+): (.*(?:\n      .*)*)", section, flags=re.MULTILINE)
+    return {name: " ".join(text.replace("``", "`").split()) for name, text in found}

@@ -2,70 +2,76 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Any
-
-from tyro.conf import Positional, arg
+from typing import Any, ClassVar
 
 from classgap.audit.serialization import read_json
 from classgap.audit.settings import AuditSettings
-from classgap.cli.outputs import check_outputs, tell_written
+from classgap.cli.outputs import check_outputs, print_written
+from classgap.cli.parser import Arg, Command
 from classgap.cli.sources import ACCURACIES, busy, read_audit
 
 
 @dataclass(frozen=True)
-class AuditCommand:
-    """Show which classes a classifier fails, how sure that is, and why.
+class AuditCommand(Command):
+    """Find the classes a classifier fails, and why.
 
-    SOURCE is what any classifier predicted, in one of these forms:
+    SOURCE holds the predictions of any classifier:
       .npz, .safetensors   arrays "targets" and "logits" (or "probabilities", or
-                           "predictions"); where known also "features",
-                           "head_weight", "head_bias", "class_names",
-                           "train_counts", "train_predictions", "train_targets"
+                           "predictions"); optional: "features", "head_weight",
+                           "head_bias", "class_names", "train_counts",
+                           "train_predictions", "train_targets"
       .csv                 columns "target" and "prediction", or "target" and
-                           one column of scores a class
-      a run directory, or an audit saved with --json
+                           one column of scores per class
+      directory            a run of classgap train
+      .json                an audit saved with --json
 
     Example:
       classgap audit predictions.npz --html report.html
     """
 
-    source: Positional[Annotated[Path, arg(metavar="SOURCE", help_behavior_hint="")]]
+    ARGS: ClassVar[Mapping[str, Arg]] = {
+        "source": Arg("SOURCE", positional=True),
+        "rank_by": Arg("SOURCE"),
+        "confidence_level": Arg(default=f"{AuditSettings.confidence_level:g}"),
+        "seed": Arg(default=f"{AuditSettings.seed}"),
+    }
+
+    source: Path
     """Prediction file, run directory, or saved audit."""
 
-    html: Annotated[Path | None, arg(metavar="FILE", help_behavior_hint="")] = None
-    """Write everything as one HTML page that needs no network."""
+    html: Path | None = None
+    """Write the full report as one self-contained HTML page."""
 
-    json: Annotated[Path | None, arg(metavar="FILE", help_behavior_hint="")] = None
-    """Save the audit, to compare it later or read it in a program."""
+    json: Path | None = None
+    """Save the audit as JSON, for classgap compare or your own programs."""
 
-    csv: Annotated[Path | None, arg(metavar="FILE", help_behavior_hint="")] = None
-    """Write one line a class, for a spreadsheet."""
+    csv: Path | None = None
+    """Write one row per class as CSV."""
 
-    rank_by: Annotated[Path | None, arg(metavar="SOURCE", help_behavior_hint="")] = None
-    """Rank the easy, medium and hard thirds by this model's accuracies instead of its own."""
+    rank_by: Path | None = None
+    """Rank the easy, medium and hard thirds by this model's class accuracies instead."""
 
-    groups: Annotated[Path | None, arg(metavar="FILE", help_behavior_hint="")] = None
-    """JSON file of further groups, such as superclasses: {"group": ["class", ...], ...}."""
+    groups: Path | None = None
+    """JSON file with additional groups of classes: {"group": ["class", ...], ...}."""
 
-    confidence_level: Annotated[
-        float | None, arg(metavar="FLOAT", help_behavior_hint=f"(default: {AuditSettings.confidence_level:g})")
-    ] = None
-    """Level of all intervals."""
+    confidence_level: float | None = None
+    """Confidence level of all intervals."""
 
-    seed: Annotated[int | None, arg(metavar="INT", help_behavior_hint=f"(default: {AuditSettings.seed})")] = None
-    """Seed of the bootstrap and of the map."""
+    seed: int | None = None
+    """Seed of the bootstrap and of the embedding map."""
 
     def run(self) -> None:
-        """Audit, write, print."""
+        """Audit the source, write the files, and print the audit."""
         from classgap.report import print_audit, write_csv, write_html
 
         outputs = {"--html": self.html, "--json": self.json, "--csv": self.csv}
         check_outputs(outputs, [path for path in (self.source, self.rank_by, self.groups) if path is not None])
         choices = {name: value for name in ("confidence_level", "seed") if (value := getattr(self, name)) is not None}
         settings = AuditSettings(**choices)
-        asked = [
+        given = [
             f"--{name.replace('_', '-')}"
             for name in ("groups", "rank_by", "confidence_level", "seed")
             if getattr(self, name) is not None
@@ -73,7 +79,7 @@ class AuditCommand:
         groups = None if self.groups is None else _read_groups(self.groups)
         with busy(f"Auditing {self.source}"):
             rank_by = None if self.rank_by is None else read_audit(self.rank_by, settings=ACCURACIES)
-            audit = read_audit(self.source, settings=settings, groups=groups, rank_by=rank_by, asked=asked)
+            audit = read_audit(self.source, settings=settings, groups=groups, rank_by=rank_by, asked=given)
             if self.json is not None:
                 audit.save(self.json)
             if self.csv is not None:
@@ -81,11 +87,11 @@ class AuditCommand:
             if self.html is not None:
                 write_html(audit, self.html)
         print_audit(audit)
-        tell_written(outputs)
+        print_written(outputs)
 
 
 def _read_groups(path: Path) -> dict[str, list[Any]]:
     groups = read_json(path)
     if not isinstance(groups, dict) or not all(isinstance(members, list) for members in groups.values()):
-        raise ValueError(f'{path} must hold groups as {{"group": ["class", ...], ...}}; it holds something else.')
+        raise ValueError(f'{path} must contain groups as {{"group": ["class", ...], ...}}.')
     return groups

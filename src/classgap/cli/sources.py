@@ -10,7 +10,7 @@ from typing import Any
 from classgap.audit import Audit
 from classgap.audit.settings import AuditSettings
 
-# For audits of which only the accuracies count; map and label check take longest.
+# For audits whose accuracies alone are used: the map and the label check take longest.
 ACCURACIES = AuditSettings(map="none", check_labels=False)
 
 
@@ -52,12 +52,12 @@ def _saved_in(source: Path) -> Path | None:
 
 
 @contextmanager
-def busy(what: str) -> Iterator[None]:
-    """Show that something takes a while, on a terminal only."""
+def busy(message: str) -> Iterator[None]:
+    """Show a spinner on standard error while the block runs, if it is a terminal."""
     from rich.console import Console
     from rich.text import Text
 
     from classgap.report.formatting import printable
 
-    with Console(stderr=True).status(Text(printable(what))):
+    with Console(stderr=True).status(Text(printable(message))):
         yield
