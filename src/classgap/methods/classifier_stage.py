@@ -16,8 +16,8 @@ from classgap.models.heads import linear_head
 
 if TYPE_CHECKING:
     from classgap.data.batches import Batch
-    from classgap.engine.run import Run
     from classgap.losses.base import ClassLoss
+    from classgap.methods.protocol import TrainingRun
 
 
 class ClassifierStage(MethodWrapper):
@@ -53,7 +53,7 @@ class ClassifierStage(MethodWrapper):
         """Those of the other method, or one."""
         return 1 if self.retrains else self.inner.views
 
-    def prepare(self, run: Run) -> None:
+    def prepare(self, run: TrainingRun) -> None:
         """As the other method; the head has to be linear, and weights those that the last stage leaves."""
         super().prepare(run)
         linear_head(run.model, self.name)
@@ -67,7 +67,7 @@ class ClassifierStage(MethodWrapper):
         """One more than the other method has."""
         return [*self.inner.stages(), Stage("re-training", share=self.share)]
 
-    def stage_start(self, run: Run) -> None:
+    def stage_start(self, run: TrainingRun) -> None:
         """In the last stage: freeze, balance, and prepare the head."""
         self.retrains = run.position.stage == len(self.inner.stages())
         if not self.retrains:
@@ -77,32 +77,32 @@ class ClassifierStage(MethodWrapper):
         run.order = ClassBalanced(run.train.targets, run.config.seed)
         self.trained_head(linear_head(run.model, self.name), run.model)
 
-    def parameter_groups(self, run: Run) -> list[dict[str, Any]]:
+    def parameter_groups(self, run: TrainingRun) -> list[dict[str, Any]]:
         """What is left to train."""
         if not self.retrains:
             return super().parameter_groups(run)
         return [{"params": [each for each in run.model.parameters() if each.requires_grad]}]
 
-    def epoch_start(self, run: Run) -> None:
+    def epoch_start(self, run: TrainingRun) -> None:
         """As the other method, in its stages."""
         if not self.retrains:
             super().epoch_start(run)
 
-    def objective(self, run: Run, batch: Batch) -> Tensor:
+    def objective(self, run: TrainingRun, batch: Batch) -> Tensor:
         """Cross-entropy of the head's stage."""
         if not self.retrains:
             return super().objective(run, batch)
         run.model.eval()  # a frozen encoder keeps its batch statistics and drops nothing
         return Method.objective(self, run, batch)
 
-    def step(self, run: Run, batch: Batch) -> None:
+    def step(self, run: TrainingRun, batch: Batch) -> None:
         """The plain step, in the head's stage."""
         if self.retrains:
             Method.step(self, run, batch)
         else:
             super().step(run, batch)
 
-    def stage_end(self, run: Run) -> None:
+    def stage_end(self, run: TrainingRun) -> None:
         """As the other method, in its stages."""
         if not self.retrains:
             super().stage_end(run)

@@ -16,7 +16,7 @@ from classgap.methods.method import Stage
 from classgap.methods.staged import Phase, StagedMethod
 
 if TYPE_CHECKING:
-    from classgap.engine.run import Run
+    from classgap.methods.protocol import TrainingRun
 
 
 class DistributionalRobustness(StagedMethod):
@@ -76,13 +76,13 @@ class DistributionalRobustness(StagedMethod):
         )
         self.per_class = whole_number("per_class", per_class, at_least=1)
 
-    def stage_start(self, run: Run) -> None:
+    def stage_start(self, run: TrainingRun) -> None:
         """Classes equally often, after the pretraining."""
         super().stage_start(run)
         if self.phase is not self.phases[0]:
             run.order = self._balanced(run)
 
-    def epoch_start(self, run: Run) -> None:
+    def epoch_start(self, run: TrainingRun) -> None:
         """In the second stage: a pass over the training set for the centroids."""
         if isinstance(self.loss, DROLTLoss):
             sums_KD = torch.zeros(self.loss.centroids.means.shape, dtype=torch.float64)
@@ -91,7 +91,7 @@ class DistributionalRobustness(StagedMethod):
             counts_K = run.train_counts
             self.loss.update((total(sums_KD) / counts_K.clamp(min=1)[:, None]).float(), counts_K > 0)
 
-    def _balanced(self, run: Run) -> Order:
+    def _balanced(self, run: TrainingRun) -> Order:
         assert run.config.batch_size is not None
         targets, batch, seed = run.train.targets, run.config.batch_size, run.config.seed
         classes, rest = divmod(batch, self.per_class)

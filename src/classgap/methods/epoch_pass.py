@@ -14,7 +14,7 @@ from classgap.losses.fair_dro import FairDROLoss
 from classgap.methods.method import Method
 
 if TYPE_CHECKING:
-    from classgap.engine.run import Run
+    from classgap.methods.protocol import TrainingRun
 
 
 class FairDRO(Method):
@@ -32,11 +32,11 @@ class FairDRO(Method):
     def __init__(self, loss: FairDROLoss) -> None:
         super().__init__(loss)
 
-    def prepare(self, run: Run) -> None:
+    def prepare(self, run: TrainingRun) -> None:
         """See that every class has samples, and so a loss."""
         positive_counts("class_counts", run.train_counts)
 
-    def epoch_start(self, run: Run) -> None:
+    def epoch_start(self, run: TrainingRun) -> None:
         """Look at the training set and answer."""
         sums_K = torch.zeros(run.num_classes, dtype=torch.float64)
         for seen in run.look(run.train):
@@ -58,7 +58,7 @@ class ConfusionalSpectral(Method):
     def __init__(self, loss: ConfusionalSpectralLoss) -> None:
         super().__init__(loss)
 
-    def epoch_start(self, run: Run) -> None:
+    def epoch_start(self, run: TrainingRun) -> None:
         """Look at the training set and count."""
         counts_KK = torch.zeros(run.num_classes, run.num_classes, dtype=torch.long, device=run.device)
         for seen in run.look(run.train):

@@ -14,7 +14,7 @@ from classgap.losses.focal import FocalLoss
 from classgap.methods.method import Method
 
 if TYPE_CHECKING:
-    from classgap.engine.run import Run
+    from classgap.methods.protocol import TrainingRun
 
 
 class Focal(Method):
@@ -33,13 +33,13 @@ class Focal(Method):
         super().__init__(loss)
 
     @torch.no_grad()
-    def prepare(self, run: Run) -> None:
+    def prepare(self, run: TrainingRun) -> None:
         """Set the bias of the head, where there is one."""
         bias = self._bias(run)
         if bias is not None:
             bias.fill_(-math.log(max(1, run.num_classes - 1)))
 
-    def parameter_groups(self, run: Run) -> list[dict[str, Any]]:
+    def parameter_groups(self, run: TrainingRun) -> list[dict[str, Any]]:
         """The head's bias in a group without weight decay."""
         groups, bias = super().parameter_groups(run), self._bias(run)
         if bias is None or not bias.requires_grad:
@@ -47,7 +47,7 @@ class Focal(Method):
         groups[0]["params"] = [each for each in groups[0]["params"] if each is not bias]
         return [*groups, {"params": [bias], "weight_decay": 0.0}]
 
-    def _bias(self, run: Run) -> nn.Parameter | None:
+    def _bias(self, run: TrainingRun) -> nn.Parameter | None:
         found = dict(run.tap.head.named_parameters()).get("bias")
         return found if self.loss.form == "sigmoid" else None
 

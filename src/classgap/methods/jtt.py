@@ -17,7 +17,7 @@ from classgap.methods.method import Method, Stage
 
 if TYPE_CHECKING:
     from classgap.data.batches import Batch
-    from classgap.engine.run import Run
+    from classgap.methods.protocol import TrainingRun
 
 FIND, RETRAIN = "find errors", "train"
 
@@ -68,7 +68,7 @@ class JustTrainTwice(Method):
         """A mixed sample is neither right nor wrong."""
         return "errors=online looks at single samples" if self.errors == "online" else super().refuses_mixing()
 
-    def prepare(self, run: Run) -> None:
+    def prepare(self, run: TrainingRun) -> None:
         """Keep the initial weights, which are the same whenever the run is made."""
         if run.config.sampler != "random":
             raise ValueError(f"jtt repeats samples itself; sampler must be random, got {run.config.sampler!r}.")
@@ -76,7 +76,7 @@ class JustTrainTwice(Method):
             self._expect_an_epoch(run, run.config.steps)
         self._initial = {name: tensor.clone() for name, tensor in run.model.state_dict().items()}
 
-    def stage_start(self, run: Run) -> None:
+    def stage_start(self, run: TrainingRun) -> None:
         """Begin again, with the errors repeated."""
         if run.stage.name != RETRAIN:
             return
@@ -84,12 +84,12 @@ class JustTrainTwice(Method):
         if self.copies and bool(self.wrong.any()):  # else the very order of plain training
             run.order = Repeated(1 + self.copies * self.wrong.long().cpu(), run.config.seed)
 
-    def epoch_start(self, run: Run) -> None:
+    def epoch_start(self, run: TrainingRun) -> None:
         """Metrics tell how many errors there are."""
         if run.stage.name == RETRAIN:
             run.meter.add({"errors": int(self.wrong.sum())}, 1)
 
-    def objective(self, run: Run, batch: Batch) -> Tensor:
+    def objective(self, run: TrainingRun, batch: Batch) -> Tensor:
         """Cross-entropy."""
         logits = run.forward(batch.inputs)
         if self.loss.updates and self.errors == "online" and run.stage.name == FIND:  # the last visit is what stays
@@ -98,13 +98,13 @@ class JustTrainTwice(Method):
             self.wrong[shards.gather(batch.rows)] = shards.gather(wrong_B).bool()
         return self.loss(logits, batch.targets)
 
-    def stage_end(self, run: Run) -> None:
+    def stage_end(self, run: TrainingRun) -> None:
         """Clean errors: look at every sample once."""
         if run.stage.name == FIND and self.errors == "clean":
             predicted = run.predictions(run.train)
             self.wrong.copy_(predicted.classes_N != predicted.targets_N)
 
-    def _expect_an_epoch(self, run: Run, steps: int) -> None:
+    def _expect_an_epoch(self, run: TrainingRun, steps: int) -> None:
         assert run.config.batch_size is not None
         found = self.stages()[0].length(steps)
         needed = count_batches(len(run.train), run.config.batch_size, world_size())

@@ -16,7 +16,7 @@ from classgap.models.heads import exchange_head, head_of
 
 if TYPE_CHECKING:
     from classgap.data.batches import Batch
-    from classgap.engine.run import Run
+    from classgap.methods.protocol import TrainingRun
 
 
 class LDAM(Method):
@@ -34,7 +34,7 @@ class LDAM(Method):
     def __init__(self, loss: LDAMLoss) -> None:
         super().__init__(loss)
 
-    def prepare(self, run: Run) -> None:
+    def prepare(self, run: TrainingRun) -> None:
         """Put the cosine head into the model."""
         before = head_of(run.model)
         weight = before.get_parameter("weight")
@@ -43,7 +43,7 @@ class LDAM(Method):
             head.weight.data.copy_(weight.data)
         exchange_head(run.model, head)
 
-    def objective(self, run: Run, batch: Batch) -> Tensor:
+    def objective(self, run: TrainingRun, batch: Batch) -> Tensor:
         """The loss takes cosines, and scales them itself."""
         return self.loss(run.forward(batch.inputs) / self.loss.scale, batch.targets)
 
@@ -76,7 +76,7 @@ class DeferredLDAM(LDAM):
         self.switch = switch
         self._switched = False  # a resumed run finds out again, and gives the same weights
 
-    def objective(self, run: Run, batch: Batch) -> Tensor:
+    def objective(self, run: TrainingRun, batch: Batch) -> Tensor:
         """The loss; from the update on in which the switch falls, with the weights."""
         if not self._switched and (run.position.updates + 1) / run.updates > self.switch:
             self.loss.reweight(effective_number_weights(self.class_counts, self.beta))

@@ -15,7 +15,7 @@ from classgap.methods.method import Method
 
 if TYPE_CHECKING:
     from classgap.data.batches import Batch
-    from classgap.engine.run import Run
+    from classgap.methods.protocol import TrainingRun
 
 
 class LearningFromFailure(Method):
@@ -71,18 +71,18 @@ class LearningFromFailure(Method):
         """It needs to know whose loss is whose."""
         return "it follows the losses of single samples"
 
-    def prepare(self, run: Run) -> None:
+    def prepare(self, run: TrainingRun) -> None:
         """Make the second network."""
         self.second = run.new_model()
         self.labels.copy_(run.train.targets)
 
-    def parameter_groups(self, run: Run) -> list[dict[str, Any]]:
+    def parameter_groups(self, run: TrainingRun) -> list[dict[str, Any]]:
         """Both networks alike."""
         return [
             {"params": [each for each in net.parameters() if each.requires_grad]} for net in (run.model, self.second)
         ]
 
-    def objective(self, run: Run, batch: Batch) -> Tensor:
+    def objective(self, run: TrainingRun, batch: Batch) -> Tensor:
         """The sum of both networks' losses; no gradient goes from one to the other."""
         logits, second_logits = run.forward(batch.inputs), run.outputs(self.second, batch.inputs)
         with torch.no_grad():

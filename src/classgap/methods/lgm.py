@@ -13,7 +13,7 @@ from classgap.models.heads import exchange_head, head_of
 
 if TYPE_CHECKING:
     from classgap.data.batches import Batch
-    from classgap.engine.run import Run
+    from classgap.methods.protocol import TrainingRun
 
 
 class GaussianMixture(Method):
@@ -66,7 +66,7 @@ class GaussianMixture(Method):
         self.variances = one_of("variances", variances, ("unit", "learned"))
         self.log_determinant = yes_or_no("log_determinant", log_determinant)
 
-    def prepare(self, run: Run) -> None:
+    def prepare(self, run: TrainingRun) -> None:
         """Exchange the head."""
         width = head_of(run.model).get_parameter("weight").shape[1]
         head = GaussianMixtureHead(
@@ -78,7 +78,7 @@ class GaussianMixture(Method):
         """α after this share of the training."""
         return min(self.largest, self.margin * 2.0 ** min(share // self.doubling, 1000.0))
 
-    def objective(self, run: Run, batch: Batch) -> Tensor:
+    def objective(self, run: TrainingRun, batch: Batch) -> Tensor:
         """The loss with the margin of this step."""
         self.loss.margin = self.margin_at(run.position.updates / run.updates)
         return super().objective(run, batch)

@@ -12,7 +12,7 @@ from classgap.methods.method import Method
 from classgap.models.heads import exchange_head, head_of
 
 if TYPE_CHECKING:
-    from classgap.engine.run import Run
+    from classgap.methods.protocol import TrainingRun
 
 
 class ScaledLinear(nn.Linear):
@@ -78,7 +78,7 @@ class LearnedWeightScaling(ClassifierStage):
         """Put factors on it."""
         exchange_head(model, ScaledLinear.from_linear(head))
 
-    def finish(self, run: Run) -> None:
+    def finish(self, run: TrainingRun) -> None:
         """Put the factors into the head."""
         super().finish(run)
         head = head_of(run.model)

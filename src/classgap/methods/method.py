@@ -13,7 +13,7 @@ from classgap.losses.base import ClassLoss
 
 if TYPE_CHECKING:
     from classgap.data.batches import Batch
-    from classgap.engine.run import Run
+    from classgap.methods.protocol import TrainingRun
 
 
 @dataclass(frozen=True)
@@ -65,7 +65,7 @@ class Method(nn.Module):
         super().__init__()
         self.loss = loss
 
-    def prepare(self, run: Run) -> None:
+    def prepare(self, run: TrainingRun) -> None:
         """Change ``run.model``, make a second one, check that the run has what is needed."""
 
     def refuses_mixing(self) -> str:
@@ -77,10 +77,10 @@ class Method(nn.Module):
         """The parts of the training, one after the other."""
         return (Stage("train"),)
 
-    def stage_start(self, run: Run) -> None:
+    def stage_start(self, run: TrainingRun) -> None:
         """Set up a stage: ``run.order``, frozen parameters, fresh weights. The optimiser is made after this."""
 
-    def parameter_groups(self, run: Run) -> list[dict[str, Any]]:
+    def parameter_groups(self, run: TrainingRun) -> list[dict[str, Any]]:
         """What the stage trains: the model, and what the loss owns at a rate of its own."""
         own = [parameter for parameter in self.parameters() if parameter.requires_grad]
         groups: list[dict[str, Any]] = [{"params": [each for each in run.model.parameters() if each.requires_grad]}]
@@ -89,10 +89,10 @@ class Method(nn.Module):
             groups.append({"params": own, "weight_decay": 0.0} | ({} if rate is None else {"lr": rate}))
         return groups
 
-    def epoch_start(self, run: Run) -> None:
+    def epoch_start(self, run: TrainingRun) -> None:
         """Before an epoch's first batch."""
 
-    def objective(self, run: Run, batch: Batch) -> Tensor:
+    def objective(self, run: TrainingRun, batch: Batch) -> Tensor:
         """The loss of a batch, after one forward pass.
 
         Sharpness-aware steps call it twice for a batch, the second time with ``loss.updates`` false: then nothing is
@@ -101,15 +101,15 @@ class Method(nn.Module):
         logits = run.forward(batch.inputs)
         return self.loss(logits, batch.targets, features=run.tap.features, head=run.tap.head, index=batch.rows)
 
-    def step(self, run: Run, batch: Batch) -> None:
+    def step(self, run: TrainingRun, batch: Batch) -> None:
         """One update from one batch."""
         run.backward(self.objective, batch)
         run.update()
 
-    def stage_end(self, run: Run) -> None:
+    def stage_end(self, run: TrainingRun) -> None:
         """After a stage's last epoch."""
 
-    def finish(self, run: Run) -> None:
+    def finish(self, run: TrainingRun) -> None:
         """After the last stage, with the chosen weights in ``run.model``: post-hoc changes of the model."""
 
     def findings(self) -> dict[str, float]:
@@ -117,6 +117,6 @@ class Method(nn.Module):
         return {}
 
     @torch.no_grad()
-    def predict(self, run: Run, inputs: Tensor) -> tuple[Tensor, Tensor]:
+    def predict(self, run: TrainingRun, inputs: Tensor) -> tuple[Tensor, Tensor]:
         """Logits and features in evaluation."""
         return run.forward(inputs), run.tap.features

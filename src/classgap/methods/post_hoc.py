@@ -14,7 +14,7 @@ from classgap.methods.wrapper import MethodWrapper
 from classgap.models.heads import linear_head
 
 if TYPE_CHECKING:
-    from classgap.engine.run import Run
+    from classgap.methods.protocol import TrainingRun
 
 
 class PostHocLogitAdjustment(MethodWrapper):
@@ -45,7 +45,7 @@ class PostHocLogitAdjustment(MethodWrapper):
         self.register_buffer("shift", (-self.tau * (counts / counts.sum()).log()).float(), persistent=False)
         self._in_head = False
 
-    def prepare(self, run: Run) -> None:
+    def prepare(self, run: TrainingRun) -> None:
         """Look at the head."""
         super().prepare(run)
         if linear_head(run.model, "post-hoc-logit-adjustment").bias is None:
@@ -55,13 +55,13 @@ class PostHocLogitAdjustment(MethodWrapper):
             )
 
     @torch.no_grad()
-    def predict(self, run: Run, inputs: Tensor) -> tuple[Tensor, Tensor]:
+    def predict(self, run: TrainingRun, inputs: Tensor) -> tuple[Tensor, Tensor]:
         """Adjusted logits, and features."""
         logits, features = super().predict(run, inputs)
         return (logits if self._in_head else logits + self.shift), features
 
     @torch.no_grad()
-    def finish(self, run: Run) -> None:
+    def finish(self, run: TrainingRun) -> None:
         """Move the shift into the head."""
         super().finish(run)
         bias = run.tap.head.get_parameter("bias")

@@ -15,7 +15,7 @@ from classgap.methods.wrapper import MethodWrapper
 
 if TYPE_CHECKING:
     from classgap.data.batches import Batch
-    from classgap.engine.run import Run
+    from classgap.methods.protocol import TrainingRun
 
 
 class SharpnessAware(MethodWrapper):
@@ -54,7 +54,7 @@ class SharpnessAware(MethodWrapper):
         self.adaptive = yes_or_no("adaptive", adaptive)
         self.smallest = number("smallest", smallest, at_least=0)
 
-    def step(self, run: Run, batch: Batch) -> None:
+    def step(self, run: TrainingRun, batch: Batch) -> None:
         """Climb, look there, come back, step."""
         with torch.random.fork_rng([run.device] if run.device.type == "cuda" else []):
             run.backward(self.inner.objective, batch)
@@ -66,7 +66,7 @@ class SharpnessAware(MethodWrapper):
         run.update()
 
     @torch.no_grad()
-    def _climb(self, run: Run) -> dict[nn.Parameter, Tensor] | None:
+    def _climb(self, run: TrainingRun) -> dict[nn.Parameter, Tensor] | None:
         """e of each parameter, ``None`` if a gradient is not finite. A factor that all gradients share falls out."""
         trained = {parameter for group in run.optimizer.param_groups for parameter in group["params"]}
         named = [(name, each) for name, each in run.model.named_parameters() if each in trained]

@@ -14,7 +14,7 @@ from classgap.models.heads import head_of
 
 if TYPE_CHECKING:
     from classgap.data.batches import Batch
-    from classgap.engine.run import Run
+    from classgap.methods.protocol import TrainingRun
 
 Part = Literal["model", "encoder", "head"]
 
@@ -47,7 +47,7 @@ class StagedMethod(Method):
         """What the current phase minimises."""
         return self.phase.loss
 
-    def prepare(self, run: Run) -> None:
+    def prepare(self, run: TrainingRun) -> None:
         """Note what is trainable at all, as a model may come with frozen layers."""
         self._trainable = frozenset(name for name, each in run.model.named_parameters() if each.requires_grad)
 
@@ -55,7 +55,7 @@ class StagedMethod(Method):
         """Those of the phases."""
         return [phase.stage for phase in self.phases]
 
-    def stage_start(self, run: Run) -> None:
+    def stage_start(self, run: TrainingRun) -> None:
         """Freeze what the phase does not train."""
         self.phase = self.phases[run.position.stage]
         own = {id(parameter) for parameter in head_of(run.model).parameters()}
@@ -63,7 +63,7 @@ class StagedMethod(Method):
             chosen = self.phase.trains == "model" or (id(parameter) in own) == (self.phase.trains == "head")
             parameter.requires_grad_(chosen and name in self._trainable)
 
-    def parameter_groups(self, run: Run) -> list[dict[str, Any]]:
+    def parameter_groups(self, run: TrainingRun) -> list[dict[str, Any]]:
         """What the phase trains, and what its loss owns."""
         assert run.config.lr is not None
         rate = self.phase.rate * run.config.lr
@@ -73,7 +73,7 @@ class StagedMethod(Method):
         own = list(self.loss.parameters())
         return [*groups, {"params": own, "weight_decay": 0.0, "lr": run.config.loss_lr or rate}] if own else groups
 
-    def objective(self, run: Run, batch: Batch) -> Tensor:
+    def objective(self, run: TrainingRun, batch: Batch) -> Tensor:
         """The phase's loss of a batch."""
         if self.phase.trains == "head":  # a frozen encoder keeps its batch statistics and drops nothing
             run.model.eval()

@@ -14,8 +14,8 @@ from classgap.methods.staged import Phase, StagedMethod
 
 if TYPE_CHECKING:
     from classgap.data.batches import Batch
-    from classgap.engine.run import Run
     from classgap.losses.base import ClassLoss
+    from classgap.methods.protocol import TrainingRun
 
 
 class SupervisedContrast(StagedMethod):
@@ -68,19 +68,19 @@ class SupervisedContrast(StagedMethod):
         """Whether this is the first stage."""
         return self.phase is self.phases[0]
 
-    def stage_start(self, run: Run) -> None:
+    def stage_start(self, run: TrainingRun) -> None:
         """Two views for the contrast, one for the classifier."""
         super().stage_start(run)
         self.views = 2 if self.contrasts else 1
 
-    def parameter_groups(self, run: Run) -> list[dict[str, Any]]:
+    def parameter_groups(self, run: TrainingRun) -> list[dict[str, Any]]:
         """The encoder with its projection, or the classifier."""
         groups = super().parameter_groups(run)
         if self.contrasts:
             groups[0]["params"] += list(self.projection.parameters())
         return groups
 
-    def objective(self, run: Run, batch: Batch) -> Tensor:
+    def objective(self, run: TrainingRun, batch: Batch) -> Tensor:
         """The contrast of two views, or cross-entropy."""
         return contrast_of_views(self, run, batch) if self.contrasts else super().objective(run, batch)
 
@@ -120,12 +120,12 @@ class JointContrast(Method):
         super().__init__(SupervisedContrastiveLoss(num_classes, strength=strength, temperature=temperature))
         self.projection = new_projection(feature_dim, projection)
 
-    def parameter_groups(self, run: Run) -> list[dict[str, Any]]:
+    def parameter_groups(self, run: TrainingRun) -> list[dict[str, Any]]:
         """The model with its projection."""
         parameters = [each for each in run.model.parameters() if each.requires_grad]
         return [{"params": parameters + list(self.projection.parameters())}]
 
-    def objective(self, run: Run, batch: Batch) -> Tensor:
+    def objective(self, run: TrainingRun, batch: Batch) -> Tensor:
         """Both parts, of both views."""
         return contrast_of_views(self, run, batch)
 
@@ -142,7 +142,7 @@ def new_projection(feature_dim: int, width: int) -> nn.Sequential:
     )
 
 
-def contrast_of_views(method: SupervisedContrast | JointContrast, run: Run, batch: Batch) -> Tensor:
+def contrast_of_views(method: SupervisedContrast | JointContrast, run: TrainingRun, batch: Batch) -> Tensor:
     """The method's loss of a batch of twice the size: every sample in both views, projected."""
     assert batch.other_view is not None
     loss: ClassLoss = method.loss

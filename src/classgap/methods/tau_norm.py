@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import torch
@@ -14,7 +15,7 @@ from classgap.methods.wrapper import MethodWrapper
 from classgap.models.heads import linear_head
 
 if TYPE_CHECKING:
-    from classgap.engine.run import Run
+    from classgap.methods.protocol import TrainingRun
 
 GRID = [step / 10 for step in range(21)]  # 21 points from 0 to 2, as published
 FIGURES = ("balanced", "accuracy", "hard", "worst")
@@ -49,7 +50,7 @@ class WeightNormalization(MethodWrapper):
         self.tau = None if chosen else number("tau", tau, at_least=0, or_word="validation")
         self.monitor = one_of("monitor", monitor, FIGURES)
 
-    def prepare(self, run: Run) -> None:
+    def prepare(self, run: TrainingRun) -> None:
         """Check that there is something to choose by, and a linear head."""
         super().prepare(run)
         linear_head(run.model, "tau-norm")
@@ -60,7 +61,7 @@ class WeightNormalization(MethodWrapper):
             )
 
     @torch.no_grad()
-    def finish(self, run: Run) -> None:
+    def finish(self, run: TrainingRun) -> None:
         """Choose τ and change the head."""
         super().finish(run)
         head = linear_head(run.model, "tau-norm")
@@ -74,14 +75,14 @@ class WeightNormalization(MethodWrapper):
         """The τ that was used."""
         return super().findings() | ({} if self.tau is None else {"tau": self.tau})
 
-    def _best(self, run: Run, weight_KD: Tensor) -> float:
+    def _best(self, run: TrainingRun, weight_KD: Tensor) -> float:
         assert run.validation is not None
         scores = run.scores(run.validation, features=True)
         weight_KD = weight_KD.to(scores.features_ND)
 
         def figure(tau: float) -> float:
             logits_NK = F.linear(scores.features_ND, normalized(weight_KD, tau))
-            return type(scores)(logits_NK, scores.features_ND, scores.targets_N).accuracies()[self.monitor]
+            return replace(scores, logits_NK=logits_NK).accuracies()[self.monitor]
 
         return max(GRID, key=figure)  # the first of equals
 

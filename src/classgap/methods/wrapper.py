@@ -11,8 +11,8 @@ from classgap.methods.method import Method, Stage
 
 if TYPE_CHECKING:
     from classgap.data.batches import Batch
-    from classgap.engine.run import Run
     from classgap.losses.base import ClassLoss
+    from classgap.methods.protocol import TrainingRun
 
 
 class MethodWrapper(Method):
@@ -36,7 +36,7 @@ class MethodWrapper(Method):
         """Augmented views that the other method wants."""
         return self.inner.views
 
-    def prepare(self, run: Run) -> None:
+    def prepare(self, run: TrainingRun) -> None:
         """As the other method."""
         self.inner.prepare(run)
 
@@ -48,31 +48,31 @@ class MethodWrapper(Method):
         """As the other method."""
         return self.inner.stages()
 
-    def stage_start(self, run: Run) -> None:
+    def stage_start(self, run: TrainingRun) -> None:
         """As the other method."""
         self.inner.stage_start(run)
 
-    def parameter_groups(self, run: Run) -> list[dict[str, Any]]:
+    def parameter_groups(self, run: TrainingRun) -> list[dict[str, Any]]:
         """As the other method."""
         return self.inner.parameter_groups(run)
 
-    def epoch_start(self, run: Run) -> None:
+    def epoch_start(self, run: TrainingRun) -> None:
         """As the other method."""
         self.inner.epoch_start(run)
 
-    def objective(self, run: Run, batch: Batch) -> Tensor:
+    def objective(self, run: TrainingRun, batch: Batch) -> Tensor:
         """As the other method."""
         return self.inner.objective(run, batch)
 
-    def step(self, run: Run, batch: Batch) -> None:
+    def step(self, run: TrainingRun, batch: Batch) -> None:
         """As the other method."""
         self.inner.step(run, batch)
 
-    def stage_end(self, run: Run) -> None:
+    def stage_end(self, run: TrainingRun) -> None:
         """As the other method."""
         self.inner.stage_end(run)
 
-    def finish(self, run: Run) -> None:
+    def finish(self, run: TrainingRun) -> None:
         """As the other method."""
         self.inner.finish(run)
 
@@ -80,6 +80,6 @@ class MethodWrapper(Method):
         """As the other method."""
         return self.inner.findings()
 
-    def predict(self, run: Run, inputs: Tensor) -> tuple[Tensor, Tensor]:
+    def predict(self, run: TrainingRun, inputs: Tensor) -> tuple[Tensor, Tensor]:
         """As the other method."""
         return self.inner.predict(run, inputs)
