@@ -11,7 +11,7 @@ from tyro.conf import Positional, arg
 if TYPE_CHECKING:
     from rich.table import Table
 
-    from classgap.methods.describe import Explained
+    from classgap.methods.describe import MethodDescription
 
 
 @dataclass(frozen=True)
@@ -38,12 +38,11 @@ def _print_all() -> None:
     from rich.console import Console
 
     from classgap.methods import names
-    from classgap.methods.describe import Explained
-    from classgap.methods.page import facts
+    from classgap.methods.describe import MethodDescription, facts
 
     table = _table("method", "what it is", "paper", "needs")
     for name in names():
-        _add(table, name, *facts(Explained.from_name(name)))
+        _add(table, name, *facts(MethodDescription.from_name(name)))
     Console().print(table, highlight=False)
     print("\nOptions go behind the name, methods compose with a plus: mr2:strength=0.1, sam+mr2.")
     print("classgap methods NAME tells more about one.")
@@ -53,22 +52,21 @@ def _print_one(name: str) -> None:
     from rich.console import Console
     from rich.text import Text
 
-    from classgap.methods.describe import Explained
-    from classgap.methods.page import facts
+    from classgap.methods.describe import MethodDescription, facts
 
-    method, console = Explained.from_name(name), Console()
+    method, console = MethodDescription.from_name(name), Console()
     summary, paper, needs = facts(method)
     console.print(Text(f"{name}: {summary}\n", style="bold"))
     console.print(Text("\n".join(_unwrapped(f"{method.text}\n\n{method.entry.differences}".strip()))))
     for key, value in {"paper": paper, "role": f"{method.entry.role}: {method.role}", "needs": needs}.items():
         console.print(Text(f"{key}: {value or 'nothing more'}"))
-    for reason in method.refuses:
+    for reason in method.incompatible:
         console.print(Text(f"does not compose with {reason}"))
     console.print(_options(method), highlight=False)
     console.print(Text(f"\n{method.command}"), soft_wrap=True)
 
 
-def _options(method: Explained) -> Table | str:
+def _options(method: MethodDescription) -> Table | str:
     if not method.options:
         return "\nIt has no options."
     table = _table("\noption", "\ndefault", "\nfrom", "\nmeaning")
