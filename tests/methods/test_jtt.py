@@ -126,17 +126,17 @@ def test_two_epochs_are_enough_for_online_errors(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("method", "settings", "told"),
+    ("method", "settings", "fact"),
     [
         ("jtt", {"sampler": "class-balanced"}, "sampler must be"),
         ("jtt:errors=online", {"mix": "mixup:alpha=0.2"}, "mix must be none"),
-        ("jtt:errors=online", {"epochs": None, "steps": 37}, "takes 8 updates, .* has 7, .* at least 40 steps"),
+        ("jtt:errors=online", {"epochs": None, "steps": 37}, "8 updates .* has 7 .* at least 40"),
         ("jtt:errors=lazy", {}, "'clean', 'online'"),
         ("jtt:first=0", {}, "first must be"),
     ],
 )
-def test_what_makes_no_sense_is_refused(method: str, settings: dict[str, Any], told: str) -> None:
-    with pytest.raises(ValueError, match=told):
+def test_invalid_settings_are_rejected(method: str, settings: dict[str, Any], fact: str) -> None:
+    with pytest.raises(ValueError, match=fact):
         moons_run(method, **settings)
 
 

@@ -86,7 +86,7 @@ def test_no_gradient_goes_from_one_network_to_the_other() -> None:
     run.backward(run.method.objective, batch)
     found = [each.grad.clone() for each in run.model.parameters()]
     with torch.no_grad():
-        run.method._remember(
+        run.method._update_losses(
             batch.rows,
             *(
                 F.cross_entropy(net(batch.inputs), batch.labels, reduction="none")
@@ -133,10 +133,10 @@ def test_weights_favour_what_the_second_network_fails() -> None:
 def test_a_sample_that_appears_twice_counts_with_its_mean() -> None:
     method = LearningFromFailure(num_classes=2, num_samples=3)
     rows = torch.tensor([2, 0, 2])
-    method._remember(rows, torch.tensor([1.0, 5.0, 3.0]), torch.tensor([0.0, 1.0, 2.0]))
+    method._update_losses(rows, torch.tensor([1.0, 5.0, 3.0]), torch.tensor([0.0, 1.0, 2.0]))
     assert method.own_losses.tolist() == [5, 0, 2]
     assert method.second_losses.tolist() == [1, 0, 1]
-    method._remember(torch.tensor([2]), torch.tensor([4.0]), torch.tensor([1.0]))
+    method._update_losses(torch.tensor([2]), torch.tensor([4.0]), torch.tensor([1.0]))
     assert method.own_losses.tolist() == pytest.approx([5, 0, 0.7 * 2 + 0.3 * 4])
     assert method.seen.tolist() == [True, False, True]
 

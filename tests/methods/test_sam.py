@@ -130,7 +130,7 @@ def test_an_overflow_in_fp16_skips_the_step() -> None:
     assert run.scaler.get_scale() == pytest.approx(5e37)
 
 
-def test_the_scale_of_fp16_does_not_change_the_climb() -> None:
+def test_the_scale_of_fp16_does_not_change_the_perturbation() -> None:
     found = []
     for scale in (1.0, 4096.0):
         run = moons_run("sam:rho=0.5", precision="fp16", clip_grad=1.0, **PLAIN)
@@ -142,7 +142,7 @@ def test_the_scale_of_fp16_does_not_change_the_climb() -> None:
 
 def test_a_method_with_a_step_of_its_own_is_refused() -> None:
     inner = SharpnessAware(Method(CrossEntropyLoss(2)))
-    with pytest.raises(ValueError, match="use one of them"):
+    with pytest.raises(ValueError, match="SharpnessAware overrides step"):
         SharpnessAware(inner)
 
 
@@ -165,7 +165,7 @@ def _steps_of_two_processes(inputs: torch.Tensor, labels: torch.Tensor) -> torch
     return torch.cat([each.detach().flatten() for each in run.model.parameters()])
 
 
-def test_two_processes_climb_as_one(processes) -> None:
+def test_two_processes_perturb_as_one(processes) -> None:
     inputs, labels = torch.randn(21, 2), torch.randint(0, 2, (21,))
     first, second = processes.run(_steps_of_two_processes, inputs, labels)
     assert torch.equal(first, second)

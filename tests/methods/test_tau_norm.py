@@ -53,7 +53,7 @@ def test_tau_is_the_best_on_held_out_samples(select: str) -> None:
 
 
 def test_without_held_out_samples_it_is_refused() -> None:
-    with pytest.raises(ValueError, match="set --val-fraction"):
+    with pytest.raises(ValueError, match="--val-fraction"):
         moons_run("tau-norm")
 
 

@@ -1,4 +1,4 @@
-"""The focal losses, with the start that their sigmoid form needs."""
+"""Focal losses, with the bias initialization of their sigmoid form."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ if TYPE_CHECKING:
 
 
 class Focal(Method):
-    """A focal loss. In the sigmoid form the head's bias starts at -ln(K - 1) and is not decayed, as published.
+    """A focal loss. The sigmoid form initializes the head's bias to -ln(K - 1) without weight decay, as published.
 
-    Each class is then a yes-or-no question that starts at "yes" with probability 1/K. With a bias of 0 the K - 1
-    answers "no" of every sample would dominate the first steps.
+    Each binary classifier then starts at a probability of 1/K. With a bias of 0, the K - 1 negatives of each sample
+    would dominate the first steps.
 
     Args:
-        loss: the loss, of either form.
+        loss: focal loss in either form.
     """
 
     loss: FocalLoss
@@ -34,13 +34,13 @@ class Focal(Method):
 
     @torch.no_grad()
     def prepare(self, run: TrainingRun) -> None:
-        """Set the bias of the head, where there is one."""
+        """Initialize the bias of the head, if it has one."""
         bias = self._bias(run)
         if bias is not None:
             bias.fill_(-math.log(max(1, run.num_classes - 1)))
 
     def parameter_groups(self, run: TrainingRun) -> list[dict[str, Any]]:
-        """The head's bias in a group without weight decay."""
+        """Put the bias of the head into a group without weight decay."""
         groups, bias = super().parameter_groups(run), self._bias(run)
         if bias is None or not bias.requires_grad:
             return groups
@@ -53,7 +53,7 @@ class Focal(Method):
 
 
 def focal(num_classes: int, *, gamma: float = 2.0, form: str = "softmax") -> Method:
-    """The focal loss.
+    """Create a focal loss.
 
     >>> focal(10).loss.gamma
     2.0
@@ -64,7 +64,7 @@ def focal(num_classes: int, *, gamma: float = 2.0, form: str = "softmax") -> Met
 def cb_focal(
     class_counts: Sequence[float] | Tensor, *, beta: float = 0.9999, gamma: float = 1.0, form: str = "sigmoid"
 ) -> Method:
-    """The class-balanced focal loss.
+    """Create a class-balanced focal loss.
 
     >>> cb_focal([100, 10]).loss.weight
     tensor([0.1826, 1.8174])
