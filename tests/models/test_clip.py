@@ -111,13 +111,13 @@ def test_other_sizes_are_taken(folder: Path) -> None:
 
 @pytest.mark.parametrize("folder", ["resnet"], indirect=True)
 def test_weights_of_a_resnet_fit_one_size(folder: Path) -> None:
-    with pytest.raises(ValueError, match=r"(?s)cannot be made for input shape \(3, 64, 64\): .*size mismatch"):
+    with pytest.raises(ValueError, match=r"(?s)\(3, 64, 64\): .*size mismatch"):
         made(folder, shape=(3, 64, 64))
 
 
 @pytest.mark.parametrize("folder", ["vit"], indirect=True)
 def test_a_directory_brings_its_own_weights(folder: Path) -> None:
-    with pytest.raises(ValueError, match="brings its own weights; leave weights=openai out"):
+    with pytest.raises(ValueError, match="remove weights=openai"):
         made(folder, ":weights=openai")
 
 
@@ -173,12 +173,10 @@ def test_what_cannot_be_made_is_refused() -> None:
         with pytest.raises(ValueError, match=message):
             build(text, num_classes=3, input_shape=shape, class_names=names)
 
-    refused("open_clip:ViT-B-23", "open_clip has no model 'ViT-B-23'; did you mean 'ViT-B")
-    refused("open_clip:ViT-B-32", "takes square images of 3 channels", shape=(1, 32, 32))
-    refused("open_clip:ViT-B-32", "takes square images of 3 channels", shape=(3, 32, 48))
-    refused("open_clip:ViT-B-32", "takes images", shape=(40,))
-    refused("open_clip:ViT-B-32", "class_names is missing", names=None)
-    refused("open_clip:ViT-B-32:template=a photo", r"template must hold one \{\} for the class name.* got 'a photo'")
-    refused(
-        "open_clip:ViT-B-32:weights=nothing", "there is no file 'nothing', and no weights of that name for ViT-B-32"
-    )
+    refused("open_clip:ViT-B-23", "no model 'ViT-B-23'; .* 'ViT-B")
+    refused("open_clip:ViT-B-32", "square images with 3 channels", shape=(1, 32, 32))
+    refused("open_clip:ViT-B-32", "square images with 3 channels", shape=(3, 32, 48))
+    refused("open_clip:ViT-B-32", "requires images", shape=(40,))
+    refused("open_clip:ViT-B-32", "requires class_names", names=None)
+    refused("open_clip:ViT-B-32:template=a photo", r"template must contain .* got 'a photo'")
+    refused("open_clip:ViT-B-32:weights=nothing", "weights=nothing .* ViT-B-32")

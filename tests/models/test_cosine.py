@@ -71,5 +71,5 @@ def test_it_compiles_to_one_graph() -> None:
 
 
 def test_a_scale_that_is_not_positive_is_refused() -> None:
-    with pytest.raises(ValueError, match="scale must be above 0; got 0"):
+    with pytest.raises(ValueError, match="scale must be positive, got 0"):
         CosineClassifier(5, 3, scale=0)
