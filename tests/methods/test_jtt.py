@@ -34,7 +34,7 @@ def test_errors_appear_as_often_as_published() -> None:
     assert torch.bincount(rows).tolist() == [1, 1, 4, 1, 1, 1, 1, 4, 1, 1]
 
 
-def test_clean_errors_are_what_the_first_network_gets_wrong() -> None:
+def test_clean_errors_are_errors_of_the_first_network() -> None:
     run = moons_run("jtt")
     find_errors(run)
     inputs = torch.as_tensor(run.train.inputs[torch.arange(len(run.train))])
@@ -44,7 +44,7 @@ def test_clean_errors_are_what_the_first_network_gets_wrong() -> None:
     assert run.train.targets[wrong].double().mean() > 0.9  # nearly all on the rare moon
 
 
-def test_online_errors_are_those_made_before_each_update() -> None:
+def test_online_errors_are_made_before_each_update() -> None:
     run, plain = moons_run("jtt:errors=online:first=0.67"), moons_run("erm", epochs=2)
     find_errors(run)
     expected = torch.zeros(len(run.train), dtype=torch.bool)
@@ -152,6 +152,6 @@ def test_two_processes_find_the_same_errors(processes) -> None:
     assert torch.equal(first, _online_errors_of_two())
 
 
-def test_the_share_of_the_first_training() -> None:
+def test_the_length_of_the_first_training() -> None:
     stages = methods.build("jtt:first=0.5", num_classes=2, num_samples=10).stages()
     assert [stage.length(40) for stage in stages] == [20, 40]

@@ -26,7 +26,7 @@ class Slow:
     def update(self, row: int, loss: float) -> None:
         self.mean[row] = loss if row not in self.mean else 0.7 * self.mean[row] + 0.3 * loss
 
-    def normalised(self, row: int) -> float:
+    def normalized(self, row: int) -> float:
         largest = max(self.mean.get(other, 0.0) for other, label in enumerate(self.labels) if label == self.labels[row])
         return self.mean[row] / largest
 
@@ -43,7 +43,7 @@ def test_objective_is_the_published_one_over_several_batches() -> None:
         for row, one, two in zip(batch.rows.tolist(), *(each.tolist() for each in losses), strict=True):
             own.update(row, one)
             second.update(row, two)
-        b, d = (np.array([book.normalised(row) for row in batch.rows.tolist()]) for book in (second, own))
+        b, d = (np.array([book.normalized(row) for row in batch.rows.tolist()]) for book in (second, own))
         weight = b / (b + d + 1e-8)
         p = np.exp(-losses[1].numpy())
         expected = (weight * losses[0].numpy()).mean() + (0.7 * p**0.7 * losses[1].numpy()).mean()
@@ -112,7 +112,7 @@ def cue_data(samples: int = 600) -> Dataset:
     return Dataset("cues", split, split, ("no", "yes"), "vector", (2,))
 
 
-def test_weights_favour_what_the_second_network_fails() -> None:
+def test_weights_favor_samples_the_biased_network_fails() -> None:
     data = cue_data()
     wanted = config(data="cues", model="mlp:width=8", method="lff", epochs=10, lr=0.05)
     run = Run(complete(wanted, data), data, torch.device("cpu"))
@@ -141,7 +141,7 @@ def test_a_sample_that_appears_twice_counts_with_its_mean() -> None:
     assert method.seen.tolist() == [True, False, True]
 
 
-def test_losses_of_0_do_no_harm() -> None:
+def test_losses_of_0_give_zero_weights() -> None:
     method = LearningFromFailure(num_classes=2, num_samples=3)
     assert method.weights(torch.arange(3)).tolist() == [0, 0, 0]
 
@@ -164,7 +164,7 @@ def test_stopped_and_resumed(tmp_path: Path) -> None:
     assert {"loss", "second", "train_accuracy"} <= metrics(whole)[0].keys()
 
 
-def test_mixed_samples_are_refused() -> None:
+def test_mixed_samples_are_rejected() -> None:
     with pytest.raises(ValueError, match="mix must be none"):
         moons_run("lff", mix="mixup:alpha=0.2")
 

@@ -35,10 +35,10 @@ def by_hand(model: nn.Module, batch, rho: float, adaptive: bool, smallest: float
     return dict(zip(names, there, strict=True))
 
 
-@pytest.mark.parametrize("accumulate", [1, 3])
+@pytest.mark.parametrize("micro_batches", [1, 3])
 @pytest.mark.parametrize("method", ["sam:rho=0.3", "asam:rho=0.3"])
-def test_a_step_is_the_closed_form(method: str, accumulate: int) -> None:
-    run = moons_run(method, micro_batches=accumulate, **PLAIN)
+def test_a_step_is_the_closed_form(method: str, micro_batches: int) -> None:
+    run = moons_run(method, micro_batches=micro_batches, **PLAIN)
     batch = first_batch(run)
     before = copied(run.model)
     expected = by_hand(run.model, batch, 0.3, adaptive=method.startswith("asam"))
@@ -95,9 +95,9 @@ def test_batch_norm_learns_from_the_first_pass_only() -> None:
     assert not torch.allclose(*weights)
 
 
-@pytest.mark.parametrize("accumulate", [1, 3])
-def test_a_loss_learns_from_the_first_pass_only_and_metrics_are_its(accumulate: int) -> None:
-    plain, flat = (moons_run("mr2", micro_batches=accumulate, **PLAIN) for _ in range(2))
+@pytest.mark.parametrize("micro_batches", [1, 3])
+def test_a_loss_learns_from_the_first_pass_only_and_metrics_are_its(micro_batches: int) -> None:
+    plain, flat = (moons_run("mr2", micro_batches=micro_batches, **PLAIN) for _ in range(2))
     flat.method = SharpnessAware(Method(MR2Loss(num_classes=2)), rho=0.5)
     for run in (plain, flat):
         run.method.step(run, first_batch(run))
@@ -140,7 +140,7 @@ def test_the_scale_of_fp16_does_not_change_the_perturbation() -> None:
     torch.testing.assert_close(found[0], found[1], rtol=1e-3, atol=1e-5)
 
 
-def test_a_method_with_a_step_of_its_own_is_refused() -> None:
+def test_a_method_with_its_own_step_is_rejected() -> None:
     inner = SharpnessAware(Method(CrossEntropyLoss(2)))
     with pytest.raises(ValueError, match="SharpnessAware overrides step"):
         SharpnessAware(inner)

@@ -35,7 +35,7 @@ def test_it_is_off_by_default_and_shares_no_memory() -> None:
     assert fine_tuned["0.weight"].any()
 
 
-def test_what_cannot_be_mixed_is_refused() -> None:
+def test_invalid_arguments_are_rejected() -> None:
     one, other = {"w": torch.zeros(2)}, {"w": torch.zeros(3)}
     with pytest.raises(ValueError, match=r"'w' has shape \(2,\) .* \(3,\)"):
         interpolate_weights(one, other)

@@ -1,4 +1,4 @@
-"""What must hold for every network of ours."""
+"""Checks of all built-in networks."""
 
 import pytest
 import torch
@@ -90,12 +90,12 @@ def test_it_compiles_to_one_graph(text: str) -> None:
 
 
 @pytest.mark.parametrize("text", ["resnet20", "preact-resnet32", "wrn-28-10", "resnet18", "lmdl-resnet18"])
-def test_image_networks_refuse_vectors(text: str) -> None:
+def test_image_networks_reject_vectors(text: str) -> None:
     with pytest.raises(ValueError, match=rf"{text} requires images .*\(40,\)"):
         made(text, (40,))
 
 
-def test_conv1d_refuses_images() -> None:
+def test_conv1d_rejects_images() -> None:
     with pytest.raises(ValueError, match=r"conv1d requires signals .*\(3, 32, 32\)"):
         made("conv1d", (3, 32, 32))
 
@@ -112,12 +112,12 @@ def test_conv1d_refuses_images() -> None:
         ("timm", "is written timm:NAME"),
     ],
 )
-def test_wrong_names_and_options_are_refused(text: str, message: str) -> None:
+def test_wrong_names_and_options_are_rejected(text: str, message: str) -> None:
     with pytest.raises(ValueError, match=message):
         made(text, IMAGE)
 
 
-def test_wrong_numbers_are_refused() -> None:
+def test_wrong_numbers_are_rejected() -> None:
     with pytest.raises(ValueError, match="num_classes must be at least 1, got 0"):
         made("linear", VECTOR, classes=0)
     with pytest.raises(ValueError, match=r"input_shape must be .* got \(3, 0, 4\)"):

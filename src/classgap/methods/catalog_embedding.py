@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from classgap.losses import CenterLoss, HybridContrastiveLoss, RangeLoss, SpreadOutLoss, TripletLoss
 from classgap.methods.crt import ClassifierRetraining
-from classgap.methods.dro_lt import DistributionalRobustness, one_stage
+from classgap.methods.dro_lt import DistributionalRobustness, dro_lt_joint
 from classgap.methods.entry import CODE, OURS, PAPER, MethodEntry
 from classgap.methods.lgm import GaussianMixture
 from classgap.methods.lws import LearnedWeightScaling
@@ -119,7 +119,7 @@ ENTRIES: list[MethodEntry] = [
     MethodEntry(
         "dro-lt-joint",
         "One-stage DRO-LT, as in the ELM paper.",
-        one_stage,
+        dro_lt_joint,
         given=(*_WIDTH, "class_counts"),
         paper=f"{_DRO_LT}; Jitkrittum et al., 2022, arXiv 2204.13208",
         required_inputs=("features", "class counts"),

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 
 class ClassifierStage(MethodWrapper):
-    """Train another method, then minimize cross-entropy over the parameters that ``trained_head`` leaves trainable.
+    """Train another method, then minimize cross-entropy over the parameters that ``prepare_head`` leaves trainable.
 
     The encoder is frozen and in evaluation mode. An epoch draws as many samples as the training set has.
 
@@ -39,9 +39,9 @@ class ClassifierStage(MethodWrapper):
         self.own_loss = CrossEntropyLoss(num_classes)
         self.retrains = False  # True in the final stage
 
-    def trained_head(self, head: nn.Linear, model: nn.Module) -> None:
+    def prepare_head(self, head: nn.Linear, model: nn.Module) -> None:
         """Prepare the head: set ``requires_grad`` of the parameters to train."""
-        raise TypeError(f"{type(self).__name__} must define trained_head(head, model)")
+        raise TypeError(f"{type(self).__name__} must define prepare_head(head, model)")
 
     @property
     def loss(self) -> ClassLoss:  # type: ignore[override]
@@ -65,7 +65,7 @@ class ClassifierStage(MethodWrapper):
 
     def stages(self) -> Sequence[Stage]:
         """Append the final stage."""
-        return [*self.inner.stages(), Stage("re-training", share=self.share)]
+        return [*self.inner.stages(), Stage("re-training", fraction=self.share)]
 
     def stage_start(self, run: TrainingRun) -> None:
         """In the final stage, freeze the model, balance the sampling and prepare the head."""
@@ -75,7 +75,7 @@ class ClassifierStage(MethodWrapper):
             return
         run.model.requires_grad_(False)
         run.order = ClassBalanced(run.train.targets, run.config.seed)
-        self.trained_head(linear_head(run.model, self.name), run.model)
+        self.prepare_head(linear_head(run.model, self.name), run.model)
 
     def parameter_groups(self, run: TrainingRun) -> list[dict[str, Any]]:
         """Return the trainable parameters."""

@@ -34,7 +34,7 @@ class ClassifierRetraining(ClassifierStage):
     def __init__(self, inner: Method, num_classes: int, *, share: float = 0.11) -> None:
         super().__init__(inner, num_classes, share=share)
 
-    def trained_head(self, head: nn.Linear, model: nn.Module) -> None:
+    def prepare_head(self, head: nn.Linear, model: nn.Module) -> None:
         """Reinitialize the head."""
         head.reset_parameters()
         head.requires_grad_(True)

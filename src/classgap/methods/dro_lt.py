@@ -78,8 +78,8 @@ class DistributionalRobustness(StagedMethod):
         rates = [number("feature_rate", feature_rate, above=0), number("classifier_rate", classifier_rate, above=0)]
         super().__init__(
             Phase(Stage("pretraining"), CrossEntropyLoss(num_classes)),
-            Phase(Stage("features", share=0.8), robust, "encoder", rates[0]),
-            Phase(Stage("classifier", share=0.2), CrossEntropyLoss(num_classes), "head", rates[1]),
+            Phase(Stage("features", fraction=0.8), robust, "encoder", rates[0]),
+            Phase(Stage("classifier", fraction=0.2), CrossEntropyLoss(num_classes), "head", rates[1]),
         )
         self.per_class = whole_number("per_class", per_class, at_least=1)
 
@@ -107,7 +107,7 @@ class DistributionalRobustness(StagedMethod):
         return ClassAware(targets, self.per_class, classes, seed)
 
 
-def one_stage(
+def dro_lt_joint(
     num_classes: int,
     feature_dim: int,
     class_counts: Sequence[float] | Tensor,
@@ -135,7 +135,7 @@ def one_stage(
         epsilon: factor ε of ε_y.
         momentum: momentum of the running centroids.
 
-    >>> one_stage(2, 4, [90, 10]).squared
+    >>> dro_lt_joint(2, 4, [90, 10]).squared
     True
     """
     return DROLTLoss(

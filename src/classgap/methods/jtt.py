@@ -62,7 +62,7 @@ class JustTrainTwice(Method):
 
     def stages(self) -> Sequence[Stage]:
         """Return the two trainings."""
-        return (Stage(FIND, share=self.first), Stage(RETRAIN))
+        return (Stage(FIND, fraction=self.first), Stage(RETRAIN))
 
     def refuses_mixing(self) -> str:
         """Reject mixing for online errors: a mixed sample has no single label."""

@@ -42,7 +42,7 @@ class GaussianMixture(Method):
         log_determinant: whether learned variances include ½ ln |Λ_k|.
 
     >>> method = GaussianMixture(num_classes=10)
-    >>> [method.margin_at(share) for share in (0.0, 0.03, 0.05, 0.5)]
+    >>> [method.margin_at(fraction) for fraction in (0.0, 0.03, 0.05, 0.5)]
     [0.1, 0.1, 0.2, 0.3]
     """
 
@@ -74,9 +74,9 @@ class GaussianMixture(Method):
         )
         exchange_head(run.model, head)
 
-    def margin_at(self, share: float) -> float:
+    def margin_at(self, fraction: float) -> float:
         """Return α after a fraction of the training."""
-        return min(self.largest, self.margin * 2.0 ** min(share // self.doubling, 1000.0))
+        return min(self.largest, self.margin * 2.0 ** min(fraction // self.doubling, 1000.0))
 
     def objective(self, run: TrainingRun, batch: Batch) -> Tensor:
         """Compute the loss with the margin of this step."""

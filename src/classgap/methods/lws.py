@@ -40,7 +40,7 @@ class ScaledLinear(nn.Linear):
         return super().forward(features) * self.scale
 
     @torch.no_grad()
-    def folded(self) -> nn.Linear:
+    def to_linear(self) -> nn.Linear:
         """Return the equivalent linear layer."""
         plain = nn.Linear(self.in_features, self.out_features, bias=self.bias is not None).to(self.weight)
         plain.weight.copy_(self.weight * self.scale[:, None])
@@ -74,7 +74,7 @@ class LearnedWeightScaling(ClassifierStage):
     def __init__(self, inner: Method, num_classes: int, *, share: float = 0.06) -> None:
         super().__init__(inner, num_classes, share=share)
 
-    def trained_head(self, head: nn.Linear, model: nn.Module) -> None:
+    def prepare_head(self, head: nn.Linear, model: nn.Module) -> None:
         """Add the scales to the head."""
         exchange_head(model, ScaledLinear.from_linear(head))
 
@@ -83,5 +83,5 @@ class LearnedWeightScaling(ClassifierStage):
         super().finish(run)
         head = head_of(run.model)
         assert isinstance(head, ScaledLinear)
-        exchange_head(run.model, head.folded())
+        exchange_head(run.model, head.to_linear())
         run.tap_again()

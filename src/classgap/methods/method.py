@@ -22,19 +22,19 @@ class Stage:
 
     Attributes:
         name: name in metrics and progress output.
-        share: length as a fraction of the run's epochs or steps.
+        fraction: length as a fraction of the run's epochs or steps.
     """
 
     name: str
-    share: float = 1.0
+    fraction: float = 1.0
 
     def length(self, total: int) -> int:
         """Return the epochs (or steps) of this stage for a run of ``total`` epochs (or steps).
 
-        >>> Stage("warm-up", share=0.25).length(40)
+        >>> Stage("warm-up", fraction=0.25).length(40)
         10
         """
-        return max(1, round(self.share * total))
+        return max(1, round(self.fraction * total))
 
 
 class Method(nn.Module):
@@ -43,7 +43,7 @@ class Method(nn.Module):
     The engine calls ``prepare`` once. For each stage it calls ``stage_start``, then ``epoch_start`` and one ``step``
     per batch in each epoch, then ``stage_end``. It calls ``finish`` last.
 
-    A method is a module. Keep its state in buffers and further networks in child modules: checkpoints save both. To
+    A method is a module. Keep its state in buffers and additional networks in child modules: checkpoints save both. To
     resume, the engine calls ``prepare``, restores the method, calls ``stage_start`` of the current stage again and
     restores everything else. ``stage_start`` must therefore depend on the state of the method only. Compute results of
     a pass over the data in ``stage_end`` or ``epoch_start``, which do not run twice.
@@ -54,7 +54,7 @@ class Method(nn.Module):
     >>> from classgap.losses import CrossEntropyLoss
     >>> class WarmedUp(Method):
     ...     def stages(self):
-    ...         return (Stage("warm-up", share=0.1), Stage("train"))
+    ...         return (Stage("warm-up", fraction=0.1), Stage("train"))
     >>> [stage.length(40) for stage in WarmedUp(CrossEntropyLoss(num_classes=10)).stages()]
     [4, 40]
     """
@@ -66,7 +66,7 @@ class Method(nn.Module):
         self.loss = loss
 
     def prepare(self, run: TrainingRun) -> None:
-        """Modify ``run.model``, create further networks, and validate the run."""
+        """Modify ``run.model``, create additional networks, and validate the run."""
 
     def refuses_mixing(self) -> str:
         """Return why the method does not support ``--mix``, or an empty string if it does."""

@@ -60,29 +60,29 @@ class SupervisedContrast(StagedMethod):
             Phase(Stage("contrast"), contrast, "encoder"),
             Phase(Stage("classifier"), CrossEntropyLoss(num_classes), "head", rate),
         )
-        self.projection = new_projection(feature_dim, projection)
+        self.projection = make_projection(feature_dim, projection)
         self.views = 2
 
     @property
-    def contrasts(self) -> bool:
+    def trains_encoder(self) -> bool:
         """True in the first stage."""
         return self.phase is self.phases[0]
 
     def stage_start(self, run: TrainingRun) -> None:
         """Use two views for the encoder, one for the classifier."""
         super().stage_start(run)
-        self.views = 2 if self.contrasts else 1
+        self.views = 2 if self.trains_encoder else 1
 
     def parameter_groups(self, run: TrainingRun) -> list[dict[str, Any]]:
         """Return the encoder with its projection, or the classifier."""
         groups = super().parameter_groups(run)
-        if self.contrasts:
+        if self.trains_encoder:
             groups[0]["params"] += list(self.projection.parameters())
         return groups
 
     def objective(self, run: TrainingRun, batch: Batch) -> Tensor:
         """Compute the contrastive loss of two views, or cross-entropy."""
-        return contrast_of_views(self, run, batch) if self.contrasts else super().objective(run, batch)
+        return two_view_loss(self, run, batch) if self.trains_encoder else super().objective(run, batch)
 
 
 class JointContrast(Method):
@@ -118,7 +118,7 @@ class JointContrast(Method):
         projection: int = 128,
     ) -> None:
         super().__init__(SupervisedContrastiveLoss(num_classes, strength=strength, temperature=temperature))
-        self.projection = new_projection(feature_dim, projection)
+        self.projection = make_projection(feature_dim, projection)
 
     def parameter_groups(self, run: TrainingRun) -> list[dict[str, Any]]:
         """Return the model with its projection."""
@@ -127,13 +127,13 @@ class JointContrast(Method):
 
     def objective(self, run: TrainingRun, batch: Batch) -> Tensor:
         """Compute both terms on both views."""
-        return contrast_of_views(self, run, batch)
+        return two_view_loss(self, run, batch)
 
 
-def new_projection(feature_dim: int, width: int) -> nn.Sequential:
+def make_projection(feature_dim: int, width: int) -> nn.Sequential:
     """Create the projection g: two linear layers with a ReLU in between.
 
-    >>> [layer.out_features for layer in new_projection(64, 128) if isinstance(layer, nn.Linear)]
+    >>> [layer.out_features for layer in make_projection(64, 128) if isinstance(layer, nn.Linear)]
     [64, 128]
     """
     hidden = whole_number("feature_dim", feature_dim, at_least=1)
@@ -142,7 +142,7 @@ def new_projection(feature_dim: int, width: int) -> nn.Sequential:
     )
 
 
-def contrast_of_views(method: SupervisedContrast | JointContrast, run: TrainingRun, batch: Batch) -> Tensor:
+def two_view_loss(method: SupervisedContrast | JointContrast, run: TrainingRun, batch: Batch) -> Tensor:
     """Compute the loss of both views of a batch, with projected features."""
     assert batch.other_view is not None
     loss: ClassLoss = method.loss

@@ -66,7 +66,7 @@ class WeightNormalization(MethodWrapper):
         super().finish(run)
         head = linear_head(run.model, "tau-norm")
         if self.tau is None:
-            self.tau = self._best(run, head.weight)
+            self.tau = self._select_tau(run, head.weight)
         head.weight.copy_(normalized(head.weight, self.tau))
         if head.bias is not None:
             head.bias.zero_()
@@ -75,7 +75,7 @@ class WeightNormalization(MethodWrapper):
         """Return τ."""
         return super().findings() | ({} if self.tau is None else {"tau": self.tau})
 
-    def _best(self, run: TrainingRun, weight_KD: Tensor) -> float:
+    def _select_tau(self, run: TrainingRun, weight_KD: Tensor) -> float:
         assert run.validation is not None
         scores = run.scores(run.validation, features=True)
         weight_KD = weight_KD.to(scores.features_ND)
