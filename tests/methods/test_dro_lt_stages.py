@@ -31,7 +31,7 @@ ENCODER, HEAD = {"1.weight", "1.bias"}, {"3.weight", "3.bias"}
 
 
 @pytest.mark.parametrize(("stage", "trained"), [(0, ENCODER | HEAD), (1, ENCODER), (2, HEAD)])
-def test_what_each_stage_trains(stage: int, trained: set[str]) -> None:
+def test_trained_parameters_of_each_stage(stage: int, trained: set[str]) -> None:
     run = at_stage(stage)
     assert changed_by_a_step(run) == trained
     assert run.optimizer.param_groups[0]["lr"] == pytest.approx([0.05, 0.05 * 0.05, 0.05 * 0.1][stage])

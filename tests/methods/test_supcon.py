@@ -1,4 +1,4 @@
-"""SupCon: an encoder by contrasts, then a classifier on the encoder as it is; and both at once."""
+"""SupCon: a contrastive encoder, then a classifier on the frozen encoder; and the joint form."""
 
 from pathlib import Path
 
@@ -95,7 +95,7 @@ def test_joint(tmp_path: Path) -> None:
     assert run.method.projection[0].weight.grad is not None
 
 
-def test_mixed_targets_are_refused() -> None:
+def test_mixed_targets_are_rejected() -> None:
     for method in ("supcon", "supcon-joint"):
-        with pytest.raises(ValueError, match="as SupervisedContrastiveLoss needs whole classes; mix must be none"):
+        with pytest.raises(ValueError, match=r"SupervisedContrastiveLoss .* mix must be none"):
             moons_run(method, mix="mixup:alpha=1")

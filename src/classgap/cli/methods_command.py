@@ -48,9 +48,9 @@ def _print_list() -> None:
 
 
 def _print_method(name: str) -> None:
-    from classgap.methods.describe import Explained
+    from classgap.methods.describe import MethodDescription
 
-    method = Explained.from_name(name)
+    method = MethodDescription.from_name(name)
     entry = method.entry
     print_paragraph(f"{name}: {entry.summary}")
     print()
@@ -58,7 +58,7 @@ def _print_method(name: str) -> None:
     print_paragraph(f"Paper: {entry.paper or 'none (a control)'}")
     print_paragraph(f"Role:  {entry.role} ({method.role})")
     print_paragraph(f"Needs: {', '.join(entry.required_inputs) or 'logits and targets only'}")
-    for reason in method.refuses:
+    for reason in method.incompatible:
         print_paragraph(f"Does not compose with {reason}")
     print("\nOptions:" if method.options else "\nNo options.")
     kinds = {option.name: option for option in entry.options().values()}

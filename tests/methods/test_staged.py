@@ -1,4 +1,4 @@
-"""Two processes train each stage as one does with the joined batch: frozen parts, projections, own parameters."""
+"""Two processes train multi-stage methods as one process does on the joined batch."""
 
 from pathlib import Path
 
@@ -12,7 +12,7 @@ def _train(out: Path, method: str) -> None:
 
 
 @pytest.mark.parametrize("method", ["supcon+lws", "dro-lt+crt", "center:centres=trained+tau-norm", "lgm"])
-def test_they_are_one(method: str, tmp_path: Path, processes) -> None:
+def test_two_processes_train_as_one(method: str, tmp_path: Path, processes) -> None:
     processes.run(_train, tmp_path / "two", method)
     _train(tmp_path / "one", method)
     alone, together = metrics(tmp_path / "one"), metrics(tmp_path / "two")

@@ -1,4 +1,4 @@
-"""Methods that shift or weight classes: what the engine adds to their losses."""
+"""Methods of catalog_robust: losses, bias initialization, and passes over the training set."""
 
 import math
 from pathlib import Path
@@ -36,7 +36,7 @@ def test_reduces_to_cross_entropy(name: str) -> None:
         assert not torch.allclose(changed.method.objective(changed, batch), value)
 
 
-def test_defaults_are_those_of_the_sources() -> None:
+def test_defaults_match_the_sources() -> None:
     given = {"num_classes": 2, "class_counts": [100, 10]}
     assert methods.build("label-smoothing", **given).loss.label_smoothing == 0.1
     assert methods.build("eql", **given).loss.threshold == 0.005
@@ -85,7 +85,7 @@ def test_the_sigmoid_form_starts_at_one_in_k_and_does_not_decay_its_bias() -> No
 # Weights from a pass over the training set
 
 
-def test_fair_dro_answers_the_class_losses_of_the_training_set() -> None:
+def test_fair_dro_updates_weights_from_the_class_losses_of_the_training_set() -> None:
     run = moons_run("fair-dro:radius=0.3", epochs=4)
     q = np.full(2, 0.5)
     for epoch in (0, 1, 3):
@@ -163,7 +163,7 @@ def test_two_processes_pass_over_the_whole_training_set(method: str, processes) 
     assert first.std() > 0
 
 
-# The catalogue
+# The catalog
 
 
 @pytest.mark.parametrize("entry", ENTRIES, ids=lambda entry: entry.name)
