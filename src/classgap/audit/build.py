@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from classgap.audit._types import Floats, Integers
 from classgap.audit.audit import Audit
 from classgap.audit.diagnosis.causes import Evidence
 from classgap.audit.diagnosis.diagnose import diagnose
@@ -27,9 +28,9 @@ from classgap.audit.metrics.scores import ScoreFigures, score_figures
 from classgap.audit.notes import notes
 from classgap.audit.per_class import class_results
 from classgap.audit.results import ClassResult, Confusion, FeatureMap, GroupResult, Overall
-from classgap.audit.samples import Integers, Samples
+from classgap.audit.samples import Samples
 from classgap.audit.settings import AuditSettings
-from classgap.audit.stats.intervals import Floats, resampled_accuracies, wilson
+from classgap.audit.stats.intervals import resampled_accuracies, wilson
 from classgap.audit.stats.pairing import paired_cells
 
 OTHER_RANKING = (

@@ -7,13 +7,13 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from classgap.audit._types import Floats, Integers
 from classgap.audit.audit import Audit
 from classgap.audit.diff_results import Change, ClassChange, GroupChange, RunsChange
 from classgap.audit.metrics.gaps import CHANCE_REPLICATES, MEASURES, means_of_thirds, tenth
 from classgap.audit.metrics.groups import thirds
 from classgap.audit.results import Interval
-from classgap.audit.samples import Integers
-from classgap.audit.stats.intervals import Floats, agresti_min, centred_interval, percentile_interval
+from classgap.audit.stats.intervals import agresti_min, centred_interval, percentile_interval
 from classgap.audit.stats.paired_tests import exact_mcnemar, holm, paired_t, pooled_t, sign_flips
 from classgap.audit.stats.pairing import PairedCounts
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from classgap.audit._types import Floats
 from classgap.audit.diagnosis.causes import Evidence
 from classgap.audit.geometry.features import FeatureFigures
 from classgap.audit.io.predictions import Predictions
@@ -14,7 +15,7 @@ from classgap.audit.metrics.groups import Grouping
 from classgap.audit.metrics.margins import class_distributions
 from classgap.audit.metrics.scores import ScoreFigures
 from classgap.audit.results import ClassResult, Distribution, Interval
-from classgap.audit.stats.intervals import Floats, wilson_bounds
+from classgap.audit.stats.intervals import wilson_bounds
 
 
 def class_results(

@@ -28,9 +28,9 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from classgap.audit._types import Floats, Integers
 from classgap.audit.results import Cause, Confusion
-from classgap.audit.samples import Integers
-from classgap.audit.stats.intervals import Floats, wilson
+from classgap.audit.stats.intervals import wilson
 
 FEW_TRAINING = 0.5  # of the median class's number of training samples
 CLEARLY_FEWER = 0.8  # of another class's: enough to count where samples are few, or to weigh priors against each other

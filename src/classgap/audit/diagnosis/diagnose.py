@@ -6,10 +6,9 @@ from statistics import NormalDist
 
 import numpy as np
 
+from classgap.audit._types import Floats, Integers
 from classgap.audit.diagnosis.causes import CAUSES, Evidence
 from classgap.audit.results import Cause
-from classgap.audit.samples import Integers
-from classgap.audit.stats.intervals import Floats
 from classgap.audit.stats.paired_tests import benjamini_hochberg
 
 _SAME = 1e-9  # the mean of equal accuracies may differ from them in the last digits

@@ -9,12 +9,11 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from classgap.audit._types import Floats, Integers
 from classgap.audit.geometry.distances import row_distances
 from classgap.audit.io.predictions import Predictions
 from classgap.audit.metrics.class_order import ClassOrder
 from classgap.audit.metrics.scores import row_chunks
-from classgap.audit.samples import Integers
-from classgap.audit.stats.intervals import Floats
 from classgap.functional.discriminative import SMALLEST_BOUNDARY
 
 CHECKED_SAMPLES = 1000

@@ -6,10 +6,9 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from classgap.audit._types import Floats, Integers
 from classgap.audit.geometry.distances import row_distances
 from classgap.audit.metrics.scores import row_chunks
-from classgap.audit.samples import Integers
-from classgap.audit.stats.intervals import Floats
 
 NEIGHBOURS = 3
 # Multiplications spent on comparing samples with all class means; beyond it a random part of the samples is compared.

@@ -8,8 +8,8 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from classgap.audit._types import Floats
 from classgap.audit.metrics.class_order import ClassOrder
-from classgap.audit.stats.intervals import Floats
 from classgap.functional import class_margins, squared_norm
 
 # Distances within a class are taken to at most this many of its samples, those farthest from the class mean: among

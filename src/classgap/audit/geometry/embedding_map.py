@@ -8,9 +8,9 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from classgap.audit._types import Integers
 from classgap.audit.metrics.class_order import ClassOrder
 from classgap.audit.results import ClassResult, FeatureMap
-from classgap.audit.samples import Integers
 
 AUTO_CLASSES = 8
 COMPONENTS = 50  # t-SNE of the first principal components is as telling and much faster

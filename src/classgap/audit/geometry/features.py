@@ -8,6 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 import torch
 
+from classgap.audit._types import Floats, Integers
 from classgap.audit.geometry.boundaries import Boundaries, boundaries, head_scores
 from classgap.audit.geometry.centroids import centroid_agreement, nearest_centroids
 from classgap.audit.geometry.class_clouds import ClassClouds, class_clouds
@@ -15,8 +16,6 @@ from classgap.audit.geometry.head import HeadGeometry, head_geometry
 from classgap.audit.io.predictions import Predictions
 from classgap.audit.metrics.class_order import ClassOrder
 from classgap.audit.results import FeatureSummary
-from classgap.audit.samples import Integers
-from classgap.audit.stats.intervals import Floats
 from classgap.audit.stats.rank_correlation import rank_correlation
 
 

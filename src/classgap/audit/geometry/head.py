@@ -8,8 +8,8 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
+from classgap.audit._types import Floats
 from classgap.audit.metrics.scores import row_chunks
-from classgap.audit.stats.intervals import Floats
 
 
 @dataclass(frozen=True)

@@ -9,7 +9,7 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from classgap.audit.samples import Integers
+from classgap.audit._types import Integers
 
 
 def checked_names(names: Sequence[Any] | NDArray[Any], num_classes: int | None = None) -> tuple[str, ...]:

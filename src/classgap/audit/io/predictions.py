@@ -11,9 +11,9 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
+from classgap.audit._types import Integers
 from classgap.audit.io.labels import checked_names, encode, is_text, names_in
 from classgap.audit.io.sample_ids import check_repeats, left_out
-from classgap.audit.samples import Integers
 
 WIDE_UNSIGNED = (torch.uint16, torch.uint32, torch.uint64)  # torch can store them, and do little else with them
 SUM_TOLERANCE = 1e-2  # how far probabilities may be from summing to 1: half precision over a thousand classes needs it

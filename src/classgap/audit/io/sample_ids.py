@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from classgap.audit.samples import Integers
+from classgap.audit._types import Integers
 
 
 def contradiction(index_N: Integers, targets_N: NDArray[Any]) -> tuple[int, int, int] | None:

@@ -5,8 +5,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from classgap.audit.samples import Integers
-from classgap.audit.stats.intervals import Floats
+from classgap.audit._types import Floats, Integers
 
 BINS = 15
 

@@ -7,8 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from classgap.audit.samples import Integers
-from classgap.audit.stats.intervals import Floats
+from classgap.audit._types import Floats, Integers
 
 
 @dataclass(frozen=True)

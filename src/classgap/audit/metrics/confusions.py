@@ -6,8 +6,8 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from classgap.audit._types import Integers
 from classgap.audit.results import Confusion, ConfusionPair
-from classgap.audit.samples import Integers
 from classgap.audit.stats.intervals import wilson_bounds
 
 

@@ -8,18 +8,11 @@ from collections.abc import Callable
 import numpy as np
 from numpy.typing import NDArray
 
+from classgap.audit._types import Floats, Integers
 from classgap.audit.metrics.accuracy import ClassCounts
 from classgap.audit.metrics.groups import thirds
 from classgap.audit.results import Gap, Interval
-from classgap.audit.samples import Integers
-from classgap.audit.stats.intervals import (
-    Floats,
-    centred_interval,
-    drawn_accuracies,
-    newcombe,
-    percentile_interval,
-    wilson,
-)
+from classgap.audit.stats.intervals import centred_interval, drawn_accuracies, newcombe, percentile_interval, wilson
 
 CHANCE_REPLICATES = 200  # a mean over replicates needs fewer of them than an interval's ends
 

@@ -9,8 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from classgap.audit.samples import Integers
-from classgap.audit.stats.intervals import Floats
+from classgap.audit._types import Floats, Integers
 
 THIRDS = ("easy", "medium", "hard")
 FREQUENCIES = ("head", "torso", "tail")

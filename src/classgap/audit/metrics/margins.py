@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 
+from classgap.audit._types import Floats
 from classgap.audit.metrics.class_order import ClassOrder
 from classgap.audit.results import QUANTILE_LEVELS, Distribution
-from classgap.audit.stats.intervals import Floats
 
 
 def class_distributions(values_N: Floats, order: ClassOrder) -> list[Distribution | None]:

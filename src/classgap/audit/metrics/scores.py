@@ -10,8 +10,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from classgap.audit.samples import Integers
-from classgap.audit.stats.intervals import Floats
+from classgap.audit._types import Floats, Integers
 
 CHUNK_ENTRIES = 4_000_000  # scores held at a time in full precision: 16 MB, whatever N and K are
 

@@ -10,12 +10,10 @@ from __future__ import annotations
 from statistics import NormalDist
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
+from classgap.audit._types import Floats, Integers
 from classgap.audit.results import Interval
-from classgap.audit.samples import Integers
-
-Floats = NDArray[np.float64]
 
 
 def wilson_bounds(successes: ArrayLike, total: ArrayLike, confidence_level: float = 0.95) -> tuple[Floats, Floats]:

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from classgap.audit.samples import Integers
-from classgap.audit.stats.intervals import Floats
+from classgap.audit._types import Floats, Integers
 
 ROUNDING = 1e-12
 

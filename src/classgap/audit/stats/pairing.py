@@ -9,9 +9,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from classgap.audit._types import Floats, Integers
 from classgap.audit.audit import Audit
-from classgap.audit.samples import Integers
-from classgap.audit.stats.intervals import Floats, stretch
+from classgap.audit.stats.intervals import stretch
 
 CHUNK_DRAWS = 8_000_000
 

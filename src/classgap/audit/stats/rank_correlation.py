@@ -6,8 +6,8 @@ from itertools import permutations
 
 import numpy as np
 
+from classgap.audit._types import Floats
 from classgap.audit.results import Correlation
-from classgap.audit.stats.intervals import Floats
 from classgap.audit.stats.paired_tests import ROUNDING
 
 FEWEST_CLASSES = 3  # of fewer it says nothing
