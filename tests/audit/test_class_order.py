@@ -3,8 +3,7 @@
 import numpy as np
 import pytest
 
-from classgap.audit.metrics.class_order import ClassOrder
-from classgap.audit.metrics.margins import class_distributions
+from classgap.audit.metrics.class_order import ClassOrder, class_distributions
 from classgap.audit.results import QUANTILE_LEVELS
 
 

@@ -1,4 +1,4 @@
-"""The 2-D map keeps neighbours together and its promises about points."""
+"""The 2-D map keeps neighbors together and its promises about points."""
 
 import numpy as np
 import pytest

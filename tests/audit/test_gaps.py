@@ -6,7 +6,7 @@ from scipy import stats
 
 from classgap.audit.metrics import gaps
 from classgap.audit.metrics.accuracy import ClassCounts
-from classgap.audit.stats.intervals import resampled_accuracies
+from classgap.audit.stats.intervals import resample_accuracies
 
 NAMES = tuple(f"c{k}" for k in range(12))
 
@@ -15,8 +15,10 @@ def audit_gap(correct, support, rank_by=None, seed=0, shared=None):
     counts = ClassCounts(np.asarray(support), np.asarray(correct), np.asarray(support))
     seen = counts.seen_K
     rng = np.random.default_rng(seed)
-    n_resamples = resampled_accuracies(counts.correct_K[seen], counts.support_K[seen], 2000, rng)
-    return gaps.gap(counts, n_resamples, NAMES, ranking_K=rank_by, shared_KBA=shared, confidence_level=0.95, rng=rng)
+    n_resamples = resample_accuracies(counts.correct_K[seen], counts.support_K[seen], 2000, rng)
+    return gaps.compute_gap(
+        counts, n_resamples, NAMES, ranking_K=rank_by, shared_KBA=shared, confidence_level=0.95, rng=rng
+    )
 
 
 def test_measures_against_loops():

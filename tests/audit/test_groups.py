@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from classgap.audit.metrics.gaps import MEASURES
-from classgap.audit.metrics.groups import all_groups, by_frequency, given, thirds
+from classgap.audit.metrics.groups import build_groups, by_frequency, parse_groups, thirds
 
 
 @pytest.mark.parametrize(
@@ -43,11 +43,11 @@ def test_frequency_cuts():
 def test_given_groups_refuse_what_they_do_not_know():
     names = ["cat", "dog"]
     with pytest.raises(ValueError, match="unknown class 'cow'"):
-        given({"pets": ["cow"]}, names)
+        parse_groups({"pets": ["cow"]}, names)
     with pytest.raises(ValueError, match="each of the 2 classes"):
-        given(["a"], names)
+        parse_groups(["a"], names)
     with pytest.raises(ValueError, match="at least one class"):
-        given({"pets": []}, names)
+        parse_groups({"pets": []}, names)
 
 
 @pytest.mark.parametrize(
@@ -65,18 +65,18 @@ def test_given_groups_refuse_what_they_do_not_know():
 )
 def test_what_cannot_be_a_class_is_refused(groups, message):
     with pytest.raises(ValueError, match=message):
-        given(groups, ["cat", "dog"])
+        parse_groups(groups, ["cat", "dog"])
 
 
 def test_arrays_and_tuples_of_classes_are_lists_too():
-    parts = given({"a": np.array([1, 0]), "b": ("dog",), "c": np.array(["cat"])}, ["cat", "dog"])
+    parts = parse_groups({"a": np.array([1, 0]), "b": ("dog",), "c": np.array(["cat"])}, ["cat", "dog"])
     assert {name: part.tolist() for name, part in parts.items()} == {"a": [1, 0], "b": [1], "c": [0]}
 
 
 @pytest.mark.parametrize("name", ["hard", "tail", "accuracy", "balanced_accuracy", *MEASURES])
 def test_names_of_the_audits_own_figures_are_taken(name):
     with pytest.raises(ValueError, match=f"'{name}'"):
-        all_groups(
+        build_groups(
             np.array([0.5, 0.6]),
             ranking_K=None,
             train_counts_K=None,

@@ -5,13 +5,13 @@ import pytest
 from scipy import stats
 
 from classgap.audit.stats.intervals import (
-    agresti_min,
-    centred_interval,
-    newcombe,
+    agresti_min_bounds,
+    centered_interval,
+    newcombe_interval,
     percentile_interval,
-    resampled_accuracies,
-    wilson,
+    resample_accuracies,
     wilson_bounds,
+    wilson_interval,
 )
 
 
@@ -19,7 +19,7 @@ from classgap.audit.stats.intervals import (
 @pytest.mark.parametrize(("right", "total"), [(0, 1), (0, 50), (1, 1), (50, 50), (7, 31), (499, 1000)])
 def test_wilson_agrees_with_scipy(right, total, confidence_level):
     expected = stats.binomtest(right, total).proportion_ci(confidence_level, method="wilson")
-    got = wilson(right, total, confidence_level)
+    got = wilson_interval(right, total, confidence_level)
     assert got.low == pytest.approx(expected.low, abs=1e-12)
     assert got.high == pytest.approx(expected.high, abs=1e-12)
 
@@ -32,15 +32,15 @@ def test_wilson_of_no_samples_is_everything():
 
 def test_newcombe_published_example():
     # Newcombe (1998), Statistics in Medicine 17, Table II, method 10: 56/70 - 48/80 and 9/10 - 3/10.
-    assert np.round(newcombe((56, 70), (48, 80)), 4).tolist() == [0.0524, 0.3339]
-    assert np.round(newcombe((9, 10), (3, 10)), 4).tolist() == [0.1705, 0.8090]
+    assert np.round(newcombe_interval((56, 70), (48, 80)), 4).tolist() == [0.0524, 0.3339]
+    assert np.round(newcombe_interval((9, 10), (3, 10)), 4).tolist() == [0.1705, 0.8090]
 
 
 def test_binomial_draws_are_the_bootstrap_over_samples():
     rng = np.random.default_rng(0)
     outcomes = np.array([1] * 13 + [0] * 7)
     by_index = outcomes[rng.integers(0, 20, (40_000, 20))].mean(axis=1)
-    by_count = resampled_accuracies(np.array([13]), np.array([20]), 40_000, rng)[:, 0]
+    by_count = resample_accuracies(np.array([13]), np.array([20]), 40_000, rng)[:, 0]
     # Same distribution, but for the stretch: same probabilities of every possible value, within four standard errors.
     for value in range(21):
         stretched = 13 / 20 + (20 / 19) ** 0.5 * (value - 13) / 20
@@ -54,7 +54,7 @@ def test_bootstrap_interval_of_a_group_mean_covers_the_truth():
     covered = 0
     for _ in range(trials):
         right = rng.binomial(support, truth)
-        interval = percentile_interval(resampled_accuracies(right, support, 400, rng).mean(axis=1), within=(0, 1))
+        interval = percentile_interval(resample_accuracies(right, support, 400, rng).mean(axis=1), within=(0, 1))
         covered += interval.low <= truth.mean() <= interval.high
     assert 0.91 < covered / trials < 0.985
 
@@ -66,7 +66,7 @@ def test_classes_of_few_samples_are_no_reason_for_certainty(each):
     covered = 0
     for _ in range(trials):
         right = rng.binomial(support, truth)
-        interval = percentile_interval(resampled_accuracies(right, support, 300, rng).mean(axis=1), within=(0, 1))
+        interval = percentile_interval(resample_accuracies(right, support, 300, rng).mean(axis=1), within=(0, 1))
         covered += interval.low <= truth.mean() <= interval.high
     assert covered / trials > 0.91
 
@@ -78,7 +78,7 @@ def test_agresti_min_covers_the_change_of_a_class():
     covered = 0
     for _ in range(500):
         _, fixed, broken, _ = rng.multinomial(30, shares)
-        low, high = agresti_min(*(np.array([n]) for n in (fixed - broken, fixed + broken, 30)))
+        low, high = agresti_min_bounds(*(np.array([n]) for n in (fixed - broken, fixed + broken, 30)))
         more = [fixed + 0.5, broken + 0.5]
         mean = (more[0] - more[1]) / 32
         half = 1.959964 * np.sqrt((sum(more) - 32 * mean**2) / 32**2)
@@ -88,14 +88,14 @@ def test_agresti_min_covers_the_change_of_a_class():
 
 
 def test_agresti_min_of_one_sample_is_wide():
-    low, high = agresti_min(np.array([1.0]), np.array([1.0]), np.array([1]))
+    low, high = agresti_min_bounds(np.array([1.0]), np.array([1.0]), np.array([1]))
     assert low[0] < -0.4
     assert high[0] == 1
 
 
 def test_centred_interval_holds_the_estimate_and_its_width():
     values = np.random.default_rng(2).normal(5, 1, 10_000)
-    interval = centred_interval(values, 3.0)
+    interval = centered_interval(values, 3.0)
     assert interval.low == pytest.approx(3 - 1.96, abs=0.06)
     assert interval.high == pytest.approx(3 + 1.96, abs=0.06)
-    assert centred_interval(values, 0.5).low == 0
+    assert centered_interval(values, 0.5).low == 0

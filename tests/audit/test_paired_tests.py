@@ -6,12 +6,19 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from classgap.audit.stats.paired_tests import benjamini_hochberg, exact_mcnemar, holm, paired_t, pooled_t, sign_flips
+from classgap.audit.stats.paired_tests import (
+    benjamini_hochberg,
+    holm,
+    mcnemar_test,
+    paired_t_test,
+    pooled_t_test,
+    sign_flip_test,
+)
 
 
 def test_mcnemar_is_the_two_sided_binomial_test():
     fixed, broken = (grid.ravel() for grid in np.mgrid[0:9, 0:9])
-    got = exact_mcnemar(fixed, broken)
+    got = mcnemar_test(fixed, broken)
     for b, c, p in zip(fixed, broken, got, strict=True):
         assert p == pytest.approx(1.0 if b + c == 0 else stats.binomtest(int(b), int(b + c)).pvalue)
 
@@ -22,13 +29,13 @@ def test_sign_flips_against_every_sign():
         counts = np.array([[moves.count(k) for k in (1, 2, 3)]])
         for total in {abs(each) for each in sums}:
             expected = np.mean(np.abs(sums) >= total)
-            assert sign_flips(counts, np.array([total]))[0] == pytest.approx(expected)
+            assert sign_flip_test(counts, np.array([total]))[0] == pytest.approx(expected)
 
 
 def test_sign_flips_of_ones_are_mcnemars():
     fixed, broken = np.array([0, 3, 400, 20, 5]), np.array([0, 9, 300, 20, 0])
-    got = sign_flips((fixed + broken)[:, None], fixed - broken)
-    np.testing.assert_allclose(got, exact_mcnemar(fixed, broken), atol=1e-12)
+    got = sign_flip_test((fixed + broken)[:, None], fixed - broken)
+    np.testing.assert_allclose(got, mcnemar_test(fixed, broken), atol=1e-12)
 
 
 def test_pooled_t_rarely_finds_what_is_not_there():
@@ -38,19 +45,21 @@ def test_pooled_t_rarely_finds_what_is_not_there():
     for _ in range(300):
         shares = np.clip(truth + rng.normal(0, 0.03, (2, 3, 20)), 0, 1)
         before, after = rng.binomial(200, shares) / 200
-        found += holm(pooled_t(before, after, support)).min() < 0.05
+        found += holm(pooled_t_test(before, after, support)).min() < 0.05
     assert found / 300 < 0.1
 
 
 def test_pooled_t_of_one_class_is_the_paired_t_test():
     before, after = np.array([[0.5], [0.6], [0.55]]), np.array([[0.62], [0.65], [0.7]])
     expected = stats.ttest_rel(after, before).pvalue
-    np.testing.assert_allclose(pooled_t(before, after, np.array([40])), expected)
+    np.testing.assert_allclose(pooled_t_test(before, after, np.array([40])), expected)
 
 
 def test_runs_that_agree_leave_no_doubt():
     before = np.array([[0.5, 0.5], [0.5, 0.5]])
-    np.testing.assert_allclose(pooled_t(before, before + np.array([0.1, 0.0]), np.array([10, 10])), [0, 1], atol=1e-6)
+    np.testing.assert_allclose(
+        pooled_t_test(before, before + np.array([0.1, 0.0]), np.array([10, 10])), [0, 1], atol=1e-6
+    )
 
 
 def test_holm_rejects_what_the_step_by_step_procedure_rejects():
@@ -83,10 +92,10 @@ def test_holm_never_falls_below_a_smaller_p_value():
 
 def test_paired_t_agrees_with_scipy():
     a, b = np.random.default_rng(1).normal(size=(2, 6))
-    assert paired_t(b - a) == pytest.approx(stats.ttest_rel(b, a).pvalue)
-    assert paired_t(np.array([1.0])) is None
-    assert paired_t(np.ones(4)) is None
+    assert paired_t_test(b - a) == pytest.approx(stats.ttest_rel(b, a).pvalue)
+    assert paired_t_test(np.array([1.0])) is None
+    assert paired_t_test(np.ones(4)) is None
 
 
 def test_equal_changes_are_equal_despite_rounding():
-    assert paired_t(np.array([0.8, 0.7]) - np.array([0.7, 0.6])) is None
+    assert paired_t_test(np.array([0.8, 0.7]) - np.array([0.7, 0.6])) is None

@@ -5,7 +5,7 @@ import pytest
 import torch
 from scipy.special import softmax
 
-from classgap.audit.metrics.scores import row_chunks, score_figures
+from classgap.audit.metrics.scores import row_chunks, score_samples
 
 
 @pytest.mark.parametrize("kind", [torch.float16, torch.float32, torch.float64])
@@ -13,7 +13,7 @@ def test_margins_and_confidence_agree_with_a_loop(kind):
     rng = np.random.default_rng(1)
     logits = torch.from_numpy(rng.normal(size=(60, 5)) * 3).to(kind)
     targets = rng.integers(0, 5, 60)
-    figures = score_figures(logits, targets)
+    figures = score_samples(logits, targets)
     for i, (z, y) in enumerate(zip(logits.double().numpy(), targets, strict=True)):
         p, others = softmax(z), [c for c in range(5) if c != y]
         assert figures.confidence_N[i] == pytest.approx(p.max(), rel=1e-4)
@@ -23,13 +23,13 @@ def test_margins_and_confidence_agree_with_a_loop(kind):
 
 
 def test_huge_logits_stay_finite():
-    figures = score_figures(torch.tensor([[1e4, -1e4], [-1e4, 1e4]]), np.array([0, 0]))
+    figures = score_samples(torch.tensor([[1e4, -1e4], [-1e4, 1e4]]), np.array([0, 0]))
     assert figures.output_margin_N.tolist() == [1.0, -1.0]
     assert figures.logit_margin_N.tolist() == [2e4, -2e4]
 
 
 def test_single_class_has_no_margin():
-    figures = score_figures(torch.zeros(2, 1), np.array([0, 0]))
+    figures = score_samples(torch.zeros(2, 1), np.array([0, 0]))
     assert np.isnan(figures.output_margin_N).all()
     assert figures.confidence_N.tolist() == [1.0, 1.0]
 

@@ -30,7 +30,7 @@ from numpy.typing import NDArray
 
 from classgap.audit._types import Floats, Integers
 from classgap.audit.results import Cause, Confusion
-from classgap.audit.stats.intervals import wilson
+from classgap.audit.stats.intervals import wilson_interval
 
 FEW_TRAINING = 0.5  # of the median class's number of training samples
 CLEARLY_FEWER = 0.8  # of another class's: enough to count where samples are few, or to weigh priors against each other
@@ -145,7 +145,7 @@ def large_spread(k: int, evidence: Evidence) -> Cause | None:
 
 
 def overlap(k: int, evidence: Evidence) -> Cause | None:
-    """Most of its mistakes go to one class, whose mean is among the nearest and nearer than neighbours usually are."""
+    """Most of its mistakes go to one class, whose mean is among the nearest and nearer than neighbors usually are."""
     confused = evidence.confusions[k]
     if evidence.nearest_Km is None or evidence.nearest_distance_Km is None or not confused:
         return None
@@ -158,15 +158,15 @@ def overlap(k: int, evidence: Evidence) -> Cause | None:
     needed = max(OVERLAP_SHARE, min(2 / others, 1.0))
     if top.rate < OVERLAP_RATE or top.count < OVERLAP_SAMPLES or top.count / errors < needed:
         return None
-    neighbours = evidence.nearest_Km[k].tolist()
+    neighbors = evidence.nearest_Km[k].tolist()
     other = evidence.names.index(top.name)
-    if other not in neighbours:
+    if other not in neighbors:
         return None
-    distance = float(evidence.nearest_distance_Km[k, neighbours.index(other)])
+    distance = float(evidence.nearest_distance_Km[k, neighbors.index(other)])
     usual = float(np.nanmedian(evidence.nearest_distance_Km[:, 0]))
     if distance > usual:
         return None
-    place = ("nearest", "second nearest", "third nearest")[neighbours.index(other)]
+    place = ("nearest", "second nearest", "third nearest")[neighbors.index(other)]
     return Cause(
         name="overlap",
         evidence=(
@@ -252,10 +252,10 @@ def over_fitted(k: int, evidence: Evidence) -> Cause | None:
         return None
     train, test = float(evidence.train_accuracy_K[k]), float(evidence.accuracy_K[k])
     usual = float(np.nanmedian(evidence.train_accuracy_K - evidence.accuracy_K))
-    lowest_train = wilson(
+    lowest_train = wilson_interval(
         train * evidence.train_support_K[k], evidence.train_support_K[k], evidence.confidence_level
     ).low
-    highest_test = wilson(evidence.correct_K[k], evidence.support_K[k], evidence.confidence_level).high
+    highest_test = wilson_interval(evidence.correct_K[k], evidence.support_K[k], evidence.confidence_level).high
     if train - test - usual < EXCESS_FIT or lowest_train <= highest_test:
         return None
     return Cause(

@@ -13,7 +13,9 @@ from classgap.audit._types import Integers
 MOST_SCORES = 20_000_000  # beyond it, cleanlab's copies in double precision would take most of an audit's memory
 
 
-def label_issues(logits_NK: Tensor | None, targets_N: Integers, wanted: bool | None) -> tuple[Integers | None, str]:
+def count_label_issues(
+    logits_NK: Tensor | None, targets_N: Integers, wanted: bool | None
+) -> tuple[Integers | None, str]:
     """How many samples of each class have a doubtful label, (K,), and a remark if that was not found out.
 
     The predictions must be out of sample, as those for a test set are: a model that has learnt a wrong label by heart

@@ -10,7 +10,7 @@ import torch
 from torch import Tensor
 
 from classgap.audit._types import Floats, Integers
-from classgap.audit.geometry.distances import row_distances
+from classgap.audit.geometry.centroids import pairwise_distances
 from classgap.audit.io.predictions import Predictions
 from classgap.audit.metrics.class_order import ClassOrder
 from classgap.audit.metrics.scores import row_chunks
@@ -20,7 +20,7 @@ CHECKED_SAMPLES = 1000
 AGREEING = 0.99  # features in half precision may turn a close decision
 SAME_SCORES = 1e-4  # of the largest: float32 rounding, but not half precision
 
-ScoresOf = Callable[[Integers], Tensor]
+Scorer = Callable[[Integers], Tensor]
 
 
 @dataclass(frozen=True)
@@ -38,7 +38,7 @@ class Boundaries:
     facing_K: Integers
 
 
-def head_scores(data: Predictions, rng: np.random.Generator) -> ScoresOf | None:
+def build_scorer(data: Predictions, rng: np.random.Generator) -> Scorer | None:
     """Scores of given samples under weight·f + bias; ``None`` if those do not explain the predictions.
 
     They do not for a cosine head or for features of another layer. Where the logits are these scores already, they are
@@ -60,15 +60,15 @@ def head_scores(data: Predictions, rng: np.random.Generator) -> ScoresOf | None:
     return lambda samples: _scores(features_ND[torch.from_numpy(samples)], weight_KD, bias_K)
 
 
-def boundaries(
-    scores_of: ScoresOf, centroids_KD: Tensor, order: ClassOrder, weight_KD: Tensor, bias_K: Tensor | None
+def measure_boundaries(
+    scorer: Scorer, centroids_KD: Tensor, order: ClassOrder, weight_KD: Tensor, bias_K: Tensor | None
 ) -> Boundaries:
     """Measure every class; work goes by whole classes, so that ‖w_c - w_i‖ is computed once for each pair of classes.
 
     >>> W, features = torch.tensor([[1.0, 0.0], [-1.0, 0.0]]), torch.tensor([[3.0, 0.0], [1.0, 0.0], [-2.0, 5.0]])
     >>> order = ClassOrder.from_labels(np.array([0, 0, 1]), num_classes=2)
     >>> means = torch.tensor([[2.0, 0.0], [-2.0, 5.0]])
-    >>> measured = boundaries(lambda rows: features[rows] @ W.T, means, order, W, None)
+    >>> measured = measure_boundaries(lambda rows: features[rows] @ W.T, means, order, W, None)
     >>> measured.class_margin_K.tolist(), measured.centroid_margin_K.tolist(), measured.facing_K.tolist()
     ([1.0, 2.0], [2.0, 2.0], [1, 0])
     """
@@ -80,19 +80,19 @@ def boundaries(
     length_K = torch.linalg.vector_norm(weight_KD, dim=1)
     for part in row_chunks(len(order.seen_U), classes):
         own_U = torch.from_numpy(order.seen_U[part])
-        apart_UK = row_distances(weight_KD[own_U], weight_KD)
+        apart_UK = pairwise_distances(weight_KD[own_U], weight_KD)
         # As in functional.signed_boundary_distance: rows that coincide, and the class itself, have no boundary.
         none_UK = apart_UK <= SMALLEST_BOUNDARY * (length_K[own_U, None] + length_K)
         apart_UK[none_UK] = torch.nan
-        centre_UK = _signed(_scores(centroids_KD[own_U], weight_KD, bias_K), own_U, apart_UK)
-        centroid_K[own_U], facing_K[own_U] = centre_UK.min(dim=1)
+        center_UK = _signed(_scores(centroids_KD[own_U], weight_KD, bias_K), own_U, apart_UK)
+        centroid_K[own_U], facing_K[own_U] = center_UK.min(dim=1)
 
         first, last = int(own_U[0]), int(own_U[-1])
         samples = order.order_N[ends_K[first] - order.support_K[first] : ends_K[last]]
         local = np.repeat(np.arange(len(own_U)), order.support_K[order.seen_U[part]])
         for rows in row_chunks(len(samples), sum(weight_KD.shape)):
             group_B = torch.from_numpy(local[rows])
-            scores_BK = scores_of(samples[rows])
+            scores_BK = scorer(samples[rows])
             nearest_B = _signed(scores_BK, own_U[group_B], apart_UK[group_B]).abs_().amin(dim=1)
             margin_K.scatter_reduce_(0, own_U[group_B], nearest_B, reduce="amin")
     facing_K[centroid_K.isinf()] = -1

@@ -73,7 +73,7 @@ def class_clouds(features_ND: Tensor, order: ClassOrder) -> ClassClouds:
         figures["size"][k] = float(squares_n.mean())
         longest = max(longest, float(squares_n.max()))
         if len(rows) > 1:
-            # Differences before squares: centred by the mean, no Gram product can lose the distances.
+            # Differences before squares: centered by the mean, no Gram product can lose the distances.
             deviations_nD = features_nD.sub_(centroid_D)
             deviation_squares_n = squared_norm(deviations_nD)
             figures["spread"][k] = float((deviation_squares_n.sum() / (len(rows) - 1)).sqrt())

@@ -17,7 +17,7 @@ COMPONENTS = 50  # t-SNE of the first principal components is as telling and muc
 FEWEST_POINTS = 10
 
 
-def worst_neighbourhood(classes: Sequence[ClassResult], limit: int = AUTO_CLASSES) -> list[int]:
+def worst_neighbors(classes: Sequence[ClassResult], limit: int = AUTO_CLASSES) -> list[int]:
     """The classes worth a look: the worst one, what it is taken for, then the next worst …, at most ``limit``."""
     position = {entry.name: entry.index for entry in classes}
     seen = sorted((entry for entry in classes if entry.accuracy is not None), key=lambda entry: entry.accuracy or 0.0)

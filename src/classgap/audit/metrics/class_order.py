@@ -8,6 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from classgap.audit._types import Floats, Integers
+from classgap.audit.results import QUANTILE_LEVELS, Distribution
 
 
 @dataclass(frozen=True)
@@ -47,3 +48,20 @@ class ClassOrder:
             starts_U = (np.cumsum(self.support_K) - self.support_K)[self.seen_U]
             means_K[self.seen_U] = np.add.reduceat(values_N[self.order_N], starts_U) / self.support_K[self.seen_U]
         return means_K
+
+
+def class_distributions(values_N: Floats, order: ClassOrder) -> list[Distribution | None]:
+    """Mean, standard deviation and quantiles of each class's samples; ``None`` for unseen classes.
+
+    Quantiles are interpolated linearly between samples.
+
+    >>> order = ClassOrder.from_labels(np.array([0, 0, 2]), num_classes=3)
+    >>> [entry and entry.median for entry in class_distributions(np.array([1.0, 2.0, 5.0]), order)]
+    [1.5, None, 5.0]
+    """
+    found: list[Distribution | None] = [None] * len(order.support_K)
+    for k, rows in order.rows():
+        values = values_N[rows]
+        quantiles = np.quantile(values, QUANTILE_LEVELS)
+        found[k] = Distribution(float(values.mean()), float(values.std()), tuple(quantiles.tolist()))
+    return found

@@ -11,10 +11,12 @@ from classgap.audit.results import Confusion, ConfusionPair
 from classgap.audit.stats.intervals import wilson_bounds
 
 
-def mistakes(targets_N: Integers, predictions_N: Integers, num_classes: int) -> tuple[Integers, Integers, Integers]:
+def count_confusions(
+    targets_N: Integers, predictions_N: Integers, num_classes: int
+) -> tuple[Integers, Integers, Integers]:
     """Each (true class, predicted class) that differ, with how often it occurs; ordered by both.
 
-    >>> [part.tolist() for part in mistakes(np.array([0, 0, 1]), np.array([1, 1, 1]), 2)]
+    >>> [part.tolist() for part in count_confusions(np.array([0, 0, 1]), np.array([1, 1, 1]), 2)]
     [[0], [1], [2]]
     """
     wrong = targets_N != predictions_N
@@ -30,7 +32,7 @@ def top_confusions(
     >>> top_confusions(np.array([0, 0, 1]), np.array([1, 1, 1]), ["cat", "dog"], np.array([2, 1]), top=3)[0]
     (Confusion(name='dog', count=2, rate=1.0),)
     """
-    true, predicted, count = mistakes(targets_N, predictions_N, len(names))
+    true, predicted, count = count_confusions(targets_N, predictions_N, len(names))
     order = np.lexsort((predicted, -count, true))
     true, predicted, count = true[order], predicted[order], count[order]
     ends_K = np.cumsum(np.bincount(true, minlength=len(names)))
@@ -60,7 +62,7 @@ def confusion_pairs(
 rate=0.333...),)
     """
     classes = len(names)
-    true, predicted, count = mistakes(targets_N, predictions_N, classes)
+    true, predicted, count = count_confusions(targets_N, predictions_N, classes)
     low, high = np.minimum(true, predicted), np.maximum(true, predicted)
     code, inverse = np.unique(low * classes + high, return_inverse=True)
     upward = np.bincount(inverse, weights=count * (true < predicted), minlength=len(code)).astype(np.int64)

@@ -12,9 +12,15 @@ from classgap.audit._types import Floats, Integers
 from classgap.audit.metrics.accuracy import ClassCounts
 from classgap.audit.metrics.groups import thirds
 from classgap.audit.results import Gap, Interval
-from classgap.audit.stats.intervals import centred_interval, drawn_accuracies, newcombe, percentile_interval, wilson
+from classgap.audit.stats.intervals import (
+    centered_interval,
+    draw_accuracies,
+    newcombe_interval,
+    percentile_interval,
+    wilson_interval,
+)
 
-CHANCE_REPLICATES = 200  # a mean over replicates needs fewer of them than an interval's ends
+CHANCE_RESAMPLES = 200  # a mean over replicates needs fewer of them than an interval's ends
 
 
 def gini(accuracy_U: Floats) -> NDArray[np.float64]:
@@ -36,14 +42,14 @@ def worst_tenth(accuracy_U: Floats) -> NDArray[np.float64]:
     >>> float(worst_tenth(np.arange(20.0)))
     0.5
     """
-    count = tenth(accuracy_U.shape[-1])
+    count = tenth_size(accuracy_U.shape[-1])
     return np.partition(accuracy_U, count - 1, axis=-1)[..., :count].mean(axis=-1)
 
 
-def tenth(classes: int) -> int:
+def tenth_size(classes: int) -> int:
     """How many classes the worst 10 % are.
 
-    >>> tenth(10), tenth(11)
+    >>> tenth_size(10), tenth_size(11)
     (1, 2)
     """
     return math.ceil(classes / 10)
@@ -86,7 +92,7 @@ MEASURES: dict[str, Callable[[Floats], NDArray[np.float64]]] = {
 }
 
 
-def gap(
+def compute_gap(
     counts: ClassCounts,
     replicates_RU: Floats,
     names: tuple[str, ...],
@@ -116,16 +122,16 @@ def gap(
     accuracy_U, support_U, correct_U = counts.accuracy_K[seen_U], counts.support_K[seen_U], counts.correct_K[seen_U]
     worst, best = int(accuracy_U.argmin()), int(accuracy_U.argmax())
     values = {name: float(measure(accuracy_U)) for name, measure in MEASURES.items() if name != "easy_hard"}
-    lowest = np.argsort(accuracy_U, kind="stable")[: tenth(len(seen_U))]
+    lowest = np.argsort(accuracy_U, kind="stable")[: tenth_size(len(seen_U))]
     intervals = {
-        "worst_class": wilson(correct_U[worst], support_U[worst], confidence_level),
+        "worst_class": wilson_interval(correct_U[worst], support_U[worst], confidence_level),
         "worst_tenth": mean_interval(replicates_RU, lowest, correct_U, support_U, confidence_level),
-        "std": centred_interval(std(replicates_RU), values["std"], confidence_level),
-        "gini": centred_interval(gini(replicates_RU), values["gini"], confidence_level),
+        "std": centered_interval(std(replicates_RU), values["std"], confidence_level),
+        "gini": centered_interval(gini(replicates_RU), values["gini"], confidence_level),
     }
     if best != worst:
         pair = [(correct_U[k], support_U[k]) for k in (best, worst)]
-        intervals["best_worst"] = newcombe(pair[0], pair[1], confidence_level)
+        intervals["best_worst"] = newcombe_interval(pair[0], pair[1], confidence_level)
     apart = None
     if len(seen_U) > 1:
         parts = thirds(
@@ -158,7 +164,7 @@ def mean_interval(
     """
     right, total = int(correct_U[members_U].sum()), int(support_U[members_U].sum())
     if right in (0, total):
-        return wilson(right, total, confidence_level)
+        return wilson_interval(right, total, confidence_level)
     return percentile_interval(replicates_RU[:, members_U].mean(axis=1), confidence_level, within=(0.0, 1.0))
 
 
@@ -173,15 +179,15 @@ def _difference_interval(
     """Interval of the difference of two mean accuracies; Newcombe's if resampling shows no doubt about either."""
     pooled = [(int(correct_U[part].sum()), int(support_U[part].sum())) for part in (first_U, second_U)]
     if all(right in (0, total) for right, total in pooled):
-        return newcombe(pooled[0], pooled[1], confidence_level)
+        return newcombe_interval(pooled[0], pooled[1], confidence_level)
     apart_R = replicates_RU[:, first_U].mean(axis=1) - replicates_RU[:, second_U].mean(axis=1)
     return percentile_interval(apart_R, confidence_level, within=(-1.0, 1.0))
 
 
-def means_of_thirds(ranking_RU: Floats, values_RU: Floats) -> dict[str, float]:
+def mean_by_third(ranking_RU: Floats, values_RU: Floats) -> dict[str, float]:
     """Mean of the values over the classes that each replicate's own ranking puts into a third, and over replicates.
 
-    >>> means_of_thirds(np.array([[0.9, 0.1, 0.5]]), np.array([[1.0, 2.0, 3.0]]))
+    >>> mean_by_third(np.array([[0.9, 0.1, 0.5]]), np.array([[1.0, 2.0, 3.0]]))
     {'easy': 1.0, 'medium': 3.0, 'hard': 2.0}
     """
     ordered_RU = np.take_along_axis(values_RU, np.argsort(-ranking_RU, axis=1, kind="stable"), axis=1)
@@ -198,7 +204,7 @@ def _by_chance(
     if len(support_U) == 1:
         return {}
     equal_U = np.full(len(support_U), counts.balanced_accuracy)
-    draws_RU = drawn_accuracies(equal_U, support_U, CHANCE_REPLICATES, rng)
+    draws_RU = draw_accuracies(equal_U, support_U, CHANCE_RESAMPLES, rng)
     chance = {name: float(measure(draws_RU).mean()) for name, measure in MEASURES.items()}
     if ranking_K is not None:
         del chance["easy_hard"]
@@ -214,7 +220,7 @@ def _shared_luck(shared_UBA: Integers, support_U: Integers, rng: np.random.Gener
     is low for the other.
     """
     share_C = (shared_UBA.reshape(len(support_U), 4) / support_U[:, None]).mean(axis=0)
-    drawn_RUC = rng.multinomial(support_U, share_C, size=(CHANCE_REPLICATES, len(support_U)))
+    drawn_RUC = rng.multinomial(support_U, share_C, size=(CHANCE_RESAMPLES, len(support_U)))
     other_RU, own_RU = (drawn_RUC[..., right].sum(axis=-1) / support_U for right in ([2, 3], [1, 3]))
-    means = means_of_thirds(other_RU, own_RU)
+    means = mean_by_third(other_RU, own_RU)
     return means["easy"] - means["hard"]

@@ -57,12 +57,12 @@ def by_frequency(train_counts_K: Floats, cuts: tuple[float, float] = (100, 20)) 
     return {name: np.flatnonzero(level_K == i) for i, name in enumerate(FREQUENCIES)}
 
 
-def given(groups: Mapping[str, Sequence[Any]] | Sequence[Any], names: Sequence[str]) -> dict[str, Integers]:
+def parse_groups(groups: Mapping[str, Sequence[Any]] | Sequence[Any], names: Sequence[str]) -> dict[str, Integers]:
     """A user's grouping: group name → its classes (names or numbers), or one group name for each class.
 
-    >>> {name: part.tolist() for name, part in given({"pets": ["cat", 1]}, ["cat", "dog", "car"]).items()}
+    >>> {name: part.tolist() for name, part in parse_groups({"pets": ["cat", 1]}, ["cat", "dog", "car"]).items()}
     {'pets': [0, 1]}
-    >>> {name: part.tolist() for name, part in given(["pet", "pet", "thing"], ["cat", "dog", "car"]).items()}
+    >>> {name: part.tolist() for name, part in parse_groups(["pet", "pet", "thing"], ["cat", "dog", "car"]).items()}
     {'pet': [0, 1], 'thing': [2]}
     """
     if not isinstance(groups, Mapping):
@@ -104,7 +104,7 @@ def _class_index(member: Any, position: Mapping[str, int], group: str) -> int:
     raise ValueError(f"groups[{group!r}] has the unknown class {member!r}.")
 
 
-def all_groups(
+def build_groups(
     accuracy_K: Floats,
     *,
     ranking_K: Floats | None,
@@ -121,7 +121,7 @@ def all_groups(
     if train_counts_K is not None:
         sets.append(("frequency", by_frequency(train_counts_K, cuts)))
     if groups is not None:
-        sets.append(("given", given(groups, names)))
+        sets.append(("given", parse_groups(groups, names)))
     found: list[Grouping] = []
     for kind, parts in sets:
         for name, members in parts.items():

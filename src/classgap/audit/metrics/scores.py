@@ -16,7 +16,7 @@ CHUNK_ENTRIES = 4_000_000  # scores held at a time in full precision: 16 MB, wha
 
 
 @dataclass(frozen=True)
-class ScoreFigures:
+class SampleScores:
     """Figures of each sample.
 
     Attributes:
@@ -32,10 +32,10 @@ class ScoreFigures:
     rank_N: Integers
 
 
-def score_figures(logits_NK: Tensor, targets_N: Integers) -> ScoreFigures:
+def score_samples(logits_NK: Tensor, targets_N: Integers) -> SampleScores:
     """Compute them chunk by chunk, so that no second matrix of the size of the logits is made.
 
-    >>> figures = score_figures(torch.tensor([[0.0, 2.0, 1.0]]), np.array([2]))
+    >>> figures = score_samples(torch.tensor([[0.0, 2.0, 1.0]]), np.array([2]))
     >>> figures.logit_margin_N.tolist(), figures.rank_N.tolist()
     ([-1.0], [1])
     """
@@ -56,7 +56,7 @@ def score_figures(logits_NK: Tensor, targets_N: Integers) -> ScoreFigures:
     confidence, output, logit, rank = (torch.cat(column) for column in zip(*parts, strict=True))
     if classes == 1:  # there is no other class to have a margin to
         output, logit = torch.full_like(output, torch.nan), torch.full_like(logit, torch.nan)
-    return ScoreFigures(_floats(confidence), _floats(output), _floats(logit), rank.numpy())
+    return SampleScores(_floats(confidence), _floats(output), _floats(logit), rank.numpy())
 
 
 def row_chunks(rows: int, columns: int, entries: int = CHUNK_ENTRIES) -> Iterator[slice]:

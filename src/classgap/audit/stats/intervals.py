@@ -28,41 +28,43 @@ def wilson_bounds(successes: ArrayLike, total: ArrayLike, confidence_level: floa
     z = NormalDist().inv_cdf((1 + confidence_level) / 2)
     n = np.maximum(np.asarray(total, dtype=np.float64), 1)
     share = np.asarray(successes, dtype=np.float64) / n
-    centre = share + z**2 / (2 * n)
+    center = share + z**2 / (2 * n)
     half = z * np.sqrt(share * (1 - share) / n + z**2 / (4 * n**2))
-    low = np.where(share == 0, 0, (centre - half) / (1 + z**2 / n))
-    high = np.where(share == 1, 1, (centre + half) / (1 + z**2 / n))
+    low = np.where(share == 0, 0, (center - half) / (1 + z**2 / n))
+    high = np.where(share == 1, 1, (center + half) / (1 + z**2 / n))
     known = np.asarray(total) > 0
     return np.where(known, low, 0), np.where(known, high, 1)
 
 
-def wilson(successes: float, total: float, confidence_level: float = 0.95) -> Interval:
+def wilson_interval(successes: float, total: float, confidence_level: float = 0.95) -> Interval:
     """The Wilson score interval of one share.
 
-    >>> wilson(0, 50).low
+    >>> wilson_interval(0, 50).low
     0.0
     """
     low, high = wilson_bounds(successes, total, confidence_level)
     return Interval(float(low), float(high))
 
 
-def newcombe(first: tuple[float, float], second: tuple[float, float], confidence_level: float = 0.95) -> Interval:
+def newcombe_interval(
+    first: tuple[float, float], second: tuple[float, float], confidence_level: float = 0.95
+) -> Interval:
     """Interval of the difference of two independent shares, each (successes, total), from their Wilson intervals.
 
-    >>> interval = newcombe((56, 70), (48, 80))
+    >>> interval = newcombe_interval((56, 70), (48, 80))
     >>> round(interval.low, 4), round(interval.high, 4)
     (0.0524, 0.3339)
     """
     (a, n), (b, m) = first, second
     share_a, share_b = a / n, b / m
-    low_a, high_a = wilson(a, n, confidence_level)
-    low_b, high_b = wilson(b, m, confidence_level)
+    low_a, high_a = wilson_interval(a, n, confidence_level)
+    low_b, high_b = wilson_interval(b, m, confidence_level)
     below = np.hypot(share_a - low_a, high_b - share_b)
     above = np.hypot(high_a - share_a, share_b - low_b)
     return Interval(float(share_a - share_b - below), float(share_a - share_b + above))
 
 
-def agresti_min(
+def agresti_min_bounds(
     sum_U: Floats, squares_U: Floats, support_U: Integers, confidence_level: float = 0.95
 ) -> tuple[Floats, Floats]:
     """Lower and upper ends of the interval of a mean paired difference, elementwise (Agresti and Min, 2005).
@@ -70,7 +72,7 @@ def agresti_min(
     With d in -1 … 1 for each of n samples, and half a sample more in each of the four cells right or wrong, before or
     after: m ± z √((Σd² + 1)/(n + 2) - m²) / √(n + 2), m = Σd / (n + 2). It knows doubt even of one sample.
 
-    >>> low, high = agresti_min(np.array([10.0]), np.array([10.0]), np.array([20]))
+    >>> low, high = agresti_min_bounds(np.array([10.0]), np.array([10.0]), np.array([20]))
     >>> round(float(low[0]), 3), round(float(high[0]), 3)
     (0.228, 0.681)
     """
@@ -80,31 +82,29 @@ def agresti_min(
     return np.maximum(mean_U - half_U, -1), np.minimum(mean_U + half_U, 1)
 
 
-def drawn_accuracies(share_U: Floats, support_U: Integers, n_resamples: int, rng: np.random.Generator) -> Floats:
+def draw_accuracies(share_U: Floats, support_U: Integers, n_resamples: int, rng: np.random.Generator) -> Floats:
     """Accuracies of classes whose samples are right with these probabilities, drawn anew R times, (R, U)."""
     return rng.binomial(support_U, share_U, size=(n_resamples, len(support_U))) / support_U
 
 
-def resampled_accuracies(
-    correct_U: Integers, support_U: Integers, n_resamples: int, rng: np.random.Generator
-) -> Floats:
+def resample_accuracies(correct_U: Integers, support_U: Integers, n_resamples: int, rng: np.random.Generator) -> Floats:
     """Accuracies of each class in each bootstrap replicate, (R, U), for means over classes; every class needs a sample.
 
     Resampling n samples shows only (n-1)/n of their variance, so deviations are stretched by its root, and values can
     leave 0 to 1. One sample shows none: it deviates as if drawn with the mean accuracy of all classes.
 
-    >>> resampled_accuracies(np.array([3]), np.array([3]), 2, np.random.default_rng(0)).tolist()
+    >>> resample_accuracies(np.array([3]), np.array([3]), 2, np.random.default_rng(0)).tolist()
     [[1.0], [1.0]]
     """
     accuracy_U = correct_U / support_U
     share_U = np.where(support_U > 1, accuracy_U, accuracy_U.mean())
-    return accuracy_U + stretch(support_U) * (drawn_accuracies(share_U, support_U, n_resamples, rng) - share_U)
+    return accuracy_U + bessel_factor(support_U) * (draw_accuracies(share_U, support_U, n_resamples, rng) - share_U)
 
 
-def stretch(support_U: Integers) -> Floats:
+def bessel_factor(support_U: Integers) -> Floats:
     """√(n/(n-1)), by which the deviations of resampled means of n samples are too small; 1 for one sample.
 
-    >>> stretch(np.array([1, 2])).round(3).tolist()
+    >>> bessel_factor(np.array([1, 2])).round(3).tolist()
     [1.0, 1.414]
     """
     return np.sqrt(support_U / np.maximum(support_U - 1, 1))
@@ -120,7 +120,7 @@ def percentile_interval(values_R: Floats, confidence_level: float = 0.95, *, wit
     return Interval(float(low), float(high))
 
 
-def centred_interval(
+def centered_interval(
     values_R: Floats, estimate: float, confidence_level: float = 0.95, lowest: float = 0.0
 ) -> Interval:
     """The middle of bootstrap values, moved so that their mean is the estimate, and cut off at ``lowest``.
@@ -128,7 +128,7 @@ def centred_interval(
     Measures of unevenness grow with any noise, so that bootstrap values, which have the noise twice, lie above the
     estimate; the move takes that back.
 
-    >>> centred_interval(np.array([1.0, 2.0, 3.0]), estimate=0.5, confidence_level=1.0)
+    >>> centered_interval(np.array([1.0, 2.0, 3.0]), estimate=0.5, confidence_level=1.0)
     Interval(low=0.0, high=1.5)
     """
     return percentile_interval(values_R - values_R.mean() + estimate, confidence_level, within=(lowest, np.inf))

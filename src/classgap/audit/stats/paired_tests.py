@@ -9,12 +9,12 @@ from classgap.audit._types import Floats, Integers
 ROUNDING = 1e-12
 
 
-def exact_mcnemar(fixed: Integers, broken: Integers) -> Floats:
+def mcnemar_test(fixed: Integers, broken: Integers) -> Floats:
     """Two-sided p-value that as many samples were fixed as broken, elementwise; 1 where none changed.
 
     Given the n samples that changed, the number fixed has the distribution Binomial(n, ½) if nothing is behind it.
 
-    >>> exact_mcnemar(np.array([5, 0]), np.array([0, 0])).tolist()
+    >>> mcnemar_test(np.array([5, 0]), np.array([0, 0])).tolist()
     [0.0625, 1.0]
     """
     from scipy.special import bdtr
@@ -23,7 +23,7 @@ def exact_mcnemar(fixed: Integers, broken: Integers) -> Floats:
     return np.minimum(1.0, 2 * bdtr(fewer.astype(np.float64), changed, 0.5))
 
 
-def sign_flips(moves_US: Integers, total_U: Integers) -> Floats:
+def sign_flip_test(moves_US: Integers, total_U: Integers) -> Floats:
     """Two-sided p-value of a sum of moves if each had either sign with the same probability; 1 where none moved.
 
     What McNemar's test is for one seed, where all moves are 1. With n_k moves of k the sum has the characteristic
@@ -33,7 +33,7 @@ def sign_flips(moves_US: Integers, total_U: Integers) -> Floats:
         moves_US: how many samples of each class moved by 1 … S.
         total_U: the sum of their moves with their signs.
 
-    >>> sign_flips(np.array([[5, 0], [1, 1]]), np.array([5, 3])).round(4).tolist()
+    >>> sign_flip_test(np.array([[5, 0], [1, 1]]), np.array([5, 3])).round(4).tolist()
     [0.0625, 0.5]
     """
     sizes = np.arange(1, moves_US.shape[1] + 1)
@@ -79,12 +79,12 @@ def benjamini_hochberg(p_values: Floats) -> Floats:
     return corrected
 
 
-def paired_t(changes: Floats) -> float | None:
+def paired_t_test(changes: Floats) -> float | None:
     """Two-sided p-value of the paired t-test that the mean change is 0; ``None`` for one change or all equal.
 
     Accuracies that differ by less than rounding are equal.
 
-    >>> round(paired_t(np.array([1.0, 2.0, 3.0])), 4)
+    >>> round(paired_t_test(np.array([1.0, 2.0, 3.0])), 4)
     0.0742
     """
     if len(changes) < 2 or np.ptp(changes) < ROUNDING:
@@ -95,7 +95,7 @@ def paired_t(changes: Floats) -> float | None:
     return float(2 * stdtr(len(changes) - 1, -abs(t)))
 
 
-def pooled_t(before_SU: Floats, after_SU: Floats, support_U: Integers) -> Floats:
+def pooled_t_test(before_SU: Floats, after_SU: Floats, support_U: Integers) -> Floats:
     """Two-sided p-value of each class that its mean change over S runs is 0, (U,).
 
     A few runs say little of how much one class varies between runs, but all classes together do: the variance is
@@ -103,7 +103,7 @@ def pooled_t(before_SU: Floats, after_SU: Floats, support_U: Integers) -> Floats
     is never 0) and one φ for all, the mean quotient of what is seen and this. U(S-1) degrees of freedom.
 
     >>> runs = np.array([[0.5, 0.5], [0.6, 0.4]])
-    >>> pooled_t(runs, runs + np.array([[0.3, 0.05], [0.3, -0.05]]), np.array([50, 50])).round(3).tolist()
+    >>> pooled_t_test(runs, runs + np.array([[0.3, 0.05], [0.3, -0.05]]), np.array([50, 50])).round(3).tolist()
     [0.01, 1.0]
     """
     from scipy.special import stdtr

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from classgap.audit._types import Floats, Integers
 from classgap.audit.audit import Audit
-from classgap.audit.stats.intervals import stretch
+from classgap.audit.stats.intervals import bessel_factor
 
 CHUNK_DRAWS = 8_000_000
 
@@ -72,12 +72,12 @@ class PairedCounts:
             [self.cells_UBA[:, distance_BA == k].sum(axis=1) for k in range(1, self.runs_per_side + 1)], axis=1
         )
 
-    def resampled(self, n_resamples: int, rng: np.random.Generator) -> tuple[Floats, Floats]:
+    def resample(self, n_resamples: int, rng: np.random.Generator) -> tuple[Floats, Floats]:
         """Mean accuracies before and after in each bootstrap replicate, (R, U) each.
 
         Samples are drawn within their class, each with its results on both sides; how many fall into each cell has
         the multinomial distribution, which is drawn directly. Deviations are stretched, and a single sample drawn
-        from all classes, as in :func:`~classgap.audit.stats.intervals.resampled_accuracies`.
+        from all classes, as in :func:`~classgap.audit.stats.intervals.resample_accuracies`.
         """
         classes, cells = len(self.names), (self.runs_per_side + 1) ** 2
         shares_UC = self.cells_UBA.reshape(classes, cells) / self.support_U[:, None]
@@ -91,13 +91,13 @@ class PairedCounts:
             np.arange(self.runs_per_side + 1) / self.runs_per_side,
             shares_UC.reshape(self.cells_UBA.shape),
         )
-        stretch_U = stretch(self.support_U)
+        stretch_U = bessel_factor(self.support_U)
         return (
             self.before_SU.mean(axis=0) + stretch_U * (before_RU - shares_UBA.sum(axis=2) @ times),
             self.after_SU.mean(axis=0) + stretch_U * (after_RU - shares_UBA.sum(axis=1) @ times),
         )
 
-    def swapped(self, n_resamples: int, rng: np.random.Generator) -> tuple[Floats, Floats]:
+    def swap_sides(self, n_resamples: int, rng: np.random.Generator) -> tuple[Floats, Floats]:
         """Mean accuracies before and after if the two sides of each sample are swapped at random, (R, U) each.
 
         Both sides are then equally good, with as many samples that differ between them as there really are. Of the
@@ -124,7 +124,7 @@ class PairedCounts:
         return np.concatenate(before), np.concatenate(after)
 
 
-def pair(befores: Sequence[Audit], afters: Sequence[Audit]) -> PairedCounts:
+def pair_audits(befores: Sequence[Audit], afters: Sequence[Audit]) -> PairedCounts:
     """Count two sides together.
 
     Raises:
@@ -143,18 +143,18 @@ def pair(befores: Sequence[Audit], afters: Sequence[Audit]) -> PairedCounts:
     right_after = np.sum([audit.samples.correct for audit in afters], axis=0)
     return PairedCounts(
         names=names,
-        cells_UBA=paired_cells(targets_N, right_before, right_after, classes=len(names), runs_per_side=len(befores)),
+        cells_UBA=count_outcomes(targets_N, right_before, right_after, classes=len(names), runs_per_side=len(befores)),
         before_SU=np.array([_accuracies(audit) for audit in befores]),
         after_SU=np.array([_accuracies(audit) for audit in afters]),
     )
 
 
-def paired_cells(
+def count_outcomes(
     targets_N: Integers, before_N: NDArray[Any], after_N: NDArray[Any], *, classes: int, runs_per_side: int = 1
 ) -> Integers:
     """How many samples of each class are right how often on each side, (K, S+1, S+1).
 
-    >>> paired_cells(np.array([0, 0, 1]), np.array([0, 1, 1]), np.array([1, 1, 0]), classes=2).tolist()
+    >>> count_outcomes(np.array([0, 0, 1]), np.array([0, 1, 1]), np.array([1, 1, 0]), classes=2).tolist()
     [[[0, 1], [0, 1]], [[0, 0], [1, 0]]]
     """
     times = runs_per_side + 1

@@ -28,7 +28,7 @@ def rank_correlation(x_K: Floats, y_K: Floats) -> Correlation | None:
     x, y = x_K[known], y_K[known]
     if len(x) < FEWEST_CLASSES or np.ptp(x) == 0 or np.ptp(y) == 0:
         return None
-    from scipy.special import stdtr  # a tenth of the time that importing scipy.stats takes
+    from scipy.special import stdtr  # a tenth_size of the time that importing scipy.stats takes
 
     a, b = (ranks - ranks.mean() for ranks in (_ranks(x), _ranks(y)))
     rho = float(np.clip(a @ b / np.sqrt((a @ a) * (b @ b)), -1, 1))
