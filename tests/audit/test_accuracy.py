@@ -40,7 +40,7 @@ def test_unseen_class_is_unknown_and_in_no_average():
     counts = ClassCounts.from_labels(np.array([0, 0, 2]), np.array([0, 1, 2]), 4)
     assert np.isnan(counts.accuracy_K[[1, 3]]).all()
     assert counts.balanced_accuracy == 0.75
-    assert counts.precision_K[1] == 0  # predicted once, never right: known, unlike its accuracy
+    assert counts.precision_K[1] == 0  # predicted once, never right
 
 
 def test_equal_scores_rank_by_class_index_as_argmax_does():

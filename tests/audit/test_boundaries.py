@@ -42,7 +42,7 @@ def test_rows_that_coincide_have_no_boundary(apart):
     assert got.facing_K.tolist() == [-1, -1]
 
 
-def test_scores_come_from_the_logits_only_if_they_are_the_heads(case):
+def test_logits_are_used_only_if_they_are_the_heads_scores(case):
     features, weight, bias, labels = case
     logits, rng = features @ weight.T + bias, np.random.default_rng(0)
     rows = np.arange(5)
@@ -52,5 +52,5 @@ def test_scores_come_from_the_logits_only_if_they_are_the_heads(case):
         return build_scorer(given, rng)
 
     torch.testing.assert_close(scores(logits, features)(rows), logits[:5])
-    torch.testing.assert_close(scores(3 * logits, features)(rows), logits[:5])  # same decisions on another scale
+    torch.testing.assert_close(scores(3 * logits, features)(rows), logits[:5])  # same predictions on another scale
     assert scores(logits, -features) is None  # not the features of this head

@@ -24,7 +24,7 @@ def test_nearest_against_all_distances():
         np.testing.assert_allclose(distances[k], between[k, others])
 
 
-def test_fewer_classes_than_neighbours():
+def test_fewer_classes_than_neighbors():
     classes, distances = nearest_centroids(torch.tensor([[0.0], [2.0]]), np.array([0, 1]))
     assert classes.tolist() == [[1, -1, -1], [0, -1, -1]]
     assert distances[0, 0] == 2

@@ -1,4 +1,4 @@
-"""Distributions of a figure within classes, and the order they are read in."""
+"""Order of samples by class, and distributions within classes."""
 
 import numpy as np
 import pytest

@@ -255,27 +255,27 @@ def relabelled(targets, **given):
 
 REFUSED = {
     "fewer samples": (lambda: relabelled(TARGETS[:-1]), "480 and 479 samples"),
-    "other labels": (lambda: relabelled(np.roll(TARGETS, 1)), "other labels, the first is number 0"),
+    "other labels": (lambda: relabelled(np.roll(TARGETS, 1)), "different labels, the first at position 0"),
     "other names": (lambda: relabelled(TARGETS, class_names=list("abcdef")), "class names"),
     "other order": (lambda: relabelled(TARGETS, class_names=list("102345")), "different order"),
 }
 
 
 @pytest.mark.parametrize(("other", "reason"), REFUSED.values(), ids=REFUSED)
-def test_other_test_sets_are_refused_with_the_reason(sides, other, reason):
+def test_other_test_sets_are_rejected_with_the_reason(sides, other, reason):
     with pytest.raises(ValueError, match=reason) as caught:
         sides[0].diff(other())
     assert "'plain' and 'other' cannot be compared" in str(caught.value)
 
 
-def test_other_sample_numbers_are_refused():
+def test_other_index_values_are_rejected():
     index = np.arange(len(TARGETS))
-    with pytest.raises(ValueError, match="sample numbers"):
+    with pytest.raises(ValueError, match="index values differ"):
         relabelled(TARGETS, index=index).diff(relabelled(TARGETS, index=index + 1))
 
 
-def test_unpaired_seeds_are_refused(sides):
-    with pytest.raises(ValueError, match="1 before and 2 after"):
+def test_unpaired_seeds_are_rejected(sides):
+    with pytest.raises(ValueError, match="got 1 and 2"):
         AuditDiff.from_audits([sides[0]], [sides[1], sides[1]])
 
 

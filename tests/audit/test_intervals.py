@@ -24,7 +24,7 @@ def test_wilson_agrees_with_scipy(right, total, confidence_level):
     assert got.high == pytest.approx(expected.high, abs=1e-12)
 
 
-def test_wilson_of_no_samples_is_everything():
+def test_wilson_of_no_samples_is_the_unit_interval():
     low, high = wilson_bounds([0, 3], [0, 4])
     assert (low[0], high[0]) == (0, 1)
     assert 0 < low[1] < 0.75 < high[1] < 1
@@ -41,7 +41,7 @@ def test_binomial_draws_are_the_bootstrap_over_samples():
     outcomes = np.array([1] * 13 + [0] * 7)
     by_index = outcomes[rng.integers(0, 20, (40_000, 20))].mean(axis=1)
     by_count = resample_accuracies(np.array([13]), np.array([20]), 40_000, rng)[:, 0]
-    # Same distribution, but for the stretch: same probabilities of every possible value, within four standard errors.
+    # Same distribution up to the scaling: equal probabilities of all values, within four standard errors.
     for value in range(21):
         stretched = 13 / 20 + (20 / 19) ** 0.5 * (value - 13) / 20
         a, b = np.isclose(by_index, value / 20).mean(), np.isclose(by_count, stretched).mean()
@@ -60,7 +60,7 @@ def test_bootstrap_interval_of_a_group_mean_covers_the_truth():
 
 
 @pytest.mark.parametrize("each", [1, 2, 3])
-def test_classes_of_few_samples_are_no_reason_for_certainty(each):
+def test_intervals_cover_the_truth_with_few_samples_per_class(each):
     rng = np.random.default_rng(each)
     truth, support, trials = rng.uniform(0.3, 0.9, 100), np.full(100, each), 300
     covered = 0
@@ -74,10 +74,10 @@ def test_classes_of_few_samples_are_no_reason_for_certainty(each):
 def test_agresti_min_covers_the_change_of_a_class():
     """By a loop over the four cells; 30 samples, many changes."""
     rng = np.random.default_rng(0)
-    shares = np.array([0.2, 0.25, 0.1, 0.45])  # both wrong, fixed, broken, both right
+    probabilities = np.array([0.2, 0.25, 0.1, 0.45])  # both wrong, fixed, broken, both right
     covered = 0
     for _ in range(500):
-        _, fixed, broken, _ = rng.multinomial(30, shares)
+        _, fixed, broken, _ = rng.multinomial(30, probabilities)
         low, high = agresti_min_bounds(*(np.array([n]) for n in (fixed - broken, fixed + broken, 30)))
         more = [fixed + 0.5, broken + 0.5]
         mean = (more[0] - more[1]) / 32
@@ -93,7 +93,7 @@ def test_agresti_min_of_one_sample_is_wide():
     assert high[0] == 1
 
 
-def test_centred_interval_holds_the_estimate_and_its_width():
+def test_centered_interval_contains_the_estimate():
     values = np.random.default_rng(2).normal(5, 1, 10_000)
     interval = centered_interval(values, 3.0)
     assert interval.low == pytest.approx(3 - 1.96, abs=0.06)

@@ -1,4 +1,4 @@
-"""When labels are checked, and what is said when they are not."""
+"""Counts of label errors, and the reasons to skip them."""
 
 import importlib.util
 import warnings
@@ -14,11 +14,11 @@ from classgap.audit.diagnosis.label_issues import count_label_issues
 LOGITS, TARGETS = torch.randn(30, 3), np.arange(30) % 3
 
 
-def test_off_says_so():
+def test_off_is_reported():
     assert count_label_issues(LOGITS, TARGETS, wanted=False) == (None, "Labels were not checked: check_labels is off.")
 
 
-def test_without_cleanlab_it_is_skipped_with_a_remark_or_refused_if_wanted(monkeypatch):
+def test_without_cleanlab_it_is_skipped_unless_wanted(monkeypatch):
     monkeypatch.setattr(importlib.util, "find_spec", lambda name: None)
     found, remark = count_label_issues(LOGITS, TARGETS, wanted=None)
     assert found is None
@@ -30,7 +30,7 @@ def test_without_cleanlab_it_is_skipped_with_a_remark_or_refused_if_wanted(monke
 def test_without_scores_or_with_too_many_it_is_skipped(monkeypatch):
     assert "only predicted labels" in count_label_issues(None, TARGETS, wanted=None)[1]
     monkeypatch.setattr(importlib.util, "find_spec", lambda name: object())
-    monkeypatch.setattr(module, "MOST_SCORES", 10)
+    monkeypatch.setattr(module, "MAX_SCORES", 10)
     assert "there are 90 scores" in count_label_issues(LOGITS, TARGETS, wanted=None)[1]
 
 
@@ -40,7 +40,7 @@ def test_samples_of_a_single_class_are_not_checked_whichever_class_it_is(only):
     found, remark = count_label_issues(LOGITS, targets, wanted=None)
     assert found is None
     assert remark.startswith("Labels were not checked: all test samples are of one class")
-    with pytest.raises(ValueError, match="check_labels: all test samples are of one class"):
+    with pytest.raises(ValueError, match=r"check_labels: .* one class"):
         count_label_issues(LOGITS, targets, wanted=True)
     audit = Audit.from_predictions(LOGITS, targets, settings=AuditSettings(n_resamples=20))
     assert remark in audit.remarks

@@ -1,4 +1,4 @@
-"""Per-sample figures against a loop over samples."""
+"""Per-sample scores against a loop over samples."""
 
 import numpy as np
 import pytest
@@ -13,25 +13,25 @@ def test_margins_and_confidence_agree_with_a_loop(kind):
     rng = np.random.default_rng(1)
     logits = torch.from_numpy(rng.normal(size=(60, 5)) * 3).to(kind)
     targets = rng.integers(0, 5, 60)
-    figures = score_samples(logits, targets)
+    scores = score_samples(logits, targets)
     for i, (z, y) in enumerate(zip(logits.double().numpy(), targets, strict=True)):
         p, others = softmax(z), [c for c in range(5) if c != y]
-        assert figures.confidence_N[i] == pytest.approx(p.max(), rel=1e-4)
-        assert figures.output_margin_N[i] == pytest.approx(p[y] - p[others].max(), abs=1e-4)
-        assert figures.logit_margin_N[i] == pytest.approx(z[y] - z[others].max(), abs=1e-4)
-        assert figures.rank_N[i] == (z[others] > z[y]).sum()
+        assert scores.confidence_N[i] == pytest.approx(p.max(), rel=1e-4)
+        assert scores.output_margin_N[i] == pytest.approx(p[y] - p[others].max(), abs=1e-4)
+        assert scores.logit_margin_N[i] == pytest.approx(z[y] - z[others].max(), abs=1e-4)
+        assert scores.rank_N[i] == (z[others] > z[y]).sum()
 
 
 def test_huge_logits_stay_finite():
-    figures = score_samples(torch.tensor([[1e4, -1e4], [-1e4, 1e4]]), np.array([0, 0]))
-    assert figures.output_margin_N.tolist() == [1.0, -1.0]
-    assert figures.logit_margin_N.tolist() == [2e4, -2e4]
+    scores = score_samples(torch.tensor([[1e4, -1e4], [-1e4, 1e4]]), np.array([0, 0]))
+    assert scores.output_margin_N.tolist() == [1.0, -1.0]
+    assert scores.logit_margin_N.tolist() == [2e4, -2e4]
 
 
 def test_single_class_has_no_margin():
-    figures = score_samples(torch.zeros(2, 1), np.array([0, 0]))
-    assert np.isnan(figures.output_margin_N).all()
-    assert figures.confidence_N.tolist() == [1.0, 1.0]
+    scores = score_samples(torch.zeros(2, 1), np.array([0, 0]))
+    assert np.isnan(scores.output_margin_N).all()
+    assert scores.confidence_N.tolist() == [1.0, 1.0]
 
 
 def test_chunks_cover_every_row_once():

@@ -1,4 +1,4 @@
-"""How far samples and class means are from the head's decision boundaries, in feature space (LMDL Sec. 4)."""
+"""Distances of samples and class means to the head's decision boundaries in feature space (LMDL Sec. 4)."""
 
 from __future__ import annotations
 
@@ -17,20 +17,20 @@ from classgap.audit.metrics.scores import row_chunks
 from classgap.functional.discriminative import SMALLEST_BOUNDARY
 
 CHECKED_SAMPLES = 1000
-AGREEING = 0.99  # features in half precision may turn a close decision
-SAME_SCORES = 1e-4  # of the largest: float32 rounding, but not half precision
+MIN_AGREEMENT = 0.99  # features in half precision may flip a close prediction
+SAME_SCORES = 1e-4  # of the largest score; allows for float32 rounding but not for half precision
 
 Scorer = Callable[[Integers], Tensor]
 
 
 @dataclass(frozen=True)
 class Boundaries:
-    """Distances to boundaries, NaN for unseen classes and where no boundary exists.
+    """Distances to decision boundaries; NaN for unseen classes and where no boundary exists.
 
     Attributes:
-        class_margin_K: smallest distance of a sample of the class to one of its boundaries (LMDL Def. 4.2).
+        class_margin_K: smallest distance of the class's samples to one of its boundaries (LMDL Def. 4.2).
         centroid_margin_K: signed distance of the class mean to its nearest boundary (LMDL Eq. 4.6).
-        facing_K: the class beyond that boundary, -1 if there is none.
+        facing_K: the class on the other side of that boundary, -1 if none.
     """
 
     class_margin_K: Floats
@@ -39,10 +39,10 @@ class Boundaries:
 
 
 def build_scorer(data: Predictions, rng: np.random.Generator) -> Scorer | None:
-    """Scores of given samples under weight·f + bias; ``None`` if those do not explain the predictions.
+    """Return a function that computes weight·f + bias of samples; ``None`` if that does not match the predictions.
 
-    They do not for a cosine head or for features of another layer. Where the logits are these scores already, they are
-    looked up rather than computed again.
+    It does not for a cosine head or for features of another layer. If the logits equal these scores, the function looks
+    them up instead of computing them again.
     """
     features_ND, weight_KD, bias_K, logits_NK = data.features_ND, data.weight_KD, data.bias_K, data.logits_NK
     assert features_ND is not None
@@ -51,7 +51,7 @@ def build_scorer(data: Predictions, rng: np.random.Generator) -> Scorer | None:
     if len(data) > CHECKED_SAMPLES:
         rows = np.sort(rng.choice(rows, CHECKED_SAMPLES, replace=False))
     computed = _scores(features_ND[torch.from_numpy(rows)], weight_KD, bias_K)
-    if (computed.argmax(dim=1).numpy() == data.predictions_N[rows]).mean() < AGREEING:
+    if (computed.argmax(dim=1).numpy() == data.predictions_N[rows]).mean() < MIN_AGREEMENT:
         return None
     if logits_NK is not None:
         apart = (logits_NK[torch.from_numpy(rows)].to(computed.dtype) - computed).abs().max()
@@ -63,7 +63,7 @@ def build_scorer(data: Predictions, rng: np.random.Generator) -> Scorer | None:
 def measure_boundaries(
     scorer: Scorer, centroids_KD: Tensor, order: ClassOrder, weight_KD: Tensor, bias_K: Tensor | None
 ) -> Boundaries:
-    """Measure every class; work goes by whole classes, so that ‖w_c - w_i‖ is computed once for each pair of classes.
+    """Measure the boundaries of each class, in chunks of classes so that each ‖w_c - w_i‖ is computed once.
 
     >>> W, features = torch.tensor([[1.0, 0.0], [-1.0, 0.0]]), torch.tensor([[3.0, 0.0], [1.0, 0.0], [-2.0, 5.0]])
     >>> order = ClassOrder.from_labels(np.array([0, 0, 1]), num_classes=2)
@@ -81,7 +81,7 @@ def measure_boundaries(
     for part in row_chunks(len(order.seen_U), classes):
         own_U = torch.from_numpy(order.seen_U[part])
         apart_UK = pairwise_distances(weight_KD[own_U], weight_KD)
-        # As in functional.signed_boundary_distance: rows that coincide, and the class itself, have no boundary.
+        # As in functional.signed_boundary_distance: equal rows, such as the class itself, have no boundary.
         none_UK = apart_UK <= SMALLEST_BOUNDARY * (length_K[own_U, None] + length_K)
         apart_UK[none_UK] = torch.nan
         center_UK = _signed(_scores(centroids_KD[own_U], weight_KD, bias_K), own_U, apart_UK)
@@ -105,7 +105,7 @@ def _scores(points_BD: Tensor, weight_KD: Tensor, bias_K: Tensor | None) -> Tens
 
 
 def _signed(scores_BK: Tensor, own_B: Tensor, apart_BK: Tensor) -> Tensor:
-    """(w_c - w_i)·f + b_c - b_i over ‖w_c - w_i‖, infinite where there is no boundary; Eq. (4.6)."""
+    """Return ((w_c - w_i)·f + b_c - b_i) / ‖w_c - w_i‖, infinite where no boundary exists (LMDL Eq. 4.6)."""
     lead_BK = scores_BK.gather(1, own_B[:, None]) - scores_BK
     return lead_BK.div_(apart_BK).nan_to_num_(nan=torch.inf)
 

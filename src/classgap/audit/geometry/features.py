@@ -1,4 +1,4 @@
-"""All that features and head tell, put together for an audit."""
+"""Metrics of features and head."""
 
 from __future__ import annotations
 
@@ -21,16 +21,16 @@ from classgap.audit.stats.rank_correlation import rank_correlation
 
 @dataclass(frozen=True)
 class FeatureMetrics:
-    """Parts are ``None`` where features or head were not given.
+    """Metrics of features and head; ``None`` where features or head were not given.
 
     Attributes:
-        clouds: where each class's features lie.
+        clouds: location and spread of each class's features.
         nearest_Km: classes with the nearest means.
-        nearest_distance_Km: their distances.
+        nearest_distance_Km: distances to these means.
         edges: distances to decision boundaries.
-        midpoint_K: half the distance between the means of a class and of the class beyond its nearest boundary.
-        head: the head's rows.
-        summary: the figures that are not per class.
+        midpoint_K: half the distance between the mean of a class and that of the class across its nearest boundary.
+        head: norms and angles of the head's rows.
+        summary: metrics over all classes.
         remarks: what was left out, and why.
     """
 
@@ -47,7 +47,7 @@ class FeatureMetrics:
 def measure_features(
     data: Predictions, order: ClassOrder, accuracy_K: Floats, rng: np.random.Generator
 ) -> FeatureMetrics:
-    """Measure features, head, and both together."""
+    """Compute all metrics for which the inputs are given."""
     if data.features_ND is None and data.weight_KD is None:
         return FeatureMetrics()
     head = None if data.weight_KD is None else head_geometry(data.weight_KD)

@@ -1,4 +1,4 @@
-"""What is mistaken for what, from the mistakes alone: no K×K table is made."""
+"""Confusions between classes, without a K×K confusion matrix."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from classgap.audit.stats.intervals import wilson_bounds
 def count_confusions(
     targets_N: Integers, predictions_N: Integers, num_classes: int
 ) -> tuple[Integers, Integers, Integers]:
-    """Each (true class, predicted class) that differ, with how often it occurs; ordered by both.
+    """Return the true class, predicted class and count of each confusion that occurs, sorted by both classes.
 
     >>> [part.tolist() for part in count_confusions(np.array([0, 0, 1]), np.array([1, 1, 1]), 2)]
     [[0], [1], [2]]
@@ -27,7 +27,7 @@ def count_confusions(
 def top_confusions(
     targets_N: Integers, predictions_N: Integers, names: Sequence[str], support_K: Integers, top: int
 ) -> list[tuple[Confusion, ...]]:
-    """For each class what its samples are mistaken for most; equal counts by class index.
+    """Return the most frequent confusions of each class; ties are broken by class index.
 
     >>> top_confusions(np.array([0, 0, 1]), np.array([1, 1, 1]), ["cat", "dog"], np.array([2, 1]), top=3)[0]
     (Confusion(name='dog', count=2, rate=1.0),)
@@ -52,10 +52,10 @@ def confusion_pairs(
     top: int,
     confidence_level: float,
 ) -> tuple[ConfusionPair, ...]:
-    """The pairs of classes most taken for each other, whichever way.
+    """Return the pairs of classes that are confused most, in either direction.
 
-    Ranked by the lower Wilson bound of (mistakes both ways) / (samples of both): a rate from few samples ranks below
-    the same rate from many. Equal bounds are ranked by class index.
+    Pairs are ranked by the lower Wilson bound of (confusions in both directions) / (samples of both classes), so that a
+    rate from few samples ranks below the same rate from many. Ties are broken by class index.
 
     >>> confusion_pairs(np.array([0, 0, 1]), np.array([1, 0, 1]), ["cat", "dog"], np.array([2, 1]), 5, 0.95)
     (ConfusionPair(first='cat', second='dog', first_as_second=1, second_as_first=0, first_rate=0.5, second_rate=0.0, \

@@ -1,4 +1,4 @@
-"""How unevenly classes do. Every measure takes accuracies (…, U) of the seen classes and reduces the last axis."""
+"""Accuracy gaps between classes. Each measure reduces the last axis of accuracies (…, U) of the seen classes."""
 
 from __future__ import annotations
 
@@ -6,7 +6,6 @@ import math
 from collections.abc import Callable
 
 import numpy as np
-from numpy.typing import NDArray
 
 from classgap.audit._types import Floats, Integers
 from classgap.audit.metrics.accuracy import ClassCounts
@@ -20,11 +19,11 @@ from classgap.audit.stats.intervals import (
     wilson_interval,
 )
 
-CHANCE_RESAMPLES = 200  # a mean over replicates needs fewer of them than an interval's ends
+CHANCE_RESAMPLES = 200  # a mean needs fewer resamples than the ends of an interval
 
 
-def gini(accuracy_U: Floats) -> NDArray[np.float64]:
-    """Gini coefficient Σ_i Σ_j |a_i - a_j| / (2 U Σ_i a_i), 0 if all are 0.
+def gini(accuracy_U: Floats) -> Floats:
+    """Gini coefficient Σ_i Σ_j |a_i - a_j| / (2 U Σ_i a_i); 0 if all accuracies are 0.
 
     >>> float(gini(np.array([1.0, 0.0])))
     0.5
@@ -36,7 +35,7 @@ def gini(accuracy_U: Floats) -> NDArray[np.float64]:
     return (ordered @ weights) / (size * np.where(total > 0, total, 1))
 
 
-def worst_tenth(accuracy_U: Floats) -> NDArray[np.float64]:
+def worst_tenth(accuracy_U: Floats) -> Floats:
     """Mean of the lowest ⌈U/10⌉ accuracies.
 
     >>> float(worst_tenth(np.arange(20.0)))
@@ -47,7 +46,7 @@ def worst_tenth(accuracy_U: Floats) -> NDArray[np.float64]:
 
 
 def tenth_size(classes: int) -> int:
-    """How many classes the worst 10 % are.
+    """Number of classes in the worst 10 %.
 
     >>> tenth_size(10), tenth_size(11)
     (1, 2)
@@ -55,8 +54,8 @@ def tenth_size(classes: int) -> int:
     return math.ceil(classes / 10)
 
 
-def easy_hard(accuracy_U: Floats) -> NDArray[np.float64]:
-    """Mean of the easy third minus mean of the hard third, thirds by these accuracies (see ``groups.thirds``).
+def easy_hard(accuracy_U: Floats) -> Floats:
+    """Mean of the easy third minus mean of the hard third, ranked by these accuracies (see ``groups.thirds``).
 
     >>> float(easy_hard(np.array([0.9, 0.1, 0.5])))
     0.8
@@ -67,22 +66,22 @@ def easy_hard(accuracy_U: Floats) -> NDArray[np.float64]:
     return ordered[..., size - outer :].mean(axis=-1) - ordered[..., :outer].mean(axis=-1)
 
 
-def best_worst(accuracy_U: Floats) -> NDArray[np.float64]:
+def best_worst(accuracy_U: Floats) -> Floats:
     """Highest minus lowest accuracy."""
     return accuracy_U.max(axis=-1) - accuracy_U.min(axis=-1)
 
 
-def worst_class(accuracy_U: Floats) -> NDArray[np.float64]:
+def worst_class(accuracy_U: Floats) -> Floats:
     """Lowest accuracy."""
     return accuracy_U.min(axis=-1)
 
 
-def std(accuracy_U: Floats) -> NDArray[np.float64]:
-    """Standard deviation over classes, by their number."""
+def std(accuracy_U: Floats) -> Floats:
+    """Population standard deviation over classes."""
     return accuracy_U.std(axis=-1)
 
 
-MEASURES: dict[str, Callable[[Floats], NDArray[np.float64]]] = {
+MEASURES: dict[str, Callable[[Floats], Floats]] = {
     "easy_hard": easy_hard,
     "best_worst": best_worst,
     "worst_class": worst_class,
@@ -102,21 +101,20 @@ def compute_gap(
     confidence_level: float,
     rng: np.random.Generator,
 ) -> Gap:
-    """All measures with their intervals.
+    """Compute all measures with their intervals.
 
-    Intervals keep the classes fixed that a measure names here (which are easy and hard, best and worst): they say how
-    sure the difference between *these* classes is. That they were picked for their accuracy is what ``by_chance``
-    accounts for.
+    Intervals keep the selected classes fixed (easy and hard, best and worst): they are intervals for the difference
+    between *these* classes. ``expected_by_chance`` accounts for selecting them by accuracy.
 
     Args:
-        counts: right and wrong of this model.
+        counts: counts of this model.
         replicates_RU: resampled accuracies of the seen classes.
-        names: of all classes.
-        ranking_K: what ranks the thirds in place of this model's accuracies.
-        shared_KBA: if that is another model's results on the same samples, how many of each class are wrong or right
-            by it and by this one.
-        level: of intervals.
-        rng: for what chance would do.
+        names: names of all classes.
+        ranking_K: scores that rank the thirds instead of this model's accuracies.
+        shared_KBA: if ``ranking_K`` is another model's accuracies on the same samples, how many samples of each class
+            are wrong (0) or right (1) for that model (B) and for this one (A).
+        confidence_level: level of the intervals.
+        rng: draws the resamples of ``expected_by_chance``.
     """
     seen_U = np.flatnonzero(counts.seen_K)
     accuracy_U, support_U, correct_U = counts.accuracy_K[seen_U], counts.support_K[seen_U], counts.correct_K[seen_U]
@@ -132,23 +130,23 @@ def compute_gap(
     if best != worst:
         pair = [(correct_U[k], support_U[k]) for k in (best, worst)]
         intervals["best_worst"] = newcombe_interval(pair[0], pair[1], confidence_level)
-    apart = None
+    difference = None
     if len(seen_U) > 1:
         parts = thirds(
             (counts.accuracy_K if ranking_K is None else ranking_K)[seen_U], np.ones(len(seen_U), dtype=bool)
         )
         easy, hard = parts["easy"], parts["hard"]
-        apart = float(accuracy_U[easy].mean() - accuracy_U[hard].mean())
+        difference = float(accuracy_U[easy].mean() - accuracy_U[hard].mean())
         intervals["easy_hard"] = _difference_interval(replicates_RU, easy, hard, correct_U, support_U, confidence_level)
     return Gap(
-        easy_hard=apart,
+        easy_hard=difference,
         best_worst=values["best_worst"],
         worst_class=values["worst_class"],
         worst_tenth=values["worst_tenth"],
         std=values["std"],
         gini=values["gini"],
         intervals=intervals,
-        expected_by_chance=_by_chance(counts, ranking_K, shared_KBA, rng),
+        expected_by_chance=_expected_by_chance(counts, ranking_K, shared_KBA, rng),
         worst_name=names[seen_U[worst]],
         best_name=names[seen_U[best]],
     )
@@ -157,10 +155,10 @@ def compute_gap(
 def mean_interval(
     replicates_RU: Floats, members_U: Integers, correct_U: Integers, support_U: Integers, confidence_level: float
 ) -> Interval:
-    """Interval of the mean accuracy of some classes, from the bootstrap.
+    """Bootstrap interval of the mean accuracy of some classes.
 
-    If every sample of the classes is right, or every one wrong, resampling them shows no doubt at all; then it is the
-    Wilson interval of their samples together.
+    If all of their samples are right, or all are wrong, the bootstrap interval has zero width. The Wilson interval of
+    the pooled samples is returned instead.
     """
     right, total = int(correct_U[members_U].sum()), int(support_U[members_U].sum())
     if right in (0, total):
@@ -176,16 +174,16 @@ def _difference_interval(
     support_U: Integers,
     confidence_level: float,
 ) -> Interval:
-    """Interval of the difference of two mean accuracies; Newcombe's if resampling shows no doubt about either."""
+    """Bootstrap interval of the difference of two mean accuracies; Newcombe's where that would have zero width."""
     pooled = [(int(correct_U[part].sum()), int(support_U[part].sum())) for part in (first_U, second_U)]
     if all(right in (0, total) for right, total in pooled):
         return newcombe_interval(pooled[0], pooled[1], confidence_level)
-    apart_R = replicates_RU[:, first_U].mean(axis=1) - replicates_RU[:, second_U].mean(axis=1)
-    return percentile_interval(apart_R, confidence_level, within=(-1.0, 1.0))
+    difference_R = replicates_RU[:, first_U].mean(axis=1) - replicates_RU[:, second_U].mean(axis=1)
+    return percentile_interval(difference_R, confidence_level, within=(-1.0, 1.0))
 
 
 def mean_by_third(ranking_RU: Floats, values_RU: Floats) -> dict[str, float]:
-    """Mean of the values over the classes that each replicate's own ranking puts into a third, and over replicates.
+    """Mean of the values over each third, ranked within each resample, and over resamples.
 
     >>> mean_by_third(np.array([[0.9, 0.1, 0.5]]), np.array([[1.0, 2.0, 3.0]]))
     {'easy': 1.0, 'medium': 3.0, 'hard': 2.0}
@@ -196,10 +194,10 @@ def mean_by_third(ranking_RU: Floats, values_RU: Floats) -> dict[str, float]:
     return {name: float(ordered_RU[:, part].mean()) for name, part in places.items() if len(part)}
 
 
-def _by_chance(
+def _expected_by_chance(
     counts: ClassCounts, ranking_K: Floats | None, shared_KBA: Integers | None, rng: np.random.Generator
 ) -> dict[str, float]:
-    """Mean of each measure if all classes were equally good; ``easy_hard`` only if its ranking is understood."""
+    """Mean of each measure if all classes were equally good; without ``easy_hard`` if its ranking is unrelated."""
     support_U = counts.support_K[counts.seen_K]
     if len(support_U) == 1:
         return {}
@@ -214,10 +212,10 @@ def _by_chance(
 
 
 def _shared_luck(shared_UBA: Integers, support_U: Integers, rng: np.random.Generator) -> float:
-    """The gap between thirds that another model ranks on the same samples, if all classes were equally good for both.
+    """Expected gap between thirds ranked by another model on the same samples, if all classes were equally good.
 
-    Two models fail on much the same samples. A class with many of these by bad luck is ranked hard by the one, and
-    is low for the other.
+    Two models fail on similar samples. A class that has many of them by chance is ranked hard by one model and has a
+    low accuracy for the other.
     """
     share_C = (shared_UBA.reshape(len(support_U), 4) / support_U[:, None]).mean(axis=0)
     drawn_RUC = rng.multinomial(support_U, share_C, size=(CHANCE_RESAMPLES, len(support_U)))
