@@ -13,7 +13,7 @@ from classgap.audit._types import Floats, Integers
 from classgap.audit.audit import Audit
 from classgap.audit.diagnosis.causes import Evidence
 from classgap.audit.diagnosis.diagnose import diagnose
-from classgap.audit.diagnosis.label_issues import count_label_issues
+from classgap.audit.diagnosis.label_issues import label_issues
 from classgap.audit.geometry.embedding_map import feature_map, worst_neighbors
 from classgap.audit.geometry.features import FeatureMetrics, measure_features
 from classgap.audit.io.labels import encode
@@ -65,7 +65,7 @@ def build_audit(
         names=data.class_names,
     )
     figures = measure_features(data, order, counts.accuracy_K, rng)
-    doubtful_K, label_remark = count_label_issues(data.logits_NK, data.targets_N, settings.check_labels)
+    doubtful_K, label_remark = label_issues(data.logits_NK, data.targets_N, settings.check_labels)
     confusions = top_confusions(
         data.targets_N, data.predictions_N, data.class_names, counts.support_K, settings.confusions
     )

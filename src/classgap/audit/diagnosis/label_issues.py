@@ -1,4 +1,4 @@
-"""Count likely label errors by confident learning, with the optional cleanlab."""
+"""Test labels that confident learning doubts, by cleanlab, which is optional."""
 
 from __future__ import annotations
 
@@ -10,20 +10,19 @@ from torch import Tensor
 
 from classgap.audit._types import Integers
 
-MAX_SCORES = 20_000_000  # beyond this, cleanlab's double-precision copies would dominate the memory of an audit
+MOST_SCORES = 20_000_000  # beyond it, cleanlab's copies in double precision would take most of an audit's memory
 
 
-def count_label_issues(
-    logits_NK: Tensor | None, targets_N: Integers, wanted: bool | None
-) -> tuple[Integers | None, str]:
-    """Count the samples of each class with a likely label error, (K,), and return a remark if that was skipped.
+def label_issues(logits_NK: Tensor | None, targets_N: Integers, wanted: bool | None) -> tuple[Integers | None, str]:
+    """How many samples of each class have a doubtful label, (K,), and a remark if that was not found out.
 
-    The predictions must be out of sample: a model that has memorized a wrong label does not contradict it.
+    The predictions must be out of sample, as those for a test set are: a model that has learnt a wrong label by heart
+    does not doubt it.
 
     Args:
-        logits_NK: logits, if known.
-        targets_N: labels to check.
-        wanted: ``None`` checks if possible and fast, ``True`` raises if impossible, ``False`` skips the check.
+        logits_NK: scores, if there are any.
+        targets_N: the labels in question.
+        wanted: ``None`` to do it where it is possible and quick; ``True`` to insist; ``False`` to leave it.
     """
     if wanted is False:
         return None, "Labels were not checked: check_labels is off."
@@ -35,7 +34,7 @@ def count_label_issues(
     from cleanlab.filter import find_label_issues
 
     probabilities_NK = logits_NK.double().softmax(dim=1).numpy()
-    with warnings.catch_warnings():  # one per class with too few samples
+    with warnings.catch_warnings():  # one a class that is too small to doubt, which its support says already
         warnings.simplefilter("ignore", UserWarning)
         doubtful_N = find_label_issues(targets_N, probabilities_NK, filter_by="both", n_jobs=1)
     return np.bincount(targets_N[doubtful_N], minlength=logits_NK.shape[1]), ""
@@ -50,6 +49,6 @@ def _reason_not_to(logits_NK: Tensor | None, targets_N: Integers, wanted: bool |
         return "all test samples are of one class, and confident learning needs two to compare."
     if importlib.util.find_spec("cleanlab") is None:
         return "confident learning is done by cleanlab, which is not installed (pip install 'classgap[labels]')."
-    if wanted is None and logits_NK.numel() > MAX_SCORES:
+    if wanted is None and logits_NK.numel() > MOST_SCORES:
         return f"there are {logits_NK.numel():,} scores; set check_labels to have it done all the same."
     return ""

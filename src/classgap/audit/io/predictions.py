@@ -16,7 +16,7 @@ from classgap.audit.io.labels import check_class_names, encode, infer_class_name
 from classgap.audit.io.sample_ids import check_duplicates, left_out
 
 WIDE_UNSIGNED = (torch.uint16, torch.uint32, torch.uint64)  # torch implements few operations for these
-SUM_TOLERANCE = 1e-2  # of a row of probabilities; half precision over a thousand classes needs it
+SUM_TOLERANCE = 1e-2  # how far probabilities may be from summing to 1: half precision over a thousand classes needs it
 NO_FEATURES = "No feature figures: "  # begins the remark of a pass over a model that has no features to offer
 _HARD = (
     "No logit margins: in {hard} of {samples} samples the probability of the true class, or of every other class, is "
@@ -245,15 +245,15 @@ def _log(probabilities_NK: Tensor) -> Tensor:
         off = (values.sum(dim=1) - 1).abs().max()
         if bool(values.min() < 0) or bool(off > SUM_TOLERANCE):
             raise ValueError(
-                "probabilities must be non-negative and each row must sum to 1: pass unnormalized scores as logits."
+                "probabilities must not be negative and every row must sum to 1: pass raw scores as logits."
             )
-        # softmax(ln p) = p, so later steps need not distinguish probabilities from logits.
+        # softmax(ln p) = p, so logits and probabilities can be treated alike from here on.
         return values.clamp(min=torch.finfo(values.dtype).tiny).log_()
     return probabilities_NK
 
 
 def _without_logit_margin(probabilities_NK: Tensor, targets_N: Integers) -> int:
-    """Count the samples whose logit margin ln P(true) - ln P(best other) contains ln 0."""
+    """Samples whose logit margin ln P(true) - ln P(best other) has a logarithm of 0 in it."""
     if probabilities_NK.shape[1] < 2:
         return 0
     own_N1 = torch.from_numpy(targets_N)[:, None]
