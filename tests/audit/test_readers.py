@@ -261,7 +261,7 @@ BROKEN = {
     "only an audit in directory": (audit_alone, r"audit\.json or use Audit\.load"),
     "csv without target": (
         text("label,prediction\na,b\n"),
-        "found label, prediction: rename label to target",
+        "label, prediction: rename label to target",
     ),
     "csv with semicolons": (text("target;prediction\na;b\n"), "target is missing.*commas, not semicolons"),
     "csv with tabs": (text("target\tprediction\na\tb\n"), "target is missing.*commas, not tabs"),
