@@ -6,7 +6,7 @@ from scipy import stats
 
 from classgap.audit import Audit, AuditDiff, AuditSettings
 from classgap.audit.serialization import write_json
-from classgap.audit.stats.pairing import pair
+from classgap.audit.stats.pairing import pair_audits
 
 CLASSES, EACH = 6, 80
 TARGETS = np.repeat(np.arange(CLASSES), EACH)
@@ -133,8 +133,8 @@ def test_thirds_of_equal_models_move_by_chance_and_that_is_said():
 
 
 def test_random_swaps_against_swapping_samples(sides):
-    counts = pair([sides[0]], [sides[1]])
-    before, after = counts.swapped(3000, np.random.default_rng(0))
+    counts = pair_audits([sides[0]], [sides[1]])
+    before, after = counts.swap_sides(3000, np.random.default_rng(0))
     rng = np.random.default_rng(1)
     a, b = sides[0].samples.correct, sides[1].samples.correct
     own = TARGETS == 5
@@ -255,27 +255,27 @@ def relabelled(targets, **given):
 
 REFUSED = {
     "fewer samples": (lambda: relabelled(TARGETS[:-1]), "480 and 479 samples"),
-    "other labels": (lambda: relabelled(np.roll(TARGETS, 1)), "other labels, the first is number 0"),
+    "other labels": (lambda: relabelled(np.roll(TARGETS, 1)), "different labels, the first at position 0"),
     "other names": (lambda: relabelled(TARGETS, class_names=list("abcdef")), "class names"),
     "other order": (lambda: relabelled(TARGETS, class_names=list("102345")), "different order"),
 }
 
 
 @pytest.mark.parametrize(("other", "reason"), REFUSED.values(), ids=REFUSED)
-def test_other_test_sets_are_refused_with_the_reason(sides, other, reason):
+def test_other_test_sets_are_rejected_with_the_reason(sides, other, reason):
     with pytest.raises(ValueError, match=reason) as caught:
         sides[0].diff(other())
     assert "'plain' and 'other' cannot be compared" in str(caught.value)
 
 
-def test_other_sample_numbers_are_refused():
+def test_other_index_values_are_rejected():
     index = np.arange(len(TARGETS))
-    with pytest.raises(ValueError, match="sample numbers"):
+    with pytest.raises(ValueError, match="index values differ"):
         relabelled(TARGETS, index=index).diff(relabelled(TARGETS, index=index + 1))
 
 
-def test_unpaired_seeds_are_refused(sides):
-    with pytest.raises(ValueError, match="1 before and 2 after"):
+def test_unpaired_seeds_are_rejected(sides):
+    with pytest.raises(ValueError, match="got 1 and 2"):
         AuditDiff.from_audits([sides[0]], [sides[1], sides[1]])
 
 
@@ -283,7 +283,7 @@ def test_files_that_number_their_classes_differently_can_be_compared():
     # A class that is only ever predicted is known to the first alone.
     first = Audit.from_predictions(predictions=["a", "c", "b"], targets=["a", "b", "b"])
     second = Audit.from_predictions(predictions=["a", "b", "b"], targets=["a", "b", "b"])
-    counts = pair([first], [second])
+    counts = pair_audits([first], [second])
     assert counts.names == ("a", "b")
     assert (counts.fixed_U.tolist(), counts.broken_U.tolist()) == ([0, 1], [0, 0])
 

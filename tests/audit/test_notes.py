@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from classgap.audit import Audit, AuditDiff, AuditSettings
-from classgap.audit.stats.intervals import newcombe, wilson
+from classgap.audit.stats.intervals import newcombe_interval, wilson_interval
 
 TARGETS = np.repeat([0, 1, 2], 10)
 
@@ -37,11 +37,11 @@ def test_notes_name_the_confidence_level(confidence_level: float, text: str):
 
 def test_notes_name_the_fallback_interval():
     audit = audit_with((10, 10, 0))
-    assert audit.groups["easy"].interval == wilson(10, 10)
-    assert audit.gap.intervals["worst_tenth"] == wilson(0, 10)
-    assert audit.gap.intervals["easy_hard"] == newcombe((10, 10), (0, 10))
+    assert audit.groups["easy"].interval == wilson_interval(10, 10)
+    assert audit.gap.intervals["worst_tenth"] == wilson_interval(0, 10)
+    assert audit.gap.intervals["easy_hard"] == newcombe_interval((10, 10), (0, 10))
     perfect = audit_with((10, 10, 10))
-    assert perfect.overall.balanced_interval == wilson(30, 30)
+    assert perfect.overall.balanced_interval == wilson_interval(30, 30)
     for figure in ("groups", "gap.worst_tenth", "balanced_accuracy"):
         assert "Wilson" in audit.notes[figure]
     assert "Newcombe" in audit.notes["gap.easy_hard"]

@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 from torch import nn
 
+from classgap.audit._types import Floats
 from classgap.audit.consistency import check_loaded
 from classgap.audit.io.inference import collect_predictions
 from classgap.audit.io.predictions import Predictions
@@ -27,7 +28,6 @@ from classgap.audit.results import (
 from classgap.audit.samples import Samples
 from classgap.audit.serialization import from_plain, naming, read_json, to_plain, write_json
 from classgap.audit.settings import AuditSettings
-from classgap.audit.stats.intervals import Floats
 
 if TYPE_CHECKING:
     from classgap.audit.diff import AuditDiff

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from classgap.audit._types import Integers
 from classgap.audit.results import QUANTILE_LEVELS
-from classgap.audit.samples import Integers
 
 if TYPE_CHECKING:
     from classgap.audit.audit import Audit

@@ -24,7 +24,7 @@ from classgap.audit.diff_results import Change, ClassChange, GroupChange, RunsCh
 from classgap.audit.metrics.groups import thirds
 from classgap.audit.serialization import from_plain, naming, read_json, to_plain, write_json
 from classgap.audit.settings import format_level
-from classgap.audit.stats.pairing import pair
+from classgap.audit.stats.pairing import pair_audits
 from classgap.audit.summary import summary
 
 
@@ -101,7 +101,7 @@ class AuditDiff:
         """
         befores = [before] if isinstance(before, Audit) else list(before)
         afters = [after] if isinstance(after, Audit) else list(after)
-        counts = pair(befores, afters)
+        counts = pair_audits(befores, afters)
         sides = Sides.from_counts(counts, n_resamples, seed, befores[0].confidence_level)
         everyone = np.ones(len(counts.names), dtype=bool)
         own = {"before": thirds(sides.before_U, everyone), "after": thirds(sides.after_U, everyone)}

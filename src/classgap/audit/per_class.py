@@ -4,25 +4,25 @@ from __future__ import annotations
 
 import numpy as np
 
+from classgap.audit._types import Floats
 from classgap.audit.diagnosis.causes import Evidence
-from classgap.audit.geometry.features import FeatureFigures
+from classgap.audit.geometry.features import FeatureMetrics
 from classgap.audit.io.predictions import Predictions
 from classgap.audit.metrics.accuracy import ClassCounts
 from classgap.audit.metrics.calibration import calibration_errors
-from classgap.audit.metrics.class_order import ClassOrder
+from classgap.audit.metrics.class_order import ClassOrder, class_distributions
 from classgap.audit.metrics.groups import Grouping
-from classgap.audit.metrics.margins import class_distributions
-from classgap.audit.metrics.scores import ScoreFigures
+from classgap.audit.metrics.scores import SampleScores
 from classgap.audit.results import ClassResult, Distribution, Interval
-from classgap.audit.stats.intervals import Floats, wilson_bounds
+from classgap.audit.stats.intervals import wilson_bounds
 
 
 def class_results(
     data: Predictions,
     counts: ClassCounts,
     order: ClassOrder,
-    scores: ScoreFigures | None,
-    figures: FeatureFigures,
+    scores: SampleScores | None,
+    figures: FeatureMetrics,
     groupings: list[Grouping],
     evidence: Evidence,
 ) -> list[ClassResult]:
@@ -80,7 +80,7 @@ def _count_columns(data: Predictions, counts: ClassCounts, evidence: Evidence) -
     }
 
 
-def _score_columns(data: Predictions, order: ClassOrder, scores: ScoreFigures | None) -> dict[str, Floats | None]:
+def _score_columns(data: Predictions, order: ClassOrder, scores: SampleScores | None) -> dict[str, Floats | None]:
     if scores is None:
         return {"calibration_error": None, "margin": None}
     correct_N = data.targets_N == data.predictions_N
@@ -91,7 +91,7 @@ def _score_columns(data: Predictions, order: ClassOrder, scores: ScoreFigures | 
     }
 
 
-def _feature_columns(figures: FeatureFigures) -> dict[str, Floats | None]:
+def _feature_columns(figures: FeatureMetrics) -> dict[str, Floats | None]:
     clouds, edges = figures.clouds, figures.edges
     return {
         "mean_norm": None if clouds is None else clouds.mean_norm_K,

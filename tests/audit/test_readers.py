@@ -1,4 +1,4 @@
-"""Every kind of prediction file, and every way in which one can be broken."""
+"""Every type of prediction file, valid and broken."""
 
 import errno
 import io
@@ -70,7 +70,7 @@ def test_safetensors_and_run_directory(tmp_path):
     ],
 )
 @pytest.mark.parametrize("ending", ["npz", "safetensors"])
-def test_arrays_of_unknown_names_are_told(tmp_path, extra, remark, ending):
+def test_unknown_arrays_are_reported(tmp_path, extra, remark, ending):
     content = {"logits": LOGITS, "targets": TARGETS} | {name: np.arange(3.0) for name in extra}
     file = tmp_path / f"p.{ending}"
     if ending == "npz":
@@ -82,7 +82,7 @@ def test_arrays_of_unknown_names_are_told(tmp_path, extra, remark, ending):
     assert read_predictions(file).remarks == (() if remark is None else (remark,))
 
 
-def test_a_name_that_is_there_is_not_what_was_meant(tmp_path):
+def test_a_name_in_the_file_is_not_suggested(tmp_path):
     np.savez(tmp_path / "p.npz", feature=np.zeros(2), **arrays())
     assert read_predictions(tmp_path / "p.npz").remarks == ("feature is not used.",)
     assert "feature is not used." in Audit.from_file(tmp_path / "p.npz").remarks
@@ -129,7 +129,7 @@ def test_csv_of_scores(tmp_path, kind):
         ),
     ],
 )
-def test_columns_that_are_not_used_are_told(tmp_path, header, remark):
+def test_unused_columns_are_reported(tmp_path, header, remark):
     places = {"target": TARGETS, "prediction": LABELS, "index": np.arange(20)}
     rows = [",".join(str(places[name][i]) if name in places else "1" for name in header.split(",")) for i in range(20)]
     (tmp_path / "p.csv").write_text("\n".join([header, *rows]))
@@ -139,7 +139,7 @@ def test_columns_that_are_not_used_are_told(tmp_path, header, remark):
 
 
 @pytest.mark.parametrize("ending", ["npz", "safetensors", "csv"])
-def test_a_file_that_may_not_be_read_is_not_called_damaged(tmp_path, monkeypatch, ending):
+def test_an_unreadable_file_is_not_reported_as_damaged(tmp_path, monkeypatch, ending):
     file = tmp_path / f"p.{ending}"
     np.savez(tmp_path / "p.npz", logits=LOGITS, targets=TARGETS)
     save_file({"logits": torch.from_numpy(LOGITS), "targets": torch.from_numpy(TARGETS)}, tmp_path / "p.safetensors")
@@ -166,7 +166,7 @@ def named(**content):
 
 
 def run_with(**files):
-    """A run directory of ``config.yaml``, ``checkpoints/`` and further files; a name's last _ is its dot."""
+    """A run directory with ``config.yaml``, ``checkpoints/`` and other files; the last _ of a name is its dot."""
 
     def make(tmp_path):
         run = tmp_path / "run"
@@ -244,93 +244,86 @@ def audit_alone(tmp_path):
 
 BROKEN = {
     "missing file": (lambda path: path / "p.npz", "does not exist"),
-    "unknown ending": (
-        text("x", "p.pt"),
-        "must end in .npz, .safetensors, .csv or, for a saved audit, .json, or be a run directory; got .pt",
-    ),
-    "saved audit": (text("{}", "a.json"), "saved as .json is read with Audit.load"),
+    "unknown suffix": (text("x", "p.pt"), r"\.npz, \.safetensors, \.csv or \.json.*got \.pt"),
+    "no suffix": (text("x", "p"), "got no file extension"),
+    "saved audit": (text("{}", "a.json"), r"Audit\.load"),
     "empty npz": (text("", "p.npz"), "is empty"),
     "empty csv": (text(""), "is empty"),
-    "truncated npz": (truncated, "cut off or damaged"),
-    "truncated safetensors": (truncated_safetensors, "cut off or damaged"),
-    "not an npz": (text("hello", "p.npz"), "cut off or damaged"),
-    "Python objects": (pickled, "not loaded for safety"),
-    "single array": (single_array, "cut off or damaged"),
-    "no targets": (without_targets, "targets are missing; found logits"),
-    "bias without weight": (bias_alone, "head_bias is there without head_weight"),
-    "bad metadata": (bad_metadata, "JSON list of names"),
-    "no predictions in directory": (empty_directory, r"holds no predictions: none of .*, audit\.json is in it"),
-    "only an audit in directory": (audit_alone, r"but an audit: name .*audit\.json, or read it with Audit\.load"),
+    "truncated npz": (truncated, "truncated or damaged"),
+    "truncated safetensors": (truncated_safetensors, "truncated or damaged"),
+    "not an npz": (text("hello", "p.npz"), "truncated or damaged"),
+    "Python objects": (pickled, "pickled objects"),
+    "single array": (single_array, "truncated or damaged"),
+    "no targets": (without_targets, "targets is missing, found logits"),
+    "bias without weight": (bias_alone, "head_bias requires head_weight"),
+    "bad metadata": (bad_metadata, "JSON list of strings"),
+    "no predictions in directory": (empty_directory, r"one of .*csv, audit\.json"),
+    "only an audit in directory": (audit_alone, r"audit\.json or use Audit\.load"),
     "csv without target": (
         text("label,prediction\na,b\n"),
-        "column target is missing; the header has label, prediction: rename label to target",
+        "label, prediction: rename label to target",
     ),
-    "csv with semicolons": (
-        text("target;prediction\na;b\n"),
-        "column target is missing; .* separated by a comma, not by ';'",
-    ),
-    "csv with tabs": (text("target\tprediction\na\tb\n"), "separated by a comma, not by a tab"),
-    "npz with labels": (
-        named(logits=LOGITS, labels=TARGETS),
-        r"targets are missing; found labels, logits: rename labels to targets\.$",
-    ),
-    "npz with a slip": (named(logits=LOGITS, Tragets=TARGETS), "rename Tragets to targets"),
+    "csv with semicolons": (text("target;prediction\na;b\n"), "target is missing.*commas, not semicolons"),
+    "csv with tabs": (text("target\tprediction\na\tb\n"), "target is missing.*commas, not tabs"),
+    "npz with labels": (named(logits=LOGITS, labels=TARGETS), r"labels, logits: rename labels to targets\.$"),
+    "npz with a typo": (named(logits=LOGITS, Tragets=TARGETS), "rename Tragets to targets"),
     "npz with training targets alone": (
         named(logits=LOGITS, train_targets=TARGETS),
-        r"targets are missing; found logits, train_targets\.$",
+        r"missing, found logits, train_targets\.$",
     ),
     "npz with probs": (
         named(probs=LOGITS, targets=TARGETS),
-        "none of logits, probabilities, predictions is there; found probs, targets: rename probs to probabilities",
+        "probs, targets: rename probs to probabilities",
     ),
-    "run that is not finished": (
-        run_with(metrics_jsonl='{"epoch": 1}\n'),
-        "holds no predictions yet, as its run is not finished: wait for it, or go on with it by the same train command",
-    ),
-    "run that has only begun": (run_with(), "holds no predictions yet"),
-    "finished run without its files": (run_with(metrics_jsonl='{"final": true}\n'), "holds no predictions: none of"),
+    "unfinished run": (run_with(metrics_jsonl='{"epoch": 1}\n'), "not finished.*the same train command"),
+    "run that was killed": (run_with(metrics_jsonl='{"epoch": 1}\n{"epo'), "not finished"),
+    "run that has just started": (run_with(), "not finished"),
+    "finished run without its files": (run_with(metrics_jsonl='{"final": true}\n'), "no predictions: expected"),
     "failed run": (
         run_with(failure_json='{"where": "epoch 1, step 3", "not_finite": ["logits (nan)", "loss (nan)"]}'),
-        r"as its run failed: the loss was not finite at epoch 1, step 3: logits \(nan\), loss \(nan\)\.$",
+        r"run failed: .* epoch 1, step 3: logits \(nan\)",
     ),
-    "failed run of another form": (run_with(failure_json="[]"), r"as its run failed: see .*failure\.json\.$"),
+    "failed run of another form": (run_with(failure_json="[]"), r"run failed: see .*failure\.json\.$"),
     "csv without prediction": (text("target\na\n"), "column prediction is missing"),
-    "csv without rows": (text("target,prediction\n"), "no samples below the header"),
-    "csv of scores without rows": (text("target,a,b\n"), "no samples below the header"),
+    "csv without rows": (text("target,prediction\n"), "no samples, only a header"),
+    "csv of scores without rows": (text("target,a,b\n"), "no samples, only a header"),
     "csv with equal classes": (text("target,a,a\na,1,2\n"), "'a' appears more than once"),
-    "csv with a short line": (text("target,prediction\na,b\na\n"), "line 3 has 1 fields, the header 2"),
-    "csv with an empty label": (text("target,prediction\na,\n"), "line 2 has an empty prediction"),
+    "csv with a short line": (text("target,prediction\na,b\na\n"), "line 3 must have 2 fields.*got 1"),
+    "csv with an empty label": (text("target,prediction\na,\n"), "line 2: prediction must not be empty"),
     "csv with a word for a score": (
         text("target,a,b\na,1,x\n"),
-        "line 2 must hold a number for each class, but has 'x' in the column 'b': leave out columns that score",
+        "line 2: column 'b' must be a number, got 'x'",
     ),
-    "csv with a long word for a score": (text(f"target,a,b\na,{'x' * 99},1\n"), "has 'x{40}…' in the column 'a'"),
+    "csv with a long word for a score": (
+        text(f"target,a,b\na,{'x' * 99},1\n"),
+        "column 'a' must be a number, got 'x{40}…'",
+    ),
     "csv of labels under another name": (
         text("target,pred\na,b\n"),
-        "has 'b' in the column 'pred': rename pred to prediction",
+        "got 'b': rename pred to prediction",
     ),
-    "csv with NaN": (text("target,a,b\na,1,nan\n"), "row 0 holds NaN"),
+    "csv with NaN": (text("target,a,b\na,1,nan\n"), "row 0 contains NaN"),
     "csv with an unknown label": (text("target,a,b\nc,1,2\n"), "unknown label 'c'"),
-    "csv with a bad index": (text("target,prediction,index\na,b,x\n"), "index must hold whole numbers"),
-    "npz with numbers within batches": (batch_numbers, "index must be each sample's own number"),
+    "csv with a bad index": (text("target,prediction,index\na,b,x\n"), "index must hold integers, got 'x'"),
+    "npz with numbers within batches": (batch_numbers, "index must be the position of each sample"),
     "csv of labels with numbers within batches": (
         text("index,target,prediction\n0,a,a\n1,b,b\n0,b,b\n"),
-        "0 comes with the targets 'a' and 'b'",
+        "0 occurs with targets 'a' and 'b'",
     ),
     "csv of scores with numbers within batches": (
         text("index,target,a,b\n0,a,1,2\n1,b,1,2\n0,b,1,2\n"),
-        "0 comes with the targets 'a' and 'b'",
+        "0 occurs with targets 'a' and 'b'",
     ),
     "csv of names and numbers": (text("target,prediction\ncat,0\ndog,1\n"), "got '0' in one and 'cat' in the other"),
     "csv with a column without a name": (text("target,a,\na,1,2\n"), "column 3 has no name"),
     "csv with classes alike": (text("target,a, a\na,1,2\n"), "'a' appears more than once"),
-    "csv with an open quote": (text('target,prediction\n"a,b\n'), "not well-formed CSV"),
-    "not text": (text(b"target,\xff\xfe\n"), "not a text file in UTF-8"),
+    "csv with an open quote": (text('target,prediction\n"a,b\n'), "not valid CSV"),
+    "not text": (text(b"target,\xff\xfe\n"), "not UTF-8 text"),
 }
 
 
 @pytest.mark.parametrize(("make", "message"), BROKEN.values(), ids=BROKEN)
-def test_broken_files_are_refused_in_one_sentence(tmp_path, make, message):
+def test_broken_files_are_rejected_in_one_sentence(tmp_path, make, message):
     with pytest.raises(ValueError, match=message) as caught:
         read_predictions(make(tmp_path))
     assert "\n" not in str(caught.value)
@@ -344,7 +337,7 @@ WITHOUT_DIMENSIONS = [
 
 
 @pytest.mark.parametrize("name", WITHOUT_DIMENSIONS)
-def test_single_numbers_in_place_of_arrays_are_refused(tmp_path, name):
+def test_scalars_instead_of_arrays_are_rejected(tmp_path, name):
     extra = {"train_targets": TARGETS} if name == "train_predictions" else {}
     np.savez(tmp_path / "p.npz", **(arrays() | extra | {name: np.array("cat" if name == "class_names" else 1)}))
     words = name.replace("_", ".") if "head" not in name else "head"
@@ -353,10 +346,10 @@ def test_single_numbers_in_place_of_arrays_are_refused(tmp_path, name):
     assert "\n" not in str(caught.value)
 
 
-def test_a_single_number_for_predictions_is_refused(tmp_path):
+def test_a_scalar_for_predictions_is_rejected(tmp_path):
     np.savez(tmp_path / "p.npz", predictions=np.array(1), targets=TARGETS)
-    with pytest.raises(ValueError, match="predictions must be one label a sample"):
+    with pytest.raises(ValueError, match=r"predictions must have shape \(samples,\)"):
         read_predictions(tmp_path / "p.npz")
     np.savez(tmp_path / "p.npz", predictions=np.array("cat"), targets=np.array(["cat"]))
-    with pytest.raises(ValueError, match="predictions must be one label a sample"):
+    with pytest.raises(ValueError, match=r"predictions must have shape \(samples,\)"):
         read_predictions(tmp_path / "p.npz")

@@ -1,4 +1,4 @@
-"""Constructed classes that fail for a known reason: the diagnosis has to name it, first, and the right class."""
+"""Constructed classes that fail for a known reason, which the diagnosis must rank first."""
 
 import numpy as np
 import pytest
@@ -21,7 +21,7 @@ def test_nothing_is_wrong_with_equal_classes():
 def test_few_training_samples():
     targets, features, weight, bias = blobs([2.5] * 9, each=200)
     bias = bias.copy()
-    bias[4] -= 60  # what too small a prior does to the head
+    bias[4] -= 60  # the effect of a small prior on the head
     counts = [500, 480, 510, 490, 12, 505, 495, 500, 470]
     audit = audit_of(targets, features, weight, bias, train_counts=counts)
     assert causes(audit, 4)[0] == "few-training-samples"
@@ -33,7 +33,7 @@ def test_few_training_samples():
 
 
 @pytest.mark.parametrize("each", [5, 16, 500])
-def test_balanced_training_data_are_no_cause_and_call_for_no_priors(each):
+def test_balanced_training_data_are_no_cause(each):
     targets, features, weight, bias = blobs([2.5] * 9, each=200)
     bias = bias.copy()
     bias[4] -= 60
@@ -120,9 +120,9 @@ def test_over_fitted():
     assert "over-fitted" in causes(audit, 8)
     found = next(cause for cause in audit.classes[8].diagnosis if cause.name == "over-fitted")
     assert found.figure == pytest.approx(1 - audit.classes[8].accuracy)
-    learnt_nothing = train_targets.copy()
-    learnt_nothing[train_targets == 8] = rng.integers(0, 9, 300)
-    fair = audit_of(targets, features, weight, bias, train_targets=train_targets, train_predictions=learnt_nothing)
+    learned_nothing = train_targets.copy()
+    learned_nothing[train_targets == 8] = rng.integers(0, 9, 300)
+    fair = audit_of(targets, features, weight, bias, train_targets=train_targets, train_predictions=learned_nothing)
     assert "over-fitted" not in causes(fair, 8)
 
 
@@ -131,7 +131,7 @@ def test_wrong_labels():
     targets, features, weight, bias = blobs(EVEN, each=100)
     wrong = np.flatnonzero(targets == 0)[:40]
     labels = targets.copy()
-    labels[wrong] = 6  # 40 samples of class 0 are labelled 6
+    labels[wrong] = 6  # 40 samples of class 0 are labeled 6
     audit = audit_of(labels, features, weight, bias, settings=AuditSettings(map="none", check_labels=True))
     assert "wrong-labels" in causes(audit, 6)
     found = next(cause for cause in audit.classes[6].diagnosis if cause.name == "wrong-labels")
@@ -159,7 +159,7 @@ def test_too_few_test_samples_to_tell():
     assert causes(audit, 8) == ["too-few-test-samples"]
     wanted = audit.classes[8].diagnosis[0].reference
     b = audit.overall.balanced_accuracy
-    z = norm.isf(0.05 / 9 / 2)  # the worst of nine classes, none of which fails, has to show so much
+    z = norm.isf(0.05 / 9 / 2)  # threshold of the worst of nine classes if no other fails
     assert wanted == pytest.approx(z**2 * b * (1 - b) / (b - 0.6) ** 2, rel=1e-5)
     assert "could be chance in one of 9 classes; about 50 would be" in audit.classes[8].diagnosis[0].evidence
 
@@ -178,9 +178,9 @@ def failing_of(accuracy_K, samples_K, seed):
     ("samples_K", "accuracy", "audits"),
     [([3] * 3000, 0.8, 3), ([100] * 100, 0.8, 30), ([50] * 10, 0.5, 30), ([1000] * 20 + [5] * 20, 0.8, 80)],
 )
-def test_of_equally_good_classes_none_is_called_failing(samples_K, accuracy, audits):
+def test_equally_good_classes_do_not_fail(samples_K, accuracy, audits):
     wrong = sum(bool(failing_of([accuracy] * len(samples_K), samples_K, seed)) for seed in range(audits))
-    assert wrong <= binom.ppf(0.99, audits, 0.05)  # of the audits one in twenty at most
+    assert wrong <= binom.ppf(0.99, audits, 0.05)  # at most one audit in twenty
 
 
 def test_one_failing_class_in_a_hundred_is_found():
@@ -206,7 +206,7 @@ def test_the_p_value_of_a_class_is_the_exact_binomial_one():
     np.testing.assert_array_equal(below_mean(support, support, 1.0), 1)
 
 
-def test_not_enough_evidence_says_what_was_not_known():
+def test_not_enough_evidence_lists_missing_inputs():
     targets = np.repeat(np.arange(6), 100)
     predictions = targets.copy()
     predictions[:90] = np.tile(np.arange(1, 6), 18)  # class 0 fails, evenly, for no known reason
@@ -259,7 +259,7 @@ def long_tailed_probe(*, labels, seed=1, classes=20, dim=32):
 
 
 @pytest.mark.parametrize("labels", [False, True])
-def test_rare_classes_of_a_linear_probe_fail_for_want_of_training_samples(labels):
+def test_rare_classes_of_a_linear_probe_lack_training_samples(labels):
     if labels:
         pytest.importorskip("cleanlab")
     audit = long_tailed_probe(labels=labels)
@@ -267,7 +267,7 @@ def test_rare_classes_of_a_linear_probe_fail_for_want_of_training_samples(labels
     failing = [entry for entry in rare if entry.interval.high < audit.overall.balanced_accuracy]
     assert len(failing) >= 4
     assert {entry.diagnosis[0].name for entry in failing} == {"few-training-samples"}
-    # The mean of such a class is beyond the boundary: true, and reported, but after the reason for it.
+    # The mean of such a class is beyond the boundary: a symptom, ranked below its cause.
     assert any("close-boundary" in causes(audit, entry.index)[1:] for entry in failing)
     well = [entry for entry in audit.classes if entry.accuracy >= audit.overall.balanced_accuracy]
     assert len(well) >= 10

@@ -24,8 +24,8 @@ def write(path, scores, *, extra=None, form="{:.7g}", targets=None):
 
 @pytest.mark.parametrize("values", [range(30), range(29, -1, -1), [2**40 + i for i in range(30)]])
 @pytest.mark.parametrize("scores", [LOGITS, PROBABILITIES])
-def test_a_column_that_numbers_the_samples_is_refused_by_name(tmp_path, values, scores):
-    with pytest.raises(ValueError, match=r"column 'id' seems to number the samples.*name it index"):
+def test_a_column_that_numbers_the_samples_is_rejected(tmp_path, values, scores):
+    with pytest.raises(ValueError, match=r"column 'id' .*rename it to index"):
         read_predictions(write(tmp_path / "p.csv", scores, extra={"id": list(values)}))
     numbers = [str(t) for t in TARGETS]
     with pytest.raises(ValueError, match="column 'id'"):
@@ -33,19 +33,19 @@ def test_a_column_that_numbers_the_samples_is_refused_by_name(tmp_path, values, 
     assert read_predictions(write(tmp_path / "p.csv", scores, extra={"index": list(values)})).num_classes == 5
 
 
-def test_whole_numbers_may_be_scores(tmp_path):
-    once = np.stack([RNG.permutation(30) for _ in range(5)], axis=1)  # every column has different whole numbers
+def test_integers_may_be_scores(tmp_path):
+    once = np.stack([RNG.permutation(30) for _ in range(5)], axis=1)  # every column has distinct integers
     assert read_predictions(write(tmp_path / "p.csv", once)).num_classes == 5
     repeated = RNG.integers(-3, 4, size=(30, 5))
     got = read_predictions(write(tmp_path / "p.csv", repeated, targets=["a"] * 30))
     assert got.predictions_N.tolist() == repeated.argmax(axis=1).tolist()
     mixed = LOGITS.copy()
-    mixed[:, 2] = np.arange(30)  # strange, but a class that occurs
+    mixed[:, 2] = np.arange(30)  # unusual, but the class occurs
     assert read_predictions(write(tmp_path / "p.csv", mixed)).num_classes == 5
 
 
 @pytest.mark.parametrize(("scores", "kind"), [(LOGITS, "logits"), (PROBABILITIES, "probabilities")])
-def test_the_audit_says_what_was_read(tmp_path, scores, kind):
+def test_the_audit_reports_how_scores_were_read(tmp_path, scores, kind):
     remarks = Audit.from_file(write(tmp_path / "p.csv", scores)).remarks
     assert f"5 columns were taken as classes, and their scores as {kind}." in remarks
     assert any(remark.startswith("No features were given") for remark in remarks)
@@ -64,16 +64,16 @@ def test_the_tolerance_grows_with_the_classes_for_two_decimals_only(tmp_path):
     almost = np.tile([0.2, 0.2, 0.2, 0.2, 0.18], (30, 1))  # 0.98 with 5 classes: within 5 · 0.005
     assert "probabilities" in Audit.from_file(write(tmp_path / "p.csv", almost)).remarks[0]
     almost[3] = [0.2, 0.2, 0.2, 0.2, 0.17]
-    with pytest.raises(ValueError, match=r"sample 4 sum to 0\.97, not 1"):
+    with pytest.raises(ValueError, match=r"sample 4 sum to 0\.97 instead of 1"):
         read_predictions(write(tmp_path / "p.csv", almost))
     almost[3] = [0.2, 0.2, 0.2, 0.2, 0.1812]  # more decimals than two: rounding does not explain 0.98
-    with pytest.raises(ValueError, match="not 1"):
+    with pytest.raises(ValueError, match="instead of 1"):
         read_predictions(write(tmp_path / "p.csv", almost))
 
 
-def test_a_confidence_among_probabilities_is_refused(tmp_path):
+def test_a_confidence_among_probabilities_is_rejected(tmp_path):
     confidence = PROBABILITIES.max(axis=1)
-    with pytest.raises(ValueError, match="one column for every class and none besides"):
+    with pytest.raises(ValueError, match="exactly one column per class"):
         read_predictions(write(tmp_path / "p.csv", PROBABILITIES, extra={"confidence": confidence.tolist()}))
 
 

@@ -1,10 +1,9 @@
-"""Distributions of a figure within classes, and the order they are read in."""
+"""Order of samples by class, and distributions within classes."""
 
 import numpy as np
 import pytest
 
-from classgap.audit.metrics.class_order import ClassOrder
-from classgap.audit.metrics.margins import class_distributions
+from classgap.audit.metrics.class_order import ClassOrder, class_distributions
 from classgap.audit.results import QUANTILE_LEVELS
 
 
