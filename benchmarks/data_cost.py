@@ -25,9 +25,9 @@ from torch.utils.data import DataLoader, Dataset
 from torchvision import transforms as v1
 from torchvision.transforms import v2
 
-from classgap.data.batches import Batches
 from classgap.data.dataset import Split
-from classgap.data.sampling.order import Shuffled
+from classgap.data.loader import BatchLoader
+from classgap.data.sampling.orders import RandomOrder
 
 MEAN, STD = (0.4914, 0.4822, 0.4465), (0.2470, 0.2435, 0.2616)
 BATCH, CLASSES, WORKERS, THREADS = 128, 10, 2, 2
@@ -97,7 +97,7 @@ def main() -> None:
 
     def ours(name: str) -> Iterable[object]:
         options = {"batch_size": BATCH, "num_classes": CLASSES, "mean": MEAN, "std": STD}
-        return Batches(split, Shuffled(samples), augment=name, **options).epoch(0)
+        return BatchLoader(split, RandomOrder(samples), augment=name, **options).epoch(0)
 
     table = Table(title=f"Images a second, batches of {BATCH}, best of {rounds} interleaved rounds")
     table.add_column("augmentation")

@@ -20,7 +20,7 @@ from rich.progress import track
 from rich.table import Table
 
 from classgap import methods
-from classgap.data.batches import Batch
+from classgap.data.batch import Batch
 from classgap.data.dataset import Dataset, Split
 from classgap.engine import Run, TrainConfig
 from classgap.engine.defaults import complete

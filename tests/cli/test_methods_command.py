@@ -23,7 +23,7 @@ def test_a_page_has_formula_paper_needs_options_and_an_example(capsys, monkeypat
     assert "paper: Kang et al., ICLR 2020, arXiv 1910.09217" in text
     assert "needs: held-out samples, linear head" in text
     assert "published code" in text
-    assert "classgap train --data mnist1d:lt=10 --method mr2+tau-norm --val-fraction 0.1" in text
+    assert "classgap train --data mnist1d:imbalance=10 --method mr2+tau-norm --val-fraction 0.1" in text
 
 
 @pytest.mark.parametrize("name", methods.names())

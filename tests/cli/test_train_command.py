@@ -117,7 +117,7 @@ def test_what_was_left_out_is_said_once(
         place.mkdir(parents=True, exist_ok=True)
         Image.fromarray(np.full((8, 8, 3), 20 * number, np.uint8)).save(place / f"{number}.png")
     (tmp_path / "photos" / "a" / "bad.png").write_bytes(b"no image")
-    words = ["train", "--data", f"folder:{tmp_path}/photos:broken=skip", "--model", "linear", "--epochs", "1"]
+    words = ["train", "--data", f"folder:{tmp_path}/photos:on_error=skip", "--model", "linear", "--epochs", "1"]
     words += ["--augment", "none", "--no-report", "--out", str(tmp_path / "run")]
     for more in (["--dry-run"], []):
         assert main([*words, *more]) == 0

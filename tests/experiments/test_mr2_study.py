@@ -166,7 +166,7 @@ def test_new_samples_are_those_that_no_training_has_drawn(study, tmp_path: Path)
     made = study.plans.source(tmp_path / "file.npz", "new")
     drawn: set[float] = set()
     for place in study.plans.PLACES.values():
-        data = load(f"features:{made}:on=new:fraction=0.2:data_seed={place['data_seed']}")
+        data = load(f"features:{made}:test_split=new:fraction=0.2:data_seed={place['data_seed']}")
         drawn |= set(data.train.inputs[torch.arange(len(data.train))].flatten().tolist())
     new = set(data.test.inputs[torch.arange(len(data.test))].flatten().tolist())
     assert new == set(arrays["train_x"].flatten().tolist()) - drawn

@@ -9,10 +9,10 @@ from typing import Any
 from classgap.registry import Entry, Option
 
 GENERAL = (
-    "fraction=0.1   a stratified part",
-    "lt=100         the exponential long tail of Cao et al., largest class / smallest class",
-    "noise=0.1      wrong labels",
-    "data-seed=1    another draw of all this; the seed of the training is another one",
+    "fraction=0.1       keep a tenth of each class",
+    "imbalance=100      long tail with this imbalance factor (Cao et al., 2019)",
+    "label-noise=0.1    replace a tenth of the labels",
+    "data-seed=1        seed of these draws, independent of the training seed",
 )
 
 

@@ -54,7 +54,7 @@ def tell_plan(config: TrainConfig) -> None:
         highlight=False,
         markup=False,
     )
-    for remark in (*data.remarks, *run.remarks()):
+    for remark in (*data.notes, *run.remarks()):
         print(printable(remark))
     place = printable(str(config.out or default_directory(config)))
     print(f"It would be stored in {place}. Nothing was trained.")

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from torch import Tensor, nn
 
-from classgap.data.sampling.order import ClassBalanced
+from classgap.data.sampling.orders import ClassBalancedOrder
 from classgap.losses.arguments import number
 from classgap.losses.cross_entropy import CrossEntropyLoss
 from classgap.methods.method import Method, Stage
@@ -15,7 +15,7 @@ from classgap.methods.wrapper import MethodWrapper
 from classgap.models.heads import linear_head
 
 if TYPE_CHECKING:
-    from classgap.data.batches import Batch
+    from classgap.data.batch import Batch
     from classgap.engine.run import Run
     from classgap.losses.base import ClassLoss
 
@@ -74,7 +74,7 @@ class ClassifierStage(MethodWrapper):
             super().stage_start(run)
             return
         run.model.requires_grad_(False)
-        run.order = ClassBalanced(run.train.targets, run.config.seed)
+        run.order = ClassBalancedOrder(run.train.targets, run.config.seed)
         self.trained_head(linear_head(run.model, self.name), run.model)
 
     def parameter_groups(self, run: Run) -> list[dict[str, Any]]:

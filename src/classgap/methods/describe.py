@@ -87,7 +87,7 @@ def _meanings(source: Any) -> dict[str, str]:
 
 def _command(entry: MethodEntry) -> str:
     name = {"step": f"{entry.name}+mr2", "post-hoc": f"mr2+{entry.name}"}.get(entry.role, entry.name)
-    data = "mnist1d:lt=10" if "class counts" in entry.required_inputs or entry.role == "post-hoc" else "mnist1d"
+    data = "mnist1d:imbalance=10" if "class counts" in entry.required_inputs or entry.role == "post-hoc" else "mnist1d"
     held = " --val-fraction 0.1" if "held-out samples" in entry.required_inputs else ""
     return f"classgap train --data {data} --method {name}{held}"
 

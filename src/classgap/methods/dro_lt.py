@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import torch
 from torch import Tensor
 
-from classgap.data.sampling.order import ClassAware, ClassBalanced, Order
+from classgap.data.sampling.orders import ClassAwareOrder, ClassBalancedOrder, Order
 from classgap.distributed import total
 from classgap.losses import CrossEntropyLoss, DROLTLoss
 from classgap.losses.arguments import number, whole_number
@@ -96,8 +96,8 @@ class DistributionalRobustness(StagedMethod):
         targets, batch, seed = run.train.targets, run.config.batch_size, run.config.seed
         classes, rest = divmod(batch, self.per_class)
         if rest or not 1 <= classes <= len(targets.unique()):  # all classes fit into a batch
-            return ClassBalanced(targets, seed)
-        return ClassAware(targets, self.per_class, classes, seed)
+            return ClassBalancedOrder(targets, seed)
+        return ClassAwareOrder(targets, self.per_class, classes, seed)
 
 
 def one_stage(

@@ -9,14 +9,15 @@ from typing import TYPE_CHECKING
 import torch
 from torch import Tensor
 
-from classgap.data.sampling.order import Repeated, count_batches
+from classgap.data.sampling.batching import count_batches
+from classgap.data.sampling.orders import RepeatedOrder
 from classgap.distributed import Shards, world_size
 from classgap.losses.arguments import number, one_of, probability, whole_number
 from classgap.losses.cross_entropy import CrossEntropyLoss
 from classgap.methods.method import Method, Stage
 
 if TYPE_CHECKING:
-    from classgap.data.batches import Batch
+    from classgap.data.batch import Batch
     from classgap.engine.run import Run
 
 FIND, RETRAIN = "find errors", "train"
@@ -82,7 +83,7 @@ class JustTrainTwice(Method):
             return
         run.model.load_state_dict(self._initial)
         if self.copies and bool(self.wrong.any()):  # else the very order of plain training
-            run.order = Repeated(1 + self.copies * self.wrong.long().cpu(), run.config.seed)
+            run.order = RepeatedOrder(1 + self.copies * self.wrong.long().cpu(), run.config.seed)
 
     def epoch_start(self, run: Run) -> None:
         """Metrics tell how many errors there are."""

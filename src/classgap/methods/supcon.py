@@ -13,7 +13,7 @@ from classgap.methods.method import Method, Stage
 from classgap.methods.staged import Phase, StagedMethod
 
 if TYPE_CHECKING:
-    from classgap.data.batches import Batch
+    from classgap.data.batch import Batch
     from classgap.engine.run import Run
     from classgap.losses.base import ClassLoss
 
