@@ -35,7 +35,7 @@ from classgap.engine.signals import StopRequest
 
 PROBLEMS = {
     "ResNet-20, 32×32 images": ("images", "resnet20", 1),
-    "1-D convolution, MNIST-1D": ("mnist1d:train=4000", "conv1d", 12),  # its epochs are shorter
+    "1-D convolution, MNIST-1D": ("mnist1d:n_train=4000", "conv1d", 12),  # its epochs are shorter
 }
 
 

@@ -32,7 +32,7 @@ from classgap.data import load
 from classgap.engine import RunDirectory, TrainConfig, train
 from classgap.engine.errors import NonFiniteLossError
 
-SETTINGS = {"model": "conv1d", "lr": 0.3, "weight_decay": 5e-3, "validation": 0.1, "report": False}
+SETTINGS = {"model": "conv1d", "lr": 0.3, "weight_decay": 5e-3, "val_fraction": 0.1, "report": False}
 CHOICE, END = "mnist1d:seed=7", "mnist1d"  # two draws of the generator
 DECAYS = ["2e-3", "5e-3", "1e-2"]  # what methods without a strength of their own may choose
 FIGURES = ("accuracy", "easy", "medium", "hard", "worst")

@@ -48,7 +48,7 @@ def one(settings: dict[str, Any], seed: int) -> dict[str, Any]:
     except ArithmeticError as failure:
         return {"failed": str(failure)}
     # Where training samples are held out, these are what is looked at, and not the test samples.
-    seen, samples = (last, "validation") if settings.get("validation") else (final, "test")
+    seen, samples = (last, "val") if settings.get("val_fraction") else (final, "test")
     figures = {name: round(seen[f"{samples}_{name}"], 5) for name in tables.FIGURES}
     return figures | {"train": round(final["train_accuracy"], 4), "seconds": round(time.monotonic() - began, 1)}
 

@@ -121,18 +121,18 @@ def test_what_meets_the_test_samples_was_chosen_without_them(study, end: str, se
         assert study.plans.methods_of(plan, problem) == study.choosing.chosen_settings(search, problem)
 
 
-@pytest.mark.parametrize(("validation", "hard"), [(0.3, 0.1), (0.0, 0.2)])
+@pytest.mark.parametrize(("val_fraction", "hard"), [(0.3, 0.1), (0.0, 0.2)])
 def test_where_samples_are_held_out_test_samples_are_not_looked_at(
-    study, monkeypatch: pytest.MonkeyPatch, validation: float, hard: float
+    study, monkeypatch: pytest.MonkeyPatch, val_fraction: float, hard: float
 ) -> None:
     class Run:
         def read_metrics(self) -> list[dict[str, float]]:
             last, final = ({f"{part}_{figure}": value for figure in FIGURES} for part, value in PARTS.items())
             return [{}, last, final | {"train_accuracy": 1.0}]
 
-    FIGURES, PARTS = study.tables.FIGURES, {"validation": 0.1, "test": 0.2}
+    FIGURES, PARTS = study.tables.FIGURES, {"val": 0.1, "test": 0.2}
     monkeypatch.setattr(study.training, "trained", lambda settings, seed: contextlib.nullcontext(Run()))
-    assert study.one({"validation": validation}, 1)["hard"] == hard
+    assert study.one({"val_fraction": val_fraction}, 1)["hard"] == hard
 
 
 def test_half_a_line_that_a_killed_process_left_is_forgotten(
