@@ -112,7 +112,7 @@ class Results:
     def __init__(self, path: Path, epochs: int, jobs: int) -> None:
         self.path, self.epochs, self.jobs = path, epochs, jobs
         path.parent.mkdir(parents=True, exist_ok=True)
-        self.known = {tuple(line["job"]): line["figures"] for line in self._lines() if line["epochs"] == epochs}
+        self.known = {tuple(line["job"]): line["metrics"] for line in self._lines() if line["epochs"] == epochs}
 
     def _lines(self) -> list[dict[str, Any]]:
         """Read the file and remove an incomplete last line, which a killed process may leave."""
@@ -134,7 +134,7 @@ class Results:
             for done in as_completed(pending):
                 self.known[pending[done]] = done.result()
                 with self.path.open("a") as file:
-                    line = {"epochs": self.epochs, "job": pending[done], "figures": done.result()}
+                    line = {"epochs": self.epochs, "job": pending[done], "metrics": done.result()}
                     file.write(json.dumps(line) + "\n")
                 progress.advance(task)
 

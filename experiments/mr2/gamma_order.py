@@ -50,8 +50,8 @@ def main() -> None:
     print("| problem | deviation / mean | largest / smallest | correlation with the error |\n|---|---|---|---|")
     for problem, tuned in PROBLEMS.items():
         settings = problem_settings(problem, "choice", {"clinc": options.clinc}) | tuned | {"method": "mr2:strength=0"}
-        figures = zip(*(run_one(settings, seed) for seed in options.seeds), strict=True)
-        shown = [", ".join(f"{value:.2f}" for value in column) for column in figures]
+        columns = zip(*(run_one(settings, seed) for seed in options.seeds), strict=True)
+        shown = [", ".join(f"{value:.2f}" for value in column) for column in columns]
         print(f"| {problem} | {' | '.join(shown)} |", flush=True)
 
 

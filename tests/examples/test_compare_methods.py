@@ -24,8 +24,8 @@ def example() -> ModuleType:
 
 def line(data: str, method: str, choice: str, seed: int, hard: float | None) -> str:
     """A stored run of one second; failed without a hard third."""
-    figures = {"seconds": 0.0} if hard is None else dict.fromkeys(METRICS, hard) | {"seconds": 1.0}
-    return json.dumps({"epochs": 40, "job": [data, method, choice, seed], "figures": figures}) + "\n"
+    metrics = {"seconds": 0.0} if hard is None else dict.fromkeys(METRICS, hard) | {"seconds": 1.0}
+    return json.dumps({"epochs": 40, "job": [data, method, choice, seed], "metrics": metrics}) + "\n"
 
 
 def stored(path: Path, example: ModuleType, method: str, hard: list[float | None]) -> Path:
