@@ -122,7 +122,7 @@ def test_what_was_left_out_is_said_once(
     for more in (["--dry-run"], []):
         assert main([*words, *more]) == 0
         out, err = capsys.readouterr()
-        assert (out + err).count("cannot be read") == 1
+        assert (out + err).count("cannot read 1 of 9 images") == 1
     assert not recwarn.list
 
 
