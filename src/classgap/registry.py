@@ -25,8 +25,8 @@ _TRUE, _FALSE = ("true", "yes", "on", "1"), ("false", "no", "off", "0")
 class Spec:
     """A typed name, taken apart.
 
-    >>> Spec.parse("folder:photos/2024:size=32:lt=100")
-    Spec(name='folder', argument='photos/2024', options={'size': '32', 'lt': '100'})
+    >>> Spec.parse("folder:photos/2024:size=32:imbalance=100")
+    Spec(name='folder', argument='photos/2024', options={'size': '32', 'imbalance': '100'})
     """
 
     name: str

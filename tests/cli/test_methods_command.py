@@ -30,7 +30,7 @@ def test_description_has_formula_paper_inputs_options_and_an_example(capsys, mon
     assert "held-out samples, linear head" in text
     assert "tau=validation  (float or str)" in text
     assert "published code" in text
-    assert "classgap train --data mnist1d:lt=10 --method mr2+tau-norm --val-fraction 0.1" in text
+    assert "classgap train --data mnist1d:imbalance=10 --method mr2+tau-norm --val-fraction 0.1" in text
 
 
 @pytest.mark.parametrize("name", methods.names())

@@ -118,12 +118,12 @@ def test_skipped_images_are_reported_once(
         place.mkdir(parents=True, exist_ok=True)
         Image.fromarray(np.full((8, 8, 3), 20 * number, np.uint8)).save(place / f"{number}.png")
     (tmp_path / "photos" / "a" / "bad.png").write_bytes(b"no image")
-    words = ["train", "--data", f"folder:{tmp_path}/photos:broken=skip", "--model", "linear", "--epochs", "1"]
+    words = ["train", "--data", f"folder:{tmp_path}/photos:on_error=skip", "--model", "linear", "--epochs", "1"]
     words += ["--augment", "none", "--no-report", "--out", str(tmp_path / "run")]
     for more in (["--dry-run"], []):
         assert main([*words, *more]) == 0
         out, err = capsys.readouterr()
-        assert (out + err).count("cannot be read") == 1
+        assert (out + err).count("cannot read 1 of 9 images") == 1
     assert not recwarn.list
 
 

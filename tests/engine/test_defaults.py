@@ -9,13 +9,13 @@ from classgap.engine.config import TrainConfig
 from classgap.engine.defaults import complete
 
 
-def images(side: int, *, mirrored: bool) -> Dataset:
+def images(side: int, *, allow_flip: bool) -> Dataset:
     split = Split.from_arrays(torch.zeros(2, 3, side, side, dtype=torch.uint8), torch.tensor([0, 1]))
-    return Dataset("made", split, split, ("a", "b"), "image", (3, side, side), mirrored=mirrored)
+    return Dataset("made", split, split, ("a", "b"), "image", (3, side, side), allow_flip=allow_flip)
 
 
 @pytest.mark.parametrize(
-    ("side", "mirrored", "wanted"),
+    ("side", "allow_flip", "wanted"),
     [
         (32, True, "crop-flip"),
         (32, False, "crop-flip:flip=no"),
@@ -24,10 +24,10 @@ def images(side: int, *, mirrored: bool) -> Dataset:
         (8, False, "none"),
     ],
 )
-def test_only_images_that_may_be_mirrored_are(side: int, mirrored: bool, wanted: str) -> None:
-    augment = complete(TrainConfig(data="made"), images(side, mirrored=mirrored)).augment
+def test_default_augmentation_flips_only_if_allowed(side: int, allow_flip: bool, wanted: str) -> None:
+    augment = complete(TrainConfig(data="made"), images(side, allow_flip=allow_flip)).augment
     assert augment == wanted
-    assert getattr(build_augment(augment), "flip", False) == (mirrored and side > 8)
+    assert getattr(build_augment(augment), "flip", False) == (allow_flip and side > 8)
 
 
 @pytest.mark.parametrize(("height", "width"), [(80, 112), (96, 72)])
@@ -45,9 +45,9 @@ def test_oblong_photographs_are_trained_as_they_are_tested(height: int, width: i
 
 
 def test_an_augmentation_that_was_asked_for_stays() -> None:
-    assert complete(TrainConfig(data="made", augment="crop-flip"), images(32, mirrored=False)).augment == "crop-flip"
+    assert complete(TrainConfig(data="made", augment="crop-flip"), images(32, allow_flip=False)).augment == "crop-flip"
 
 
-def test_digits_are_not_to_be_mirrored_however_they_are_changed() -> None:
-    assert not load("digits").mirrored
-    assert not load("digits:fraction=0.5:lt=10:noise=0.1").mirrored
+def test_digits_do_not_allow_flips() -> None:
+    assert not load("digits").allow_flip
+    assert not load("digits:fraction=0.5:imbalance=10:label_noise=0.1").allow_flip

@@ -65,7 +65,7 @@ def test_a_loss_that_remembers_is_called_for_one_part_after_the_other(method: st
 def test_who_trains_in_parts_is_told_that_the_loss_is_another_one(
     method: str, parts: int, told: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    settings = {"data": "two-moons:train=64:test=20", "epochs": 1, "report": False}
+    settings = {"data": "two-moons:n_train=64:n_test=20", "epochs": 1, "report": False}
     train(config(out=tmp_path / "run", method=method, micro_batches=parts, **settings))
     remark = f"classgap: micro_batches=2: {told} compares samples or remembers them"
     assert (remark in capsys.readouterr().err) == bool(told)

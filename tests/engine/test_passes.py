@@ -77,7 +77,7 @@ def test_a_pass_has_the_batches_of_training(processes: Processes) -> None:
 
 def passes() -> list[torch.Tensor]:
     run = new_run(data="digits:fraction=0.2")
-    few = hold_out(run.train, 0.01, 0, 10)[1].part(torch.tensor([3]))  # one sample for two processes
+    few = hold_out(run.train, 0.01, 0, 10)[1].subset(torch.tensor([3]))  # one sample for two processes
     scores = run.scores(run.data.test, features=True)
     predicted = [run.predictions(split).classes_N for split in (run.data.test, few)]
     return [scores.logits_NK, *predicted, scores.features_ND, scores.targets_N, run.scores(few).logits_NK]

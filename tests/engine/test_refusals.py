@@ -12,7 +12,7 @@ from classgap.data.dataset import Dataset, Split
 from classgap.engine import Run, train
 from classgap.engine.defaults import complete
 
-MOONS = {"data": "two-moons:train=64:test=20", "model": "mlp:width=8"}
+MOONS = {"data": "two-moons:n_train=64:n_test=20", "model": "mlp:width=8"}
 
 
 def refused(out: Path, told: str, made: Dataset | None = None, **settings) -> None:

@@ -10,7 +10,7 @@ import torch.nn.functional as F
 from training_cases import config, metrics, new_run, trained
 
 from classgap import Audit
-from classgap.data.batches import Batch
+from classgap.data.batch import Batch
 from classgap.engine import NonFiniteLossError, Run, TrainConfig, train
 from classgap.engine.fit import Fit
 from classgap.engine.logging.progress import Display
@@ -133,7 +133,7 @@ def test_the_held_out_part_is_never_trained_on(tmp_path: Path) -> None:
     assert run.validation is not None
     assert not set(run.train.index.tolist()) & set(run.validation.index.tolist())
     assert len(run.train) + len(run.validation) == len(run.data.train)
-    share = run.validation.counts(10) / run.data.train.counts(10)
+    share = run.validation.class_counts(10) / run.data.train.class_counts(10)
     assert share.min() > 0.2
     assert share.max() < 0.3
 

@@ -22,7 +22,7 @@ from classgap.engine.position import Position
 from classgap.engine.storage.checkpoint import load_weights
 
 # Two classes in the plane, one of them rare: 8 steps an epoch.
-MOONS: dict[str, Any] = {"data": "two-moons:train=512:test=200", "model": "mlp:width=8", "epochs": 3}
+MOONS: dict[str, Any] = {"data": "two-moons:n_train=512:n_test=200", "model": "mlp:width=8", "epochs": 3}
 STEPS = 8
 
 

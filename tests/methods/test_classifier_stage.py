@@ -8,7 +8,7 @@ import torch.nn.functional as F
 from method_cases import STEPS, assert_resumes, copied, first_batch, moons_run, moons_trained
 from training_cases import metrics, new_run
 
-from classgap.data.sampling.order import ClassBalanced
+from classgap.data.sampling.orders import ClassBalancedOrder
 from classgap.engine.storage.checkpoint import load_weights
 from classgap.methods.lws import ScaledLinear
 
@@ -36,7 +36,7 @@ def test_crt_reinitializes_the_head_and_balances_classes() -> None:
     run.begin_stage()
     assert not torch.equal(run.model[3].weight, before["3.weight"])
     assert torch.equal(run.model[1].weight, before["1.weight"])
-    assert isinstance(run.order, ClassBalanced)
+    assert isinstance(run.order, ClassBalancedOrder)
     assert run.train.targets[run.order(0)].double().mean() > 0.4  # of the moon that has 5 %
 
 

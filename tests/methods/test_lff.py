@@ -170,13 +170,13 @@ def test_mixed_samples_are_rejected() -> None:
 
 
 def _trained_in_parts(inputs: torch.Tensor, labels: torch.Tensor) -> dict[str, torch.Tensor]:
-    from classgap.data.sampling.order import share_of
+    from classgap.data.sampling.batching import shard_slice
     from classgap.distributed import rank, world_size
 
     run = moons_run("lff", momentum=0.0)
     for step in range(4):
         rows = (torch.arange(len(labels)) * 3 + step) % 50
-        mine = share_of(len(labels), rank(), world_size())
+        mine = shard_slice(len(labels), rank(), world_size())
         run.method.labels[rows] = labels
         run.method.step(run, Batch(inputs[mine], labels[mine], labels[mine], rows[mine], len(labels)))
     found = {**run.model.state_dict(), **run.method.state_dict()}

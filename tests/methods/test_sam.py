@@ -124,7 +124,7 @@ def test_an_overflow_in_fp16_skips_the_step() -> None:
     run = moons_run("sam", precision="fp16", **PLAIN)
     run.scaler = torch.amp.GradScaler("cpu", init_scale=1e38)
     before, batch = copied(run.model), first_batch(run)
-    batch = batch.each(lambda tensor: tensor * 1e4 if tensor.is_floating_point() else tensor)
+    batch = batch.map(lambda tensor: tensor * 1e4 if tensor.is_floating_point() else tensor)
     run.method.step(run, batch)
     assert all(torch.equal(tensor, before[name]) for name, tensor in run.model.state_dict().items())
     assert run.scaler.get_scale() == pytest.approx(5e37)
@@ -154,11 +154,11 @@ def test_stopped_and_resumed(method: str, tmp_path: Path) -> None:
 def _steps_of_two_processes(inputs: torch.Tensor, labels: torch.Tensor) -> torch.Tensor:
     """Weights after three steps, each process with its part of the batch."""
     from classgap.data.batch import Batch
-    from classgap.data.sampling.order import share_of
+    from classgap.data.sampling.batching import shard_slice
     from classgap.distributed import rank, world_size
 
     run = moons_run("asam:rho=0.5", **PLAIN)
-    mine = share_of(len(labels), rank(), world_size())
+    mine = shard_slice(len(labels), rank(), world_size())
     batch = Batch(inputs[mine], labels[mine], labels[mine], torch.arange(len(labels))[mine], len(labels))
     for _ in range(3):
         run.method.step(run, batch)

@@ -63,7 +63,9 @@ def test_the_encoder_is_frozen_in_the_second_stage() -> None:
 
 
 def test_it_learns(tmp_path: Path) -> None:
-    run = moons_trained(tmp_path / "run", "supcon", epochs=20, data="two-moons:train=512:test=200:tail=0.4")
+    run = moons_trained(
+        tmp_path / "run", "supcon", epochs=20, data="two-moons:n_train=512:n_test=200:tail_fraction=0.4"
+    )
     lines = metrics(run)
     assert [line["stage"] for line in lines[:-1]] == ["contrast"] * 20 + ["classifier"] * 20
     assert "contrast" in lines[0]

@@ -33,7 +33,7 @@ def test_one_has_unit_rows(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("select", ["balanced", "accuracy"])
 def test_tau_is_the_best_on_held_out_samples(select: str) -> None:
-    run = new_run(data="digits:lt=20", method=f"tau-norm:monitor={select}", **HELD)
+    run = new_run(data="digits:imbalance=20", method=f"tau-norm:monitor={select}", **HELD)
     for batch in [*run.batches.epoch(0), *run.batches.epoch(1)]:
         run.method.step(run, batch)
     scores, weight = run.scores(run.validation, features=True), run.tap.head.weight.detach().clone()

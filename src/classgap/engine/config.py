@@ -32,7 +32,7 @@ class TrainConfig:
     """
 
     data: Annotated[str, arg(metavar="DATA")]
-    """Data set, with options: mnist1d, folder:PATH:size=32, cifar100:lt=100 … (classgap datasets)."""
+    """Data set, with options: mnist1d, folder:PATH:size=32, cifar100:imbalance=100 … (classgap datasets)."""
 
     model: Annotated[str | None, arg(metavar="MODEL", help_behavior_hint=f"(default: {_suited})")] = None
     """Network, with options: resnet32, timm:resnet18 … (classgap models)."""

@@ -61,7 +61,7 @@ def _suited(data: Dataset) -> Suited:
     if side < 24:  # a shifted crop would lose half of it
         return TINY_IMAGES
     suited = SMALL_IMAGES if side <= 64 else LARGE_IMAGES
-    return suited if data.mirrored else replace(suited, augment=f"{suited.augment}:flip=no")
+    return suited if data.allow_flip else replace(suited, augment=f"{suited.augment}:flip=no")
 
 
 def _slug(*parts: str) -> str:

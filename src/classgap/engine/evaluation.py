@@ -10,9 +10,9 @@ import torch
 from torch import Tensor
 
 from classgap._eval_mode import evaluating
-from classgap.data.batches import evaluation_batches
 from classgap.data.dataset import Split
-from classgap.data.sampling.order import share_of
+from classgap.data.loader import evaluation_batches
+from classgap.data.sampling.batching import shard_slice
 from classgap.distributed import gather_rows, rank, share_buffers, world_size
 from classgap.engine.scores import Predicted, Scores
 
@@ -82,5 +82,5 @@ def predictions_of(run: Run, split: Split) -> Predicted:
 
 def _share(split: Split) -> int:
     """Samples of this process."""
-    share = share_of(len(split), rank(), world_size())
+    share = shard_slice(len(split), rank(), world_size())
     return int(share.stop - share.start)

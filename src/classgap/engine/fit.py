@@ -86,7 +86,7 @@ class Fit:
         run = self.run
         title = f"{run.config.method}, seed {run.config.seed}"
         title += f", {run.stage.name}" if len(run.stages) > 1 else ""
-        total, done = (run.batches.samples(updates) for updates in (run.updates, run.position.updates))
+        total, done = (run.batches.count_samples(updates) for updates in (run.updates, run.position.updates))
         logged = run.config.tensorboard and rank() == 0
         with (
             Display(title, total, done, quiet=self.quiet) as display,

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from classgap.data.batches import Batch
-from classgap.data.sampling.order import share_of
+from classgap.data.batch import Batch
+from classgap.data.sampling.batching import shard_slice
 from classgap.distributed import world_size
 
 
@@ -15,10 +15,10 @@ def micro_batches(batch: Batch, parts: int) -> list[tuple[Batch, float]]:
     if parts == 1:
         return [(batch, 1.0)]
     world = world_size()
-    sizes = [_length(share_of(batch.total, process, world)) for process in range(world)]
+    sizes = [_length(shard_slice(batch.total, process, world)) for process in range(world)]
     parts = max(1, min(parts, *sizes))
-    shares = [sum(_length(share_of(size, part, parts)) for size in sizes) / batch.total for part in range(parts)]
-    return [(_part(batch, share_of(len(batch), i, parts)), share) for i, share in enumerate(shares)]
+    shares = [sum(_length(shard_slice(size, part, parts)) for size in sizes) / batch.total for part in range(parts)]
+    return [(_part(batch, shard_slice(len(batch), i, parts)), share) for i, share in enumerate(shares)]
 
 
 def _length(part: slice) -> int:
@@ -26,4 +26,4 @@ def _length(part: slice) -> int:
 
 
 def _part(batch: Batch, rows: slice) -> Batch:
-    return batch.each(lambda tensor: tensor[rows])
+    return batch.map(lambda tensor: tensor[rows])

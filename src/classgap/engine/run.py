@@ -14,9 +14,10 @@ from torch.optim import Optimizer
 from torch.utils.hooks import RemovableHandle
 
 from classgap import models
-from classgap.data.batches import Batch, Batches
+from classgap.data.batch import Batch
 from classgap.data.dataset import Dataset, Split
-from classgap.data.sampling.order import Order
+from classgap.data.loader import BatchLoader
+from classgap.data.sampling.orders import Order
 from classgap.data.splits import hold_out
 from classgap.distributed import average_gradients, gather_values, rank, world_size
 from classgap.engine.checks import check_crop, check_input, check_mix, check_warmup, for_want_of_samples
@@ -56,7 +57,7 @@ class Run:
 
     >>> from classgap.data import load
     >>> from classgap.engine.defaults import complete
-    >>> data = load("two-moons:train=64:test=64")
+    >>> data = load("two-moons:n_train=64:n_test=64")
     >>> config = complete(TrainConfig(data=data.name, method="jtt", epochs=10, batch_size=32), data)
     >>> run = Run(config, data, torch.device("cpu"))
     >>> run.stage.name, run.epochs, run.updates
@@ -69,7 +70,7 @@ class Run:
             raise ValueError(f"{config.data} has {data.num_classes} class; a classifier needs two.")
         self.config, self.data, self.device = config, data, device
         self.train, self.validation = _cut(config, data)
-        self.train_counts = self.train.counts(data.num_classes)
+        self.train_counts = self.train.class_counts(data.num_classes)
         self.position, self.meter = Position(), Meter()
         seed_everything(config.seed)
         self.model = self.new_model()
@@ -231,7 +232,7 @@ class Run:
 
     def remarks(self) -> list[str]:
         """What there is to say about the data and the settings before the first step."""
-        tested = self.data.test.counts(self.num_classes) > 0
+        tested = self.data.test.class_counts(self.num_classes) > 0
         untrained = (tested & (self.train_counts == 0)).nonzero().flatten().tolist()
         named = ", ".join(self.data.class_names[each] for each in untrained[:5]) + (", …" if len(untrained) > 5 else "")
         found = [f"Tested, but without training samples, so never right: {named}."] if untrained else []
@@ -292,10 +293,10 @@ class Run:
             return DistributedDataParallel(network, [self.device] if self.device.type == "cuda" else None)
         return network
 
-    def _batches(self) -> Batches:
+    def _batches(self) -> BatchLoader:
         config, data = self.config, self.data
         assert config.batch_size is not None
-        return Batches(
+        return BatchLoader(
             self.train,
             self.order,
             batch_size=config.batch_size,

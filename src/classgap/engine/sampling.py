@@ -3,23 +3,23 @@
 from __future__ import annotations
 
 from classgap.data.dataset import Split
-from classgap.data.sampling.order import ClassAware, ClassBalanced, Order, Shuffled
+from classgap.data.sampling.orders import ClassAwareOrder, ClassBalancedOrder, Order, RandomOrder
 from classgap.engine.config import TrainConfig
 from classgap.registry import Entry, Registry
 
 
 def _shuffled(*, split: Split, seed: int, batch_size: int) -> Order:
-    return Shuffled(len(split), seed)
+    return RandomOrder(len(split), seed)
 
 
 def _class_balanced(*, split: Split, seed: int, batch_size: int) -> Order:
-    return ClassBalanced(split.targets, seed)
+    return ClassBalancedOrder(split.targets, seed)
 
 
 def _class_aware(*, split: Split, seed: int, batch_size: int, per_class: int = 4) -> Order:
     if per_class < 1 or batch_size % per_class:
         raise ValueError(f"class-aware: per_class must divide the batch of {batch_size}; got {per_class}.")
-    return ClassAware(split.targets, per_class, batch_size // per_class, seed)
+    return ClassAwareOrder(split.targets, per_class, batch_size // per_class, seed)
 
 
 _GIVEN = ("split", "seed", "batch_size")

@@ -55,7 +55,8 @@ def train(config: TrainConfig, *, data: Dataset | None = None, overwrite: bool =
 
     >>> from tempfile import TemporaryDirectory
     >>> with TemporaryDirectory() as folder:
-    ...     config = TrainConfig(data="two-moons:train=64:test=64", epochs=1, out=Path(folder) / "run", report=False)
+    ...     out = Path(folder) / "run"
+    ...     config = TrainConfig(data="two-moons:n_train=64:n_test=64", epochs=1, out=out, report=False)
     ...     done, again = train(config, quiet=True), train(config, quiet=True)
     ...     "test_accuracy" in RunDirectory(done.directory).read_metrics()[-1], again.already
     (True, True)
@@ -74,7 +75,7 @@ def train(config: TrainConfig, *, data: Dataset | None = None, overwrite: bool =
             data = data or load_together(config.data)
             run = Run(complete(config, data), data, device)  # refuses what cannot be before anything is written
             _on_first(lambda: directory.begin(run.config, environment(device), overwrite=overwrite))
-            _tell([*data.remarks, *run.remarks()], quiet=quiet)
+            _tell([*data.notes, *run.remarks()], quiet=quiet)
             fit = Fit(run, directory, quiet=quiet)
             with StopRequest() as stop:
                 fit(stop)

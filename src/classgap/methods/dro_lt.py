@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import torch
 from torch import Tensor
 
-from classgap.data.sampling.order import ClassAware, ClassBalanced, Order
+from classgap.data.sampling.orders import ClassAwareOrder, ClassBalancedOrder, Order
 from classgap.distributed import total
 from classgap.losses import CrossEntropyLoss, DROLTLoss
 from classgap.losses.arguments import number, whole_number

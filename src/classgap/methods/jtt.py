@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING
 import torch
 from torch import Tensor
 
-from classgap.data.sampling.order import Repeated, count_batches
+from classgap.data.sampling.batching import count_batches
+from classgap.data.sampling.orders import RepeatedOrder
 from classgap.distributed import Shards, world_size
 from classgap.losses.arguments import number, one_of, probability, whole_number
 from classgap.losses.cross_entropy import CrossEntropyLoss

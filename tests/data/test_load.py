@@ -1,10 +1,11 @@
 import pytest
 import torch
 
-from classgap.data import CHANGES, DATASETS, load, names
+from classgap.data import DATASETS, load, names
+from classgap.data.modifiers import Modifiers
 
 
-def test_every_source_of_the_plan_is_there() -> None:
+def test_names_lists_every_data_set() -> None:
     wanted = (
         "mnist1d digits two-moons features folder list cifar10 cifar100 svhn flowers pets food cars aircraft imagenet"
     )
@@ -12,16 +13,16 @@ def test_every_source_of_the_plan_is_there() -> None:
 
 
 @pytest.mark.parametrize("name", DATASETS.names())
-def test_no_source_has_an_option_that_all_have(name: str) -> None:
-    assert not DATASETS.entry(name).options().keys() & CHANGES.options().keys()
+def test_own_options_do_not_shadow_general_ones(name: str) -> None:
+    assert not DATASETS.entry(name).options().keys() & Modifiers.__dataclass_fields__.keys()
 
 
-def test_changes_come_in_order_and_leave_the_test_split_alone() -> None:
-    plain, data = load("digits"), load("digits:noise=0.1:lt=10:fraction=0.5")
+def test_modifiers_apply_in_order_to_the_training_split_only() -> None:
+    plain, data = load("digits"), load("digits:label_noise=0.1:imbalance=10:fraction=0.5")
     # About 45 of each digit, N // 10 of them first, then int(N // 10 · 10^(−k/9)).
     half = load("digits:fraction=0.5")
     head = len(half.train) // 10
-    tail = load("digits:fraction=0.5:lt=10")
+    tail = load("digits:fraction=0.5:imbalance=10")
     wanted = [min(int(half.train_counts[k]), int(head * 0.1 ** (k / 9))) for k in range(10)]
     assert tail.train_counts.tolist() == wanted
     assert torch.equal(data.train.index, tail.train.index)
@@ -30,15 +31,15 @@ def test_changes_come_in_order_and_leave_the_test_split_alone() -> None:
     assert torch.equal(data.test.index, plain.test.index)
     assert torch.equal(data.test.targets, plain.test.targets)
     wrong = int(0.1 * sum(wanted) + 0.5)
-    assert data.remarks == (
+    assert data.notes == (
         f"fraction=0.5: {len(half.train)} of {len(plain.train)} training samples.",
-        f"lt=10: classes have {max(wanted)} to {min(wanted)} training samples.",
-        f"noise=0.1: {wrong} of {sum(wanted)} training labels are wrong.",
+        f"imbalance=10: {max(wanted)} to {min(wanted)} training samples per class.",
+        f"label_noise=0.1: {wrong} of {sum(wanted)} training labels are wrong.",
     )
-    assert data.name == "digits:noise=0.1:lt=10:fraction=0.5"
+    assert data.name == "digits:label_noise=0.1:imbalance=10:fraction=0.5"
 
 
-def test_the_seed_of_the_data_is_an_option_and_an_argument() -> None:
+def test_the_data_seed_is_an_option_and_an_argument() -> None:
     drawn = {
         text: load(text.removesuffix("!"), seed=3 if text.endswith("!") else 0).train.index.tolist()
         for text in ("two-moons:fraction=0.1", "two-moons:fraction=0.1!", "two-moons:fraction=0.1:data_seed=3")
@@ -52,15 +53,15 @@ def test_the_seed_of_the_data_is_an_option_and_an_argument() -> None:
     [
         ("cifar1000", "did you mean 'cifar100'"),
         ("two-moons:fractoin=0.1", "did you mean 'fraction'"),
-        ("digits:lt=0.5", "lt must be .* 1 or more; got 0.5"),
-        ("digits:lt=inf", "lt must be"),
-        ("digits:noise=1.5", "noise must be a share"),
-        ("digits:fraction=0", "fraction must be above 0"),
-        ("digits:fraction=half", "fraction must be float; got 'half'"),
+        ("digits:imbalance=0.5", "imbalance .* at least 1, got 0.5"),
+        ("digits:imbalance=inf", "imbalance .* got inf"),
+        ("digits:label_noise=1.5", "label_noise must be in"),
+        ("digits:fraction=0", "fraction must be in"),
+        ("digits:fraction=half", "fraction must be .*got 'half'"),
         ("folder", "is written folder:PATH"),
         ("digits:/tmp", "takes no argument"),
     ],
 )
-def test_wrong_texts_are_refused_by_name(text: str, message: str) -> None:
+def test_invalid_texts_raise(text: str, message: str) -> None:
     with pytest.raises(ValueError, match=message):
         load(text)

@@ -1,4 +1,4 @@
-"""Small images on disk, of known pixels."""
+"""Write small images with known pixels."""
 
 from pathlib import Path
 
@@ -19,10 +19,10 @@ def write(path: Path, seed: int, height: int = SIDE, width: int = SIDE) -> Path:
 
 
 def write_tree(base: Path, counts: dict[str, int], seed: int = 0, suffix: str = ".png") -> list[Path]:
-    """``counts`` images for each class, with pixels that no other image has."""
+    """Write ``counts`` images per class, all different."""
     return [
-        write(base / name / f"{number:03d}{suffix}", seed + 1000 * place + number)
-        for place, (name, count) in enumerate(counts.items())
+        write(base / name / f"{number:03d}{suffix}", seed + 1000 * class_index + number)
+        for class_index, (name, count) in enumerate(counts.items())
         for number in range(count)
     ]
 

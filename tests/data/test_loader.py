@@ -4,10 +4,11 @@ import pytest
 import torch
 from torch import Tensor
 
-from classgap.data.batches import Batch, Batches, evaluation_batches
+from classgap.data.batch import Batch
 from classgap.data.dataset import Split
+from classgap.data.loader import BatchLoader, evaluation_batches
 from classgap.data.sampling.keyed_random import Keys
-from classgap.data.sampling.order import ClassBalanced, Repeated, Shuffled
+from classgap.data.sampling.orders import ClassBalancedOrder, RandomOrder, RepeatedOrder
 from classgap.testing import Processes
 
 MEAN, STD = (0.5, 0.4, 0.3), (0.2, 0.25, 0.3)
@@ -35,10 +36,17 @@ class Slow:
         return self.images[rows]
 
 
-def batches(split: Split | None = None, **options) -> Batches:
+def batches(split: Split | None = None, **options) -> BatchLoader:
     split = split or pictures()
-    settings = {"batch_size": 8, "augment": "crop-flip:pad=2", "mean": MEAN, "std": STD, "num_classes": 5, "seed": 4}
-    return Batches(split, options.pop("order", Shuffled(len(split), 4)), **(settings | options))
+    settings = {
+        "batch_size": 8,
+        "augment": "crop-flip:padding=2",
+        "mean": MEAN,
+        "std": STD,
+        "num_classes": 5,
+        "seed": 4,
+    }
+    return BatchLoader(split, options.pop("order", RandomOrder(len(split), 4)), **(settings | options))
 
 
 def joined(parts: list[Batch]) -> Batch:
@@ -58,9 +66,9 @@ def assert_same(one: Batch, two: Batch) -> None:
     assert one.total == two.total
 
 
-def test_without_augmentation_batches_are_normalised_samples_in_order() -> None:
+def test_batches_without_augmentation_are_normalized_samples_in_order() -> None:
     split = pictures()
-    order = Shuffled(30, 4)(2)
+    order = RandomOrder(30, 4)(2)
     for batch, rows in zip(batches(split, augment="none").epoch(2), order.split(8), strict=True):
         images = split.inputs[rows].double() / 255
         wanted = (images - torch.tensor(MEAN)[:, None, None]) / torch.tensor(STD)[:, None, None]
@@ -81,29 +89,29 @@ OPTIONS = pytest.mark.parametrize(
         {"augment": "auto-augment"},
         {"augment": "rrc:size=12", "mix": "cutmix"},
         {"mix": "mixup", "views": 2},
-        {"order": ClassBalanced(pictures().targets, 1, 27)},
+        {"order": ClassBalancedOrder(pictures().targets, 1, 27)},
     ],
     ids=["plain", "two views", "auto-augment", "cutmix", "mixup", "balanced"],
 )
 
 
 @OPTIONS
-@pytest.mark.parametrize("world", [2, 3])
-def test_processes_join_to_one(options: dict, world: int) -> None:
+@pytest.mark.parametrize("world_size", [2, 3])
+def test_shards_concatenate_to_the_global_batch(options: dict, world_size: int) -> None:
     whole = batches(**options).epoch(1)
-    parts = [batches(rank=rank, world=world, **options).epoch(1) for rank in range(world)]
+    parts = [batches(rank=rank, world_size=world_size, **options).epoch(1) for rank in range(world_size)]
     count = 0
     for one, *many in zip(whole, *parts, strict=False):
         assert_same(one, joined(many))
         count += 1
-    assert count == len(batches(rank=0, world=world, **options)) >= 3
+    assert count == len(batches(rank=0, world_size=world_size, **options)) >= 3
 
 
 def first_epoch(options: dict) -> list[Batch]:
     return list(batches(**options).epoch(0))
 
 
-def test_two_real_processes_join_to_one(processes: Processes) -> None:
+def test_two_processes_load_the_batches_of_one(processes: Processes) -> None:
     options = {"mix": "mixup", "augment": "rand-augment"}
     one, two = processes.run(first_epoch, options)
     for whole, *parts in zip(first_epoch(options), one, two, strict=True):
@@ -126,38 +134,38 @@ def test_the_batch_size_does_not_change_a_sample() -> None:
     assert small.inputs.equal(large.inputs)
 
 
-def test_a_part_of_a_split_is_augmented_as_in_the_whole() -> None:
+def test_a_subset_is_augmented_like_the_full_split() -> None:
     whole = joined(list(batches().epoch(0)))
-    part = pictures().part(torch.tensor([3, 20, 11]))
+    part = pictures().subset(torch.tensor([3, 20, 11]))
     some = joined(list(batches(part).epoch(0)))
     for row, inputs in zip(some.rows, some.inputs, strict=True):
         assert inputs.equal(whole.inputs[whole.rows == part.index[row]][0])
 
 
-def test_epochs_views_and_uses_of_a_sample_differ() -> None:
-    order = Repeated(torch.tensor([3] + [0] * 29))
+def test_epochs_views_and_repeats_of_a_sample_differ() -> None:
+    order = RepeatedOrder(torch.tensor([3] + [0] * 29))
     first, second = (joined(list(batches(order=order, views=2).epoch(epoch))) for epoch in (0, 1))
     seen = torch.cat([first.inputs, first.other_view, second.inputs, second.other_view])
     assert first.rows.tolist() == [0, 0, 0]
     assert len(seen.unique(dim=0)) == 12
 
 
-def test_mixed_batches_are_a_loop_over_pairs() -> None:
+def test_mixed_batches_match_a_loop_over_pairs() -> None:
     plain = list(batches().epoch(0))
     mixing = batches(mix="mixup:alpha=1")
     for step, (before, after) in enumerate(zip(plain, mixing.epoch(0), strict=True)):
-        recipe = mixing.mix.recipe(4, 0, step, len(before))
-        for i, j in enumerate(recipe.partner.tolist()):
-            wanted = recipe.share * before.inputs[i] + (1 - recipe.share) * before.inputs[j]
+        params = mixing.mix.make_params(4, 0, step, len(before))
+        for i, j in enumerate(params.partner.tolist()):
+            wanted = params.lam * before.inputs[i] + (1 - params.lam) * before.inputs[j]
             torch.testing.assert_close(after.inputs[i], wanted, rtol=0, atol=1e-5)
             target = torch.zeros(5)
-            target[before.labels[i]] += recipe.share
-            target[before.labels[j]] += 1 - recipe.share
+            target[before.labels[i]] += params.lam
+            target[before.labels[j]] += 1 - params.lam
             torch.testing.assert_close(after.targets[i], target)
         assert after.labels.equal(before.labels)
 
 
-def test_slow_inputs_are_read_ahead_on_a_thread_that_ends() -> None:
+def test_inputs_on_disk_are_prefetched_in_a_thread() -> None:
     images = pictures()
     inputs = Slow(images.inputs)
     slow = batches(Split.from_arrays(inputs, images.targets))
@@ -171,7 +179,7 @@ def test_slow_inputs_are_read_ahead_on_a_thread_that_ends() -> None:
     assert "classgap-prefetch" not in " ".join(each.name for each in threading.enumerate())
 
 
-def test_making_a_batch_leaves_the_threads_of_training() -> None:
+def test_building_a_batch_restores_the_number_of_threads() -> None:
     inside = []
 
     def watched(images: Tensor, keys: Keys) -> Tensor:
@@ -193,14 +201,14 @@ def test_making_a_batch_leaves_the_threads_of_training() -> None:
         torch.set_num_threads(1)
 
 
-def test_a_sample_that_cannot_be_read_is_an_error_here() -> None:
+def test_read_errors_are_raised_in_the_main_thread() -> None:
     split = Split.from_arrays(Slow(pictures().inputs, broken=7), pictures().targets)
     with pytest.raises(OSError, match="sample 7"):
         list(batches(split).epoch(0))
     assert "classgap-prefetch" not in " ".join(each.name for each in threading.enumerate())
 
 
-def test_signals_and_vectors_pass_as_they_are() -> None:
+def test_signals_and_vectors_are_unchanged() -> None:
     values = torch.randn(12, 1, 40)
     split = Split.from_arrays(values, torch.arange(12) % 3)
     found = joined(list(batches(split, augment="none", mean=None, std=None).epoch(0)))
@@ -210,19 +218,19 @@ def test_signals_and_vectors_pass_as_they_are() -> None:
     torch.testing.assert_close(mixed.targets.sum(dim=1), torch.ones(12))
 
 
-def test_images_without_a_mean_are_shares() -> None:
+def test_images_without_a_mean_are_scaled_to_one() -> None:
     found = joined(list(batches(augment="none", mean=None, std=None).epoch(0)))
     torch.testing.assert_close(found.inputs, pictures().inputs[found.rows] / 255)
 
 
-def test_the_memory_format_is_the_one_asked_for() -> None:
+def test_channels_last() -> None:
     batch = next(batches(channels_last=True, views=2).epoch(0))
     assert batch.inputs.is_contiguous(memory_format=torch.channels_last)
     assert batch.other_view.is_contiguous(memory_format=torch.channels_last)
     assert_same(batch, next(batches(views=2).epoch(0)))
 
 
-def test_the_data_stay_as_they_are() -> None:
+def test_the_split_is_not_modified() -> None:
     split = pictures()
     before = split.inputs.clone()
     list(batches(split, augment="rand-augment", mix="cutmix").epoch(0))
@@ -230,12 +238,12 @@ def test_the_data_stay_as_they_are() -> None:
     assert split.inputs.equal(before)
 
 
-@pytest.mark.parametrize("world", [1, 2, 3, 7])
-def test_evaluation_sees_every_sample_once_in_order(world: int) -> None:
+@pytest.mark.parametrize("world_size", [1, 2, 3, 7])
+def test_evaluation_sees_every_sample_once_in_order(world_size: int) -> None:
     split = pictures(31)
     parts = [
-        list(evaluation_batches(split, batch_size=4, mean=MEAN, std=STD, rank=rank, world=world))
-        for rank in range(world)
+        list(evaluation_batches(split, batch_size=4, mean=MEAN, std=STD, rank=rank, world_size=world_size))
+        for rank in range(world_size)
     ]
     found = joined([batch for part in parts for batch in part])
     assert found.rows.tolist() == list(range(31))
@@ -244,12 +252,12 @@ def test_evaluation_sees_every_sample_once_in_order(world: int) -> None:
     torch.testing.assert_close(found.inputs.double(), wanted, rtol=0, atol=1e-5)
 
 
-def test_evaluation_cuts_the_middle_and_reads_ahead() -> None:
+def test_evaluation_crops_the_center_and_prefetches() -> None:
     images = pictures()
     split = Split.from_arrays(Slow(images.inputs), images.targets)
     found = joined(list(evaluation_batches(split, batch_size=8, size=10)))
     torch.testing.assert_close(found.inputs, images.inputs[:, :, 3:13, 3:13] / 255)
-    assert list(evaluation_batches(pictures(1), batch_size=8, rank=0, world=2)) == []
+    assert list(evaluation_batches(pictures(1), batch_size=8, rank=0, world_size=2)) == []
 
 
 @pytest.mark.parametrize(
@@ -259,24 +267,24 @@ def test_evaluation_cuts_the_middle_and_reads_ahead() -> None:
         (lambda: batches(augment="flip"), "augmentation"),
         (lambda: batches(mix="cut"), "mix"),
         (lambda: batches(mix="mixup:alpha=0"), "alpha"),
-        (lambda: batches(mix="cutmix:p=2"), "p, the share"),
+        (lambda: batches(mix="cutmix:p=2"), "p must"),
         (lambda: batches(num_classes=4), "num_classes"),
-        (lambda: batches(rank=2, world=2), "rank"),
-        (lambda: batches(batch_size=1, rank=0, world=2), "batch_size"),
-        (lambda: batches(pictures(1), rank=0, world=2), "each of 2"),
+        (lambda: batches(rank=2, world_size=2), "rank"),
+        (lambda: batches(batch_size=1, rank=0, world_size=2), "batch_size"),
+        (lambda: batches(pictures(1), rank=0, world_size=2), "sample per process"),
         (lambda: batches(mean=(0.5,)), "mean"),
         (lambda: batches(std=(0.5, 0.0, 0.5)), "std"),
         (lambda: batches(Split.from_arrays(torch.rand(4, 9), torch.arange(4))), "augment='none'"),
         (
             lambda: batches(Split.from_arrays(torch.rand(4, 3), torch.arange(4)), augment=None, mix="cutmix"),
-            "cutmix is for images",
+            "cutmix needs images",
         ),
         (lambda: batches().epoch(0, 5), "start"),
         (lambda: evaluation_batches(pictures(), batch_size=0), "batch_size"),
         (lambda: list(evaluation_batches(pictures(), batch_size=4, size=17)), "size"),
     ],
 )
-def test_what_cannot_be_is_refused_by_name(make, named: str) -> None:
+def test_invalid_arguments_raise(make, named: str) -> None:
     with pytest.raises(ValueError, match=named):
         make()
 
@@ -286,4 +294,4 @@ def test_what_cannot_be_is_refused_by_name(make, named: str) -> None:
 def test_batches_reach_a_gpu() -> None:
     for one, two in zip(batches(views=2).epoch(0), batches(views=2, device="cuda").epoch(0), strict=True):
         assert two.inputs.is_cuda
-        assert_same(one, two.each(Tensor.cpu))
+        assert_same(one, two.map(Tensor.cpu))

@@ -1,4 +1,4 @@
-"""Each source against a tiny copy in torchvision's own layout; where it checks sums, the copy's are put in."""
+"""Load tiny copies in torchvision's layout, with checksums patched where torchvision verifies them."""
 
 import hashlib
 import json
@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
-from made_images import as_tensor_layout, pixels, write
+from image_files import as_tensor_layout, pixels, write
 
 from classgap.data import load
 
@@ -68,7 +68,7 @@ def test_svhn(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(datasets.SVHN, "split_list", table)
     data = load("svhn", root=tmp_path)
     assert data.train.targets.tolist() == [0, 1, 9]
-    assert not data.mirrored
+    assert not data.allow_flip
     assert np.array_equal(data.test.inputs[torch.tensor([1])][0].numpy(), images[..., 1].transpose(2, 0, 1))
 
 
@@ -184,13 +184,13 @@ def test_inaturalist(tmp_path: Path) -> None:
     assert same_image(data.train, 2, 10)  # sorted by name, not as the file system lists them
 
 
-def test_a_failed_download_says_what_to_do(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_failed_download_raises(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(datasets.CIFAR100, "url", (tmp_path / "nothing.tar.gz").as_uri())
-    with pytest.raises(ValueError, match=r"cifar100 is not in .* could not be downloaded \(.*\); put its files there"):
+    with pytest.raises(ValueError, match=r"cifar100 was not found in .*downloaded"):
         load("cifar100", root=tmp_path / "data")
 
 
-def test_data_lie_where_the_environment_says(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_environment_sets_the_data_directory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("CLASSGAP_DATA", str(tmp_path / "mine"))
-    with pytest.raises(ValueError, match=rf"cars is not in {tmp_path / 'mine'}"):
+    with pytest.raises(ValueError, match=rf"cars was not found in {tmp_path / 'mine'}"):
         load("cars")
