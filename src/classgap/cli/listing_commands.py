@@ -12,10 +12,10 @@ from classgap.registry import Registry, argument_docs
 
 TRAINING_SPLIT = """\
 Options of every data set, applied to the training split:
-  fraction=0.1   stratified subset
-  lt=100         exponential long tail with this imbalance ratio (Cao et al.)
-  noise=0.1      fraction of wrong labels
-  data-seed=1    seed of these options; independent of --seed
+  fraction=0.1     stratified subset
+  imbalance=100    long tail with this imbalance factor (Cao et al.)
+  label-noise=0.1  fraction of wrong labels
+  data-seed=1      seed of these options; independent of --seed
 """
 
 
@@ -41,7 +41,7 @@ class DatasetsCommand(Command):
             _print_entry(DATASETS, self.name, f"\n{TRAINING_SPLIT}", flag="--data")
             return
         print_entries(DATASETS.entries.values())
-        print(f"\n{TRAINING_SPLIT}\nOptions follow the name: cifar100:lt=100, folder:photos:size=64.")
+        print(f"\n{TRAINING_SPLIT}\nOptions follow the name: cifar100:imbalance=100, folder:photos:size=64.")
         print("Run `classgap datasets NAME` for the options of one.")
         print_extras(DATASETS.entries.values())
 

@@ -56,7 +56,7 @@ def print_plan(config: TrainConfig) -> None:
         f"Directory:  {printable(str(config.out or default_directory(config)))}",
     ):
         console.print(line, highlight=False, markup=False, soft_wrap=True)
-    for remark in (*data.remarks, *run.remarks()):
+    for remark in (*data.notes, *run.remarks()):
         print(printable(remark))
     print("Dry run: nothing was trained.")
 

@@ -15,7 +15,7 @@ from classgap.methods.wrapper import MethodWrapper
 from classgap.models.heads import linear_head
 
 if TYPE_CHECKING:
-    from classgap.data.batches import Batch
+    from classgap.data.batch import Batch
     from classgap.losses.base import ClassLoss
     from classgap.methods.protocol import TrainingRun
 
@@ -74,7 +74,7 @@ class ClassifierStage(MethodWrapper):
             super().stage_start(run)
             return
         run.model.requires_grad_(False)
-        run.order = ClassBalanced(run.train.targets, run.config.seed)
+        run.order = ClassBalancedOrder(run.train.targets, run.config.seed)
         self.prepare_head(linear_head(run.model, self.name), run.model)
 
     def parameter_groups(self, run: TrainingRun) -> list[dict[str, Any]]:

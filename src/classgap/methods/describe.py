@@ -92,7 +92,7 @@ def _markdown(source: Any) -> str:
 
 def _example(entry: MethodEntry) -> str:
     name = {"step": f"{entry.name}+mr2", "post-hoc": f"mr2+{entry.name}"}.get(entry.role, entry.name)
-    data = "mnist1d:lt=10" if "class counts" in entry.required_inputs or entry.role == "post-hoc" else "mnist1d"
+    data = "mnist1d:imbalance=10" if "class counts" in entry.required_inputs or entry.role == "post-hoc" else "mnist1d"
     held_out = " --val-fraction 0.1" if "held-out samples" in entry.required_inputs else ""
     return f"classgap train --data {data} --method {name}{held_out}"
 

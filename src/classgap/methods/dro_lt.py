@@ -103,8 +103,8 @@ class DistributionalRobustness(StagedMethod):
         targets, batch, seed = run.train.targets, run.config.batch_size, run.config.seed
         classes, rest = divmod(batch, self.per_class)
         if rest or not 1 <= classes <= len(targets.unique()):  # uneven, or room for all classes
-            return ClassBalanced(targets, seed)
-        return ClassAware(targets, self.per_class, classes, seed)
+            return ClassBalancedOrder(targets, seed)
+        return ClassAwareOrder(targets, self.per_class, classes, seed)
 
 
 def dro_lt_joint(

@@ -17,7 +17,7 @@ from classgap.losses.cross_entropy import CrossEntropyLoss
 from classgap.methods.method import Method, Stage
 
 if TYPE_CHECKING:
-    from classgap.data.batches import Batch
+    from classgap.data.batch import Batch
     from classgap.methods.protocol import TrainingRun
 
 FIND, RETRAIN = "find errors", "train"
@@ -83,7 +83,7 @@ class JustTrainTwice(Method):
             return
         run.model.load_state_dict(self._initial)
         if self.copies and bool(self.wrong.any()):  # otherwise the order equals that of plain training
-            run.order = Repeated(1 + self.copies * self.wrong.long().cpu(), run.config.seed)
+            run.order = RepeatedOrder(1 + self.copies * self.wrong.long().cpu(), run.config.seed)
 
     def epoch_start(self, run: TrainingRun) -> None:
         """Report the size of the error set."""

@@ -14,7 +14,7 @@ from classgap.losses.cross_entropy import CrossEntropyLoss
 from classgap.methods.method import Method
 
 if TYPE_CHECKING:
-    from classgap.data.batches import Batch
+    from classgap.data.batch import Batch
     from classgap.methods.protocol import TrainingRun
 
 

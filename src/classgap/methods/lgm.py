@@ -12,7 +12,7 @@ from classgap.methods.method import Method
 from classgap.models.heads import exchange_head, head_of
 
 if TYPE_CHECKING:
-    from classgap.data.batches import Batch
+    from classgap.data.batch import Batch
     from classgap.methods.protocol import TrainingRun
 
 

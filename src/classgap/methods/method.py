@@ -12,7 +12,7 @@ from torch import Tensor, nn
 from classgap.losses.base import ClassLoss
 
 if TYPE_CHECKING:
-    from classgap.data.batches import Batch
+    from classgap.data.batch import Batch
     from classgap.methods.protocol import TrainingRun
 
 

@@ -11,9 +11,9 @@ if TYPE_CHECKING:
     from torch import Tensor, nn
     from torch.optim import Optimizer
 
-    from classgap.data.batches import Batch
+    from classgap.data.batch import Batch
     from classgap.data.dataset import Split
-    from classgap.data.sampling.order import Order
+    from classgap.data.sampling.orders import Order
     from classgap.features import FeatureTap
     from classgap.methods.method import Stage
 

@@ -14,7 +14,7 @@ from classgap.methods.method import Method
 from classgap.methods.wrapper import MethodWrapper
 
 if TYPE_CHECKING:
-    from classgap.data.batches import Batch
+    from classgap.data.batch import Batch
     from classgap.methods.protocol import TrainingRun
 
 

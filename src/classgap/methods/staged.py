@@ -13,7 +13,7 @@ from classgap.methods.method import Method, Stage
 from classgap.models.heads import head_of
 
 if TYPE_CHECKING:
-    from classgap.data.batches import Batch
+    from classgap.data.batch import Batch
     from classgap.methods.protocol import TrainingRun
 
 Part = Literal["model", "encoder", "head"]

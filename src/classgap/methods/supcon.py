@@ -13,7 +13,7 @@ from classgap.methods.method import Method, Stage
 from classgap.methods.staged import Phase, StagedMethod
 
 if TYPE_CHECKING:
-    from classgap.data.batches import Batch
+    from classgap.data.batch import Batch
     from classgap.losses.base import ClassLoss
     from classgap.methods.protocol import TrainingRun
 

@@ -10,7 +10,7 @@ from torch import Tensor, nn
 from classgap.methods.method import Method, Stage
 
 if TYPE_CHECKING:
-    from classgap.data.batches import Batch
+    from classgap.data.batch import Batch
     from classgap.losses.base import ClassLoss
     from classgap.methods.protocol import TrainingRun
 
