@@ -57,7 +57,7 @@ def test_the_seed_of_the_data_is_an_option_and_an_argument() -> None:
         ("digits:noise=1.5", "noise must be a share"),
         ("digits:fraction=0", "fraction must be above 0"),
         ("digits:fraction=half", "fraction must be float; got 'half'"),
-        ("folder", "is written folder:PATH"),
+        ("folder", "folder:PATH"),
         ("digits:/tmp", "takes no argument"),
     ],
 )

@@ -109,7 +109,7 @@ def test_conv1d_refuses_images() -> None:
         ("lmdl-resnet18:features=0", "features must be at least 1"),
         ("wrn-22-10:dropout=1", "dropout must be a share from 0 to below 1; got 1.0"),
         ("linear:width=3", "has no option 'width'"),
-        ("timm", "is written timm:NAME"),
+        ("timm", "timm:NAME"),
     ],
 )
 def test_wrong_names_and_options_are_refused(text: str, message: str) -> None:
