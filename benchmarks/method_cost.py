@@ -23,7 +23,7 @@ from classgap import methods
 from classgap.data.batches import Batch
 from classgap.data.dataset import Dataset, Split
 from classgap.engine import Run, TrainConfig
-from classgap.engine.defaults import complete
+from classgap.engine.defaults import resolve_config
 
 BOUND = 1.1
 SEVERAL = {"second pass": "two passes", "two views": "two views", "second network": "two networks"}
@@ -41,7 +41,7 @@ def made_data(classes: int, samples: int = 512) -> Dataset:
 
 def stages(method: str, data: Dataset) -> dict[str, tuple[Run, Batch]]:
     """A run in each of the method's stages, with a batch to step with."""
-    settings = complete(
+    settings = resolve_config(
         TrainConfig(data="random", model="resnet20", method=method, batch_size=BATCH, val_fraction=0.25), data
     )
     found, number = {}, 0

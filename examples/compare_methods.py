@@ -29,10 +29,9 @@ from rich.table import Table
 
 from classgap._atomic_write import atomic_write_text
 from classgap.data import load
-from classgap.engine import RunDirectory, TrainConfig, train
-from classgap.engine.errors import NonFiniteLossError
+from classgap.engine import NonFiniteLossError, RunDirectory, TrainConfig, train
 
-SETTINGS = {"model": "conv1d", "lr": 0.3, "weight_decay": 5e-3, "validation": 0.1, "report": False}
+SETTINGS = {"model": "conv1d", "lr": 0.3, "weight_decay": 5e-3, "val_fraction": 0.1, "report": False}
 CHOICE, END = "mnist1d:seed=7", "mnist1d"  # two draws of the generator
 DECAYS = ["2e-3", "5e-3", "1e-2"]  # what methods without a strength of their own may choose
 FIGURES = ("accuracy", "easy", "medium", "hard", "worst")
@@ -99,7 +98,7 @@ def figures(data: str, method: str, choice: str, seed: int, epochs: int) -> dict
         settings = SETTINGS | settings_of(method, choice)
         config = TrainConfig(data=data, seed=seed, epochs=epochs, out=Path(folder) / "run", **settings)
         try:
-            lines = RunDirectory(train(config, data=loaded(data), quiet=True).directory).read_metrics()
+            lines = RunDirectory(train(config, data=loaded(data), quiet=True).run_dir).read_metrics()
         except NonFiniteLossError:
             return {"seconds": 0.0}
     seconds = sum(line["timing"]["seconds"] for line in lines if "timing" in line)

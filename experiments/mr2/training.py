@@ -11,7 +11,7 @@ from typing import Any
 
 from classgap.data import load
 from classgap.engine import RunDirectory, TrainConfig, train
-from classgap.engine.config_file import checked_settings
+from classgap.engine.config import parse_settings
 
 loaded = functools.cache(load)
 
@@ -20,5 +20,5 @@ loaded = functools.cache(load)
 def trained(settings: dict[str, Any], seed: int) -> Iterator[RunDirectory]:
     """What a training with the settings of ``classgap train`` has written."""
     with tempfile.TemporaryDirectory() as folder:
-        config = TrainConfig(**checked_settings(settings), seed=seed, out=Path(folder) / "run", report=False)
-        yield RunDirectory(train(config, data=loaded(config.data), quiet=True).directory)
+        config = TrainConfig(**parse_settings(settings), seed=seed, out=Path(folder) / "run", report=False)
+        yield RunDirectory(train(config, data=loaded(config.data), quiet=True).run_dir)

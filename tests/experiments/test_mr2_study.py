@@ -11,7 +11,7 @@ import torch
 from classgap import methods
 from classgap.data import load
 from classgap.engine import TrainConfig
-from classgap.engine.config_file import checked_settings
+from classgap.engine.config import parse_settings
 
 ROOT = Path(__file__).parents[2]
 HERE = ROOT / "experiments" / "mr2"
@@ -25,7 +25,7 @@ def test_what_a_plan_asks_for_exists(study, name: str, tmp_path: Path) -> None:
     for problem in plan["problems"]:
         base = study.plans.settings_of(problem, plan["samples"], files) | plan.get("settings", {}).get(problem, {})
         for settings in study.plans.methods_of(plan, problem).values():
-            config = TrainConfig(**checked_settings(base | (settings or {})))
+            config = TrainConfig(**parse_settings(base | (settings or {})))
             methods.build(config.method, num_classes=3, class_counts=[1, 1, 1], feature_dim=2, num_samples=3)
 
 

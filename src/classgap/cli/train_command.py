@@ -10,8 +10,7 @@ from typing import Annotated, Any
 import tyro
 from tyro.conf import arg
 
-from classgap.engine.config import TrainConfig
-from classgap.engine.config_file import read_settings
+from classgap.engine.config import TrainConfig, read_settings
 
 RIVALS = {"epochs": "steps", "steps": "epochs", "warmup_epochs": "warmup_steps", "warmup_steps": "warmup_epochs"}
 
@@ -67,12 +66,12 @@ class TrainCommand(TrainConfig):
                 tell_plan(settings)
             return
         try:
-            trained = train(settings, overwrite=self.overwrite)
+            result = train(settings, overwrite=self.overwrite)
         except TrainingInterrupted as stopped:
             tell_stopped(stopped)
             return
-        if trained.first:
-            tell_trained(trained)
+        if result.is_main_process:
+            tell_trained(result)
 
 
 def _value_of(flag: str, words: Sequence[str]) -> str | None:

@@ -8,9 +8,10 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from classgap.engine import Run, RunDirectory, TrainConfig, Trained, TrainingInterrupted
-from classgap.engine.defaults import complete, default_directory
-from classgap.engine.train import choose_device, load_together
+from classgap.engine import Run, RunDirectory, TrainConfig, TrainingInterrupted, TrainResult
+from classgap.engine.checks import training_warnings
+from classgap.engine.defaults import resolve_config
+from classgap.engine.train import choose_device, load_dataset
 from classgap.report.formatting import printable
 
 
@@ -33,10 +34,9 @@ def tell_stopped(stopped: TrainingInterrupted) -> None:
 
 def tell_plan(config: TrainConfig) -> None:
     """All settings, and what they amount to; nothing is written."""
-    data = load_together(config.data)
-    complete_config = complete(config, data)
+    data = load_dataset(config.data)
+    complete_config = resolve_config(config, data)
     run = Run(complete_config, data, choose_device(config.device))
-    run.begin_stage()
     console = Console()
     table = Table(title="Settings", show_header=False, title_justify="left")
     for name, value in complete_config.to_dict().items():
@@ -54,20 +54,20 @@ def tell_plan(config: TrainConfig) -> None:
         highlight=False,
         markup=False,
     )
-    for remark in (*data.remarks, *run.remarks()):
+    for remark in (*data.remarks, *training_warnings(run)):
         print(printable(remark))
-    place = printable(str(config.out or default_directory(config)))
+    place = printable(str(complete_config.out))
     print(f"It would be stored in {place}. Nothing was trained.")
 
 
-def tell_trained(trained: Trained) -> None:
+def tell_trained(result: TrainResult) -> None:
     """The audit of a finished run, and where everything is."""
     from classgap.audit import Audit
     from classgap.report import print_audit
 
-    directory = RunDirectory(trained.directory)
-    place = printable(str(trained.directory))
-    if trained.already:
+    directory = RunDirectory(result.run_dir)
+    place = printable(str(result.run_dir))
+    if result.was_finished:
         final = directory.read_metrics()[-1]
         print(
             f"The run in {place} is finished: test accuracy {final['test_accuracy']:.1%}, hard third "
