@@ -60,8 +60,8 @@ def test_a_file_is_checked_together_with_the_flags(text: str, flags: list[str], 
     ("text", "flags", "told"),
     [
         ("monitor: hard", ["--epochs", "1"], "val_fraction"),
-        ("epochs: 3", ["--epochs", "2", "--steps", "10"], "epochs and steps cannot both be given; got 2 and 10"),
-        ("{epochs: 3, steps: 10}", [], "epochs and steps cannot both be given; got 3 and 10"),
+        ("epochs: 3", ["--epochs", "2", "--steps", "10"], "epochs and steps cannot both be set; got 2 and 10"),
+        ("{epochs: 3, steps: 10}", [], "epochs and steps cannot both be set; got 3 and 10"),
     ],
 )
 def test_what_a_file_and_flags_cannot_be_together_is_refused(

@@ -152,7 +152,7 @@ def children(parent: int) -> list[int]:
 def report_orderly_exit(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Make each Python process print a line when it exits in order."""
     (tmp_path / "sitecustomize.py").write_text("import atexit\natexit.register(print, 'orderly exit')\n")
-    monkeypatch.setenv("PYTHONPATH", str(tmp_path))
+    monkeypatch.setenv("PYTHONPATH", str(tmp_path), prepend=os.pathsep)
 
 
 @pytest.mark.usefixtures("report_orderly_exit")
