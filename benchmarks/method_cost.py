@@ -23,7 +23,7 @@ from classgap import methods
 from classgap.data.batch import Batch
 from classgap.data.dataset import Dataset, Split
 from classgap.engine import Run, TrainConfig
-from classgap.engine.defaults import complete
+from classgap.engine.defaults import resolve_config
 
 BOUND = 1.1
 SEVERAL = {"second pass": "two passes", "two views": "two views", "second network": "two networks"}
@@ -41,14 +41,13 @@ def make_data(classes: int, samples: int = 512) -> Dataset:
 
 def stages(method: str, data: Dataset) -> dict[str, tuple[Run, Batch]]:
     """Return a run and a batch for each stage of a method."""
-    settings = complete(
+    settings = resolve_config(
         TrainConfig(data="random", model="resnet20", method=method, batch_size=BATCH, val_fraction=0.25), data
     )
     found, number = {}, 0
     while True:
         run = Run(settings, data, torch.device("cpu"))
         run.position.stage = number
-        run.begin_stage()
         run.method.epoch_start(run)
         run.model.train()
         found[f"{method}, {run.stage.name}" if len(run.stages) > 1 else method] = (run, next(run.batches.epoch(0)))

@@ -139,7 +139,7 @@ def hard_third(cell: Cell, method: str, seed: int) -> float:
             report=False,
         )
         try:
-            directory = train(config, data=load_data(cell.data), quiet=True).directory
+            directory = train(config, data=load_data(cell.data), quiet=True).run_dir
         except ArithmeticError:
             return 0.0
         return 100 * float(RunDirectory(directory).read_metrics()[-1]["test_hard"])

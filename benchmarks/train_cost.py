@@ -27,10 +27,10 @@ from torch import Tensor
 
 from classgap.data import Dataset, Split, load
 from classgap.engine import Run, RunDirectory, TrainConfig
-from classgap.engine.defaults import complete
-from classgap.engine.fit import Fit
+from classgap.engine.defaults import resolve_config
 from classgap.engine.logging.progress import Display
 from classgap.engine.signals import StopRequest
+from classgap.engine.trainer import Trainer
 
 PROBLEMS = {
     "ResNet-20, 32×32 images": ("images", "resnet20", 1),
@@ -76,21 +76,19 @@ def seconds(action: Callable[[], None]) -> float:
 def measure(data: str, model: str, rounds: int, folder: Path) -> list[float]:
     """Minimum seconds of an epoch: bare loop, bare loop with the engine's loss, engine."""
     source = images() if data == "images" else load(data)
-    config = complete(TrainConfig(data=data, model=model, epochs=10_000), source)
+    config = resolve_config(TrainConfig(data=data, model=model, epochs=10_000), source)
     by_hand, engine = [Run(config, source, torch.device("cpu")) for _ in range(2)]
-    for run in (by_hand, engine):
-        run.begin_stage()
     bare = BareLoop(by_hand)
     directory = RunDirectory(folder / model)
     directory.begin(config, {})
-    fit = Fit(engine, directory, quiet=True)
+    trainer = Trainer(engine, directory, quiet=True)
     smallest = [math.inf] * 3
     with StopRequest() as stop, Display("", engine.updates, quiet=True) as display:
         for epoch in range(rounds):
             loops = [
                 lambda epoch=epoch: bare.epoch(epoch, F.cross_entropy),
                 lambda epoch=epoch: bare.epoch(epoch, by_hand.method.loss),
-                lambda: fit.epoch(stop, display),
+                lambda: trainer.fit_epoch(stop, display),
             ]
             for i in range(len(loops)):  # rotate the order: the previous job affects caches and clock speed
                 which = (epoch + i) % len(loops)

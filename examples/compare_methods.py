@@ -99,7 +99,7 @@ def run_one(data: str, method: str, choice: str, seed: int, epochs: int) -> dict
         settings = SETTINGS | settings_of(method, choice)
         config = TrainConfig(data=data, seed=seed, epochs=epochs, out=Path(folder) / "run", **settings)
         try:
-            lines = RunDirectory(train(config, data=load_cached(data), quiet=True).directory).read_metrics()
+            lines = RunDirectory(train(config, data=load_cached(data), quiet=True).run_dir).read_metrics()
         except NonFiniteLossError:
             return {"seconds": 0.0}
     seconds = sum(line["timing"]["seconds"] for line in lines if "timing" in line)

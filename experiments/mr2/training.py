@@ -11,7 +11,7 @@ from typing import Any
 
 from classgap.data import load
 from classgap.engine import RunDirectory, TrainConfig, train
-from classgap.engine.config_file import checked_settings
+from classgap.engine.config import parse_settings
 
 load_cached = functools.cache(load)
 
@@ -20,5 +20,5 @@ load_cached = functools.cache(load)
 def temporary_run(settings: dict[str, Any], seed: int) -> Iterator[RunDirectory]:
     """Train with settings of ``classgap train`` and yield the run directory."""
     with tempfile.TemporaryDirectory() as folder:
-        config = TrainConfig(**checked_settings(settings), seed=seed, out=Path(folder) / "run", report=False)
-        yield RunDirectory(train(config, data=load_cached(config.data), quiet=True).directory)
+        config = TrainConfig(**parse_settings(settings), seed=seed, out=Path(folder) / "run", report=False)
+        yield RunDirectory(train(config, data=load_cached(config.data), quiet=True).run_dir)

@@ -16,9 +16,8 @@ sys.path.insert(0, str(Path(__file__).parents[1] / "engine"))
 from training_cases import config as config
 from training_cases import metrics, new_run, trained
 
-from classgap.engine import Run, RunDirectory
-from classgap.engine.fit import TrainingInterrupted
-from classgap.engine.position import Position
+from classgap.engine import Run, RunDirectory, TrainingInterrupted
+from classgap.engine.run import Position
 from classgap.engine.storage.checkpoint import load_weights
 
 # Two classes in the plane, one of them rare: 8 steps an epoch.

@@ -11,7 +11,7 @@ from method_cases import STEPS, assert_resumes, config, copied, first_batch, met
 from classgap.data.batch import Batch
 from classgap.data.dataset import Dataset, Split
 from classgap.engine import Run
-from classgap.engine.defaults import complete
+from classgap.engine.defaults import resolve_config
 from classgap.engine.storage.checkpoint import load_checkpoint
 from classgap.methods.lff import LearningFromFailure
 
@@ -115,8 +115,7 @@ def cue_data(samples: int = 600) -> Dataset:
 def test_weights_favor_samples_the_biased_network_fails() -> None:
     data = cue_data()
     wanted = config(data="cues", model="mlp:width=8", method="lff", epochs=10, lr=0.05)
-    run = Run(complete(wanted, data), data, torch.device("cpu"))
-    run.begin_stage()
+    run = Run(resolve_config(wanted, data), data, torch.device("cpu"))
     for epoch in range(10):
         for batch in run.batches.epoch(epoch):
             run.method.step(run, batch)

@@ -8,7 +8,7 @@ from method_cases import assert_resumes, moons_run, moons_trained
 from training_cases import metrics, new_run
 
 from classgap.audit import read_predictions
-from classgap.engine.scores import Scores
+from classgap.engine import Scores
 from classgap.engine.storage.checkpoint import load_weights
 
 HELD = {"val_fraction": 0.25}

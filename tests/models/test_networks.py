@@ -109,7 +109,7 @@ def test_conv1d_rejects_images() -> None:
         ("lmdl-resnet18:features=0", "features must be at least 1"),
         ("wrn-22-10:dropout=1", r"dropout must be in \[0, 1\), got 1\.0"),
         ("linear:width=3", "has no option 'width'"),
-        ("timm", "is written timm:NAME"),
+        ("timm", "timm:NAME"),
     ],
 )
 def test_wrong_names_and_options_are_rejected(text: str, message: str) -> None:

@@ -8,8 +8,7 @@ from pathlib import Path
 from typing import Any, ClassVar
 
 from classgap.cli.parser import Arg, Command
-from classgap.engine.config import TrainConfig
-from classgap.engine.config_file import read_settings
+from classgap.engine.config import TrainConfig, read_settings
 
 ALTERNATIVES = {"epochs": "steps", "steps": "epochs", "warmup_epochs": "warmup_steps", "warmup_steps": "warmup_epochs"}
 
@@ -85,9 +84,9 @@ class TrainCommand(TrainConfig, Command):
                 print_plan(settings)
             return
         try:
-            trained = train(settings, overwrite=self.overwrite)
+            result = train(settings, overwrite=self.overwrite)
         except TrainingInterrupted as interruption:
             print_interrupted(interruption)
             return
-        if trained.first:
-            print_result(trained)
+        if result.is_main_process:
+            print_result(result)

@@ -8,9 +8,10 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from classgap.engine import Run, RunDirectory, TrainConfig, Trained, TrainingInterrupted
-from classgap.engine.defaults import complete, default_directory
-from classgap.engine.train import choose_device, load_together
+from classgap.engine import Run, RunDirectory, TrainConfig, TrainingInterrupted, TrainResult
+from classgap.engine.checks import training_warnings
+from classgap.engine.defaults import resolve_config
+from classgap.engine.train import choose_device, load_dataset
 from classgap.report.formatting import printable
 
 
@@ -33,10 +34,9 @@ def print_interrupted(interruption: TrainingInterrupted) -> None:
 
 def print_plan(config: TrainConfig) -> None:
     """Print all settings and the size of a run, without training or writing files."""
-    data = load_together(config.data)
-    complete_config = complete(config, data)
+    data = load_dataset(config.data)
+    complete_config = resolve_config(config, data)
     run = Run(complete_config, data, choose_device(config.device))
-    run.begin_stage()
     console = Console()
     table = Table(title="Settings", show_header=False, title_justify="left")
     for name, value in complete_config.to_dict().items():
@@ -53,22 +53,22 @@ def print_plan(config: TrainConfig) -> None:
         f"Classes:    {data.num_classes:,}",
         f"Parameters: {n_parameters:,}",
         f"Updates:    {len(run.batches):,} per epoch, {run.updates:,} {where}",
-        f"Directory:  {printable(str(config.out or default_directory(config)))}",
+        f"Directory:  {printable(str(complete_config.out))}",
     ):
         console.print(line, highlight=False, markup=False, soft_wrap=True)
-    for remark in (*data.notes, *run.remarks()):
+    for remark in (*data.notes, *training_warnings(run)):
         print(printable(remark))
     print("Dry run: nothing was trained.")
 
 
-def print_result(trained: Trained) -> None:
+def print_result(result: TrainResult) -> None:
     """Print the audit of a finished run and the location of its files."""
     from classgap.audit import Audit
     from classgap.report import print_audit
 
-    directory = RunDirectory(trained.directory)
-    shown = printable(str(trained.directory))
-    if trained.already:
+    directory = RunDirectory(result.run_dir)
+    shown = printable(str(result.run_dir))
+    if result.was_finished:
         final = directory.read_metrics()[-1]
         print(
             f"The run in {shown} is finished: test accuracy {100 * final['test_accuracy']:.1f} %, hard third "

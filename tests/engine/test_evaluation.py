@@ -16,8 +16,8 @@ import resource, sys, tempfile, torch
 from pathlib import Path
 from classgap.data.dataset import Dataset, Split
 from classgap.engine import Run, RunDirectory, TrainConfig
-from classgap.engine.defaults import complete
-from classgap.engine.storage.artifacts import write_outcome
+from classgap.engine.defaults import resolve_config
+from classgap.engine.storage.artifacts import write_artifacts
 
 method = sys.argv[1]
 targets = torch.arange(40_000) % 3_000
@@ -25,8 +25,7 @@ train = Split.from_arrays(torch.randn(40_000, 4), targets)
 test = Split.from_arrays(torch.randn(3_000, 4), targets[:3_000])
 data = Dataset("made", train, test, tuple(map(str, range(3_000))), "vector", (4,))
 config = TrainConfig(data="made", model="mlp:width=8", method=method, epochs=2, val_fraction=0.4, report=False)
-run = Run(complete(config, data), data, torch.device("cpu"))
-run.begin_stage()
+run = Run(resolve_config(config, data), data, torch.device("cpu"))
 used = lambda: resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1000
 next(run.look(data.test))  # what the first forward pass loads
 before = used()
@@ -35,7 +34,7 @@ run.method.stage_end(run)
 if method == "erm":
     directory = RunDirectory(Path(tempfile.mkdtemp()) / "run")
     directory.begin(run.config, {})
-    write_outcome(run, directory, None)
+    write_artifacts(run, directory, None)
 print(used() - before)
 """
 

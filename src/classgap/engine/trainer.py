@@ -1,4 +1,4 @@
-"""The loop: stages, epochs, steps; a checkpoint now and then; a clean end when asked to stop."""
+"""The training loop: stages, epochs and steps, with checkpoints and a clean stop on a signal."""
 
 from __future__ import annotations
 
@@ -8,9 +8,9 @@ from typing import Any
 
 from classgap._atomic_write import atomic_write_text
 from classgap.distributed import from_first, gather_values, highest, rank, wait_for_all
-from classgap.engine.errors import NonFiniteLossError
+from classgap.engine.errors import NonFiniteLossError, TrainingInterrupted
 from classgap.engine.logging.progress import Display
-from classgap.engine.logging.tensorboard import Scalars
+from classgap.engine.logging.tensorboard import TensorBoardLogger
 from classgap.engine.random_state import random_state, restore_random_state
 from classgap.engine.run import Run
 from classgap.engine.signals import StopRequest
@@ -24,84 +24,74 @@ from classgap.engine.storage.checkpoint import (
 from classgap.engine.storage.run_directory import RunDirectory
 from classgap.models import interpolate_weights
 
-GO_ON, SAVE, STOP = 0, 1, 2  # what a step may end with, in rising order of weight
+CONTINUE, SAVE, STOP = 0, 1, 2  # what follows a step; the highest value of all processes applies
 
 
-class TrainingInterrupted(Exception):
-    """The run was asked to stop; it is saved and can go on.
-
-    Args:
-        message: in one sentence, for people.
-        signal: the name of what this process was asked by; "" if another process was.
-    """
-
-    def __init__(self, message: str, signal: str = "") -> None:
-        super().__init__(message)
-        self.signal = signal
-
-
-class Fit:
-    """Trains a run and stores it in a directory as it goes.
+class Trainer:
+    """Train a run and store its progress.
 
     Args:
-        run: what is trained.
-        directory: where it is stored.
-        quiet: no progress is shown.
+        run: the run.
+        directory: where to store metrics and checkpoints.
+        quiet: do not show progress.
+
+    Attributes:
+        epochs_done: completed epochs over all stages, one line of ``metrics.jsonl`` each.
+        best: epoch and monitored value of the best epoch, if the run monitors one.
     """
 
     def __init__(self, run: Run, directory: RunDirectory, *, quiet: bool = False) -> None:
         self.run, self.directory, self.quiet = run, directory, quiet
-        self.epochs_done = 0  # over all stages: the lines of metrics.jsonl
+        self.epochs_done = 0
         self.best: dict[str, Any] | None = None
-        self._saved = self._epoch_began = time.monotonic()
-        self._epoch_samples = 0  # that were used since then
-        self._begun = False  # whether the current stage was set up
+        self._last_save = self._epoch_start = time.monotonic()
+        self._epoch_samples = 0
 
-    def __call__(self, stop: StopRequest) -> None:
+    def fit(self, stop: StopRequest) -> None:
         """Train to the end, from the last checkpoint if there is one.
 
         Args:
-            stop: looked at after every step.
+            stop: checked after each step.
 
         Raises:
-            TrainingInterrupted: if a signal asked for it; a checkpoint was written.
-            NonFiniteLossError: if the loss is no longer a number; the last checkpoint is from before.
+            TrainingInterrupted: if a signal was received; a checkpoint was written.
+            NonFiniteLossError: if the loss is not finite; the last checkpoint is from before.
         """
-        self._resume()
         run = self.run
-        while run.position.stage < len(run.stages):
-            if not self._begun:
-                run.begin_stage()
-                self._begun = True
-                self._keep_initial()
-                self._save()  # so that there is something to go back to from the first step on
-            self._stage(stop)
+        if not self._resume():
+            self._save_initial_weights()
+            self._save()  # a checkpoint to return to from the first step on
+        while True:
+            self._fit_stage(stop)
             run.method.stage_end(run)
             run.position.after_stage()
-            self._begun = False
-        self._choose()
+            if run.position.stage == len(run.stages):
+                break
+            run.begin_stage()
+            self._save()
+        self._load_selected_weights()
         run.method.finish(run)
 
-    def _stage(self, stop: StopRequest) -> None:
+    def _fit_stage(self, stop: StopRequest) -> None:
         run = self.run
         title = f"{run.config.method}, seed {run.config.seed}"
         title += f", {run.stage.name}" if len(run.stages) > 1 else ""
         total, done = (run.batches.count_samples(updates) for updates in (run.updates, run.position.updates))
-        logged = run.config.tensorboard and rank() == 0
+        enabled = run.config.tensorboard and rank() == 0
         with (
             Display(title, total, done, quiet=self.quiet) as display,
-            Scalars(self.directory.path, on=logged, done=self.epochs_done) as scalars,
+            TensorBoardLogger(self.directory.path, enabled=enabled, epochs_done=self.epochs_done) as logger,
         ):
             while run.position.epoch < run.epochs:
-                metrics = self.epoch(stop, display)
-                scalars.add(metrics, self.epochs_done)
-                self._look_up(stop)
+                metrics = self.fit_epoch(stop, display)
+                logger.add(metrics, self.epochs_done)
+                self._save_or_stop(stop)
 
-    def epoch(self, stop: StopRequest, display: Display) -> dict[str, Any]:
-        """Train for an epoch, or what is left of it; gives its figures."""
+    def fit_epoch(self, stop: StopRequest, display: Display) -> dict[str, Any]:
+        """Train for the rest of the current epoch and return its metrics."""
         run = self.run
         position = run.position
-        self._epoch_began, self._epoch_samples = time.monotonic(), 0
+        self._epoch_start, self._epoch_samples = time.monotonic(), 0
         if position.step == 0:
             run.meter.reset()
             run.method.epoch_start(run)
@@ -113,12 +103,12 @@ class Fit:
             try:
                 run.method.step(run, batch)
             except NonFiniteLossError as failure:
-                self._tell(failure)
+                self._write_failure(failure)
                 raise
             position.after_step()
             self._epoch_samples += batch.total
             display.advance(batch.total)
-            self._look_up(stop)
+            self._save_or_stop(stop)
         return self._end_epoch(display)
 
     def _end_epoch(self, display: Display) -> dict[str, Any]:
@@ -129,10 +119,10 @@ class Fit:
         if run.validation is not None:
             accuracies = run.predictions(run.validation).accuracies()
             metrics |= {f"val_{name}": value for name, value in accuracies.items()}
-            self._remember_best(metrics)
+            self._update_best(metrics)
         run.position.after_epoch()
         self.epochs_done += 1
-        seconds = time.monotonic() - self._epoch_began
+        seconds = time.monotonic() - self._epoch_start
         if rank() == 0:
             speed = self._epoch_samples / max(1e-9, seconds)
             timing = {"seconds": round(seconds, 3), "samples_per_second": round(speed, 1)}
@@ -142,27 +132,27 @@ class Fit:
             self._save()
         return metrics
 
-    def _look_up(self, stop: StopRequest) -> None:
-        """After a step: save if it is time, stop if asked; all processes do the same."""
-        due = rank() == 0 and time.monotonic() - self._saved >= self.run.config.save_every
-        code = highest(STOP if stop.name else SAVE if due else GO_ON, self.run.device)
-        if code != GO_ON:
+    def _save_or_stop(self, stop: StopRequest) -> None:
+        """Save if a checkpoint is due and stop if a signal was received, on all processes alike."""
+        due = rank() == 0 and time.monotonic() - self._last_save >= self.run.config.save_every
+        action = highest(STOP if stop.name else SAVE if due else CONTINUE, self.run.device)
+        if action != CONTINUE:
             self._save()
-        if code == STOP:
+        if action == STOP:
             raise TrainingInterrupted(
-                f"stopped by {stop.name or 'a signal to another process'} at {self.run.where()}; saved in "
-                f"{self.directory.path}. The same command goes on from here.",
+                f"stopped by {stop.name or 'a signal to another process'} at {self.run.describe_position()}; saved in "
+                f"{self.directory.path}. Run the same command to resume.",
                 stop.name,
             )
 
     def _save(self) -> None:
         run = self.run
-        spoiled = first_non_finite(run.model, run.method)
-        if spoiled is not None:  # keep the last good one
+        name = first_non_finite(run.model, run.method)
+        if name is not None:  # keep the last good checkpoint
             failure = NonFiniteLossError(
-                f"update {run.position.updates} of {run.stage.name}", [f"parameter {spoiled}"], []
+                f"update {run.position.updates} of {run.stage.name}", [f"parameter {name}"], []
             )
-            self._tell(failure)
+            self._write_failure(failure)
             raise failure
         state = run.state_dict() | {
             "random": gather_values(random_state()),
@@ -173,11 +163,12 @@ class Fit:
             save_checkpoint(state, self.directory.last)
             self.directory.keep_best(None if self.best is None else self.best["epoch"])
         wait_for_all()
-        self._saved = time.monotonic()
+        self._last_save = time.monotonic()
 
-    def _resume(self) -> None:
+    def _resume(self) -> bool:
+        """Restore the last checkpoint and return whether there was one."""
         if not from_first(self.directory.last.exists()):
-            return
+            return False
         state = load_checkpoint(self.directory.last)
         self.run.load_state_dict(state)
         self.epochs_done, self.best = state["epochs_done"], state["best"]
@@ -186,27 +177,28 @@ class Fit:
         if rank() == 0:
             self.directory.keep_metrics(self.epochs_done)
             self.directory.failure.unlink(missing_ok=True)
-        self._begun = True
+        return True
 
-    def _remember_best(self, metrics: dict[str, Any]) -> None:
-        rule = self.run.config.monitor
+    def _update_best(self, metrics: dict[str, Any]) -> None:
+        """Keep the weights of the best epoch of the last stage."""
+        monitor = self.run.config.monitor
         last_stage = self.run.position.stage == len(self.run.stages) - 1
-        if rule == "last" or not last_stage:
+        if monitor == "last" or not last_stage:
             return
-        # Early on the hard third may be all wrong in every epoch: then overall accuracy decides.
-        value = [metrics[f"val_{rule}"], metrics["val_accuracy"]]
+        # Early on, the hard third may have an accuracy of 0 in every epoch: overall accuracy breaks ties.
+        value = [metrics[f"val_{monitor}"], metrics["val_accuracy"]]
         if self.best is None or value > self.best["value"]:
             self.best = {"epoch": metrics["epoch"], "value": value}
             if rank() == 0:
                 save_weights(self.run.model, self.directory.best(metrics["epoch"]))
             wait_for_all()
 
-    def _keep_initial(self) -> None:
-        if self.run.config.wise_ft_alpha < 1 and self.run.position.stage == 0 and rank() == 0:
+    def _save_initial_weights(self) -> None:
+        if self.run.config.wise_ft_alpha < 1 and rank() == 0:
             save_weights(self.run.model, self.directory.initial)
 
-    def _choose(self) -> None:
-        """Put the chosen weights into the model: of the best epoch, and between them and the initial ones."""
+    def _load_selected_weights(self) -> None:
+        """Load the weights of the best epoch and interpolate them with the initial ones, if configured."""
         model, config = self.run.model, self.run.config
         if self.best is not None:
             model.load_state_dict(load_weights(self.directory.best(self.best["epoch"])))
@@ -215,7 +207,7 @@ class Fit:
             trained = {name: tensor.cpu() for name, tensor in model.state_dict().items()}
             model.load_state_dict(interpolate_weights(initial, trained, config.wise_ft_alpha))
 
-    def _tell(self, failure: NonFiniteLossError) -> None:
+    def _write_failure(self, failure: NonFiniteLossError) -> None:
         if rank() == 0:
             record = {"where": failure.where, "not_finite": failure.terms, "samples": failure.samples}
             atomic_write_text(self.directory.failure, json.dumps(record, indent=2) + "\n")
