@@ -48,6 +48,7 @@ def stages(method: str, data: Dataset) -> dict[str, tuple[Run, Batch]]:
     while True:
         run = Run(settings, data, torch.device("cpu"))
         run.position.stage = number
+        run.begin_stage()
         run.method.epoch_start(run)
         run.model.train()
         found[f"{method}, {run.stage.name}" if len(run.stages) > 1 else method] = (run, next(run.batches.epoch(0)))
