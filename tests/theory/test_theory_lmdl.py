@@ -182,13 +182,13 @@ def test_classes_without_samples_do_not_enter():
     assert result.divergence == 0.5
 
 
-def test_wrong_inputs_are_refused_by_name():
+def test_wrong_inputs_are_rejected():
     features, labels, centroids, weight, _ = problem(2)
     with pytest.raises(ValueError, match="pair must be two different classes"):
         pair_bound(features, labels, centroids, weight, pair=(1, 1), width=1.0)
     with pytest.raises(ValueError, match="pair must hold classes from 0 to 2, got 3"):
         pair_bound(features, labels, centroids, weight, pair=(0, 3), width=1.0)
-    with pytest.raises(ValueError, match="width must be a finite number above 0"):
+    with pytest.raises(ValueError, match="width must be a finite number > 0"):
         pair_bound(features, labels, centroids, weight, pair=(0, 1), width=0.0)
     with pytest.raises(ValueError, match="no sample of the classes 0 and 1"):
         pair_bound(features, torch.full_like(labels, 2), centroids, weight, pair=(0, 1), width=1.0)
