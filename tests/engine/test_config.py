@@ -11,15 +11,15 @@ from classgap.engine.config_file import checked_settings, read_settings, write_c
 @pytest.mark.parametrize(
     ("settings", "told"),
     [
-        ({"epochs": 0}, "epochs must be a whole number of at least 1, got 0"),
-        ({"lr": -1.0}, "lr must be a finite number above 0"),
+        ({"epochs": 0}, "epochs must be an integer >= 1, got 0"),
+        ({"lr": -1.0}, "lr must be a finite number > 0"),
         ({"lr": 1e39}, r"lr must be at most 1e\+30, got 1e\+39"),
         ({"loss_lr": 1e39}, "loss_lr must be at most"),
         ({"weight_decay": 1e39}, "weight_decay must be at most"),
         ({"epochs": 3, "steps": 4}, "epochs and steps cannot both be given"),
         ({"warmup_epochs": 1.0, "warmup_steps": 4}, "warmup_epochs and warmup_steps cannot both"),
         ({"monitor": "hard"}, "val_fraction"),
-        ({"val_fraction": 1.0}, "val_fraction must be at least 0 and below 1"),
+        ({"val_fraction": 1.0}, r"val_fraction must be in \[0, 1\)"),
         ({"milestones": (3.0, 2.0)}, "milestones must be above 0 and in rising order"),
         ({"micro_batches": 0}, "micro_batches"),
     ],

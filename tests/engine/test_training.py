@@ -168,7 +168,7 @@ def test_an_error_of_one_process_is_not_discussed_with_the_others(monkeypatch: p
     def objective(run: Run, batch: object) -> torch.Tensor:
         raise ValueError("only here")
 
-    monkeypatch.setattr("classgap.engine.run.gather_values", lambda value: pytest.fail("waits for the others"))
+    monkeypatch.setattr("classgap.engine.run.all_gather_object", lambda value: pytest.fail("waits for the others"))
     with pytest.raises(ValueError, match="only here"):
         run.backward(objective, next(iter(run.batches.epoch(0))))
 

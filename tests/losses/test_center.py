@@ -46,9 +46,9 @@ def test_no_strength_is_cross_entropy_without_features() -> None:
     ("settings", "message"),
     [
         ({"centres": "fixed"}, "centres must be one of 'running', 'trained'; got 'fixed'"),
-        ({"rate": 0}, "rate must be a finite number above 0"),
-        ({"strength": -1.0}, "strength must be a finite number of at least 0"),
-        ({"feature_dim": 0}, "feature_dim must be a whole number of at least 1"),
+        ({"rate": 0}, "rate must be a finite number > 0"),
+        ({"strength": -1.0}, "strength must be a finite number >= 0"),
+        ({"feature_dim": 0}, "feature_dim must be an integer >= 1"),
     ],
 )
 def test_wrong_arguments_are_named(settings: dict, message: str) -> None:

@@ -44,8 +44,8 @@ def test_no_weights_are_cross_entropy_without_features() -> None:
 @pytest.mark.parametrize(
     ("settings", "message"),
     [
-        ({"widest": 0}, "widest must be a whole number of at least 1"),
-        ({"intra": -1.0}, "intra must be a finite number of at least 0"),
+        ({"widest": 0}, "widest must be an integer >= 1"),
+        ({"intra": -1.0}, "intra must be a finite number >= 0"),
         ({"margin": float("inf")}, "margin must be a finite number"),
     ],
 )

@@ -48,8 +48,9 @@ class PenaltyLoss(ClassLoss):
         margin: float = 0.0,
         reduction: str = "mean",
         ignore_index: int = -100,
+        validate_args: bool = True,
     ) -> None:
-        super().__init__(num_classes, reduction=reduction, ignore_index=ignore_index)
+        super().__init__(num_classes, reduction=reduction, ignore_index=ignore_index, validate_args=validate_args)
         self.term, self.weights, self.force = term, weights, force
         self.strength, self.fixed, self.margin = strength, fixed, margin
         self.required_inputs = frozenset({"features"})

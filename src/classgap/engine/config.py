@@ -8,7 +8,7 @@ from typing import Annotated, Any, Literal
 
 from tyro.conf import arg
 
-from classgap.losses.arguments import number, share, whole_number
+from classgap.losses.arguments import check_float, check_fraction, check_int
 
 Optimizers = Literal["sgd", "adamw"]
 Schedules = Literal["cosine", "step", "constant"]
@@ -142,21 +142,21 @@ class TrainConfig:
             object.__setattr__(self, "out", Path(self.out))
         for name in ("epochs", "steps", "batch_size"):
             if getattr(self, name) is not None:
-                whole_number(name, getattr(self, name), at_least=1)
+                check_int(name, getattr(self, name), ge=1)
         for name in ("lr", "loss_lr", "clip_grad"):
             if getattr(self, name) is not None:
-                number(name, getattr(self, name), above=0)
+                check_float(name, getattr(self, name), gt=0)
         for name in ("weight_decay", "momentum", "warmup_epochs", "gamma", "save_every"):
             if getattr(self, name) is not None:
-                number(name, getattr(self, name), at_least=0)
+                check_float(name, getattr(self, name), ge=0)
         for name in ("lr", "loss_lr", "weight_decay"):
             if (getattr(self, name) or 0) > LARGEST_RATE:
                 raise ValueError(f"{name} must be at most {LARGEST_RATE:g}, got {getattr(self, name)!r}.")
-        whole_number("micro_batches", self.micro_batches, at_least=1)
-        whole_number("warmup_steps", self.warmup_steps, at_least=0)
-        whole_number("seed", self.seed, at_least=0)
-        share("val_fraction", self.val_fraction)
-        if not 0 <= number("wise_ft_alpha", self.wise_ft_alpha) <= 1:
+        check_int("micro_batches", self.micro_batches, ge=1)
+        check_int("warmup_steps", self.warmup_steps, ge=0)
+        check_int("seed", self.seed, ge=0)
+        check_fraction("val_fraction", self.val_fraction)
+        if not 0 <= check_float("wise_ft_alpha", self.wise_ft_alpha) <= 1:
             raise ValueError(f"wise_ft_alpha must be from 0 to 1, got {self.wise_ft_alpha!r}.")
         self._check_pairs()
 

@@ -13,7 +13,7 @@ from classgap._eval_mode import evaluating
 from classgap.data.batches import evaluation_batches
 from classgap.data.dataset import Split
 from classgap.data.sampling.order import share_of
-from classgap.distributed import gather_rows, rank, share_buffers, world_size
+from classgap.distributed import broadcast_buffers, gather_rows, rank, world_size
 from classgap.engine.scores import Predicted, Scores
 
 if TYPE_CHECKING:
@@ -43,7 +43,7 @@ def looked_at(run: Run, split: Split) -> Iterator[Seen]:
     logits of a large training set would not fit into memory: take from each what is needed.
     """
     assert run.config.batch_size is not None
-    share_buffers(run.model, run.method)  # what process 0 saves is what all of them look through
+    broadcast_buffers(run.model, run.method)  # what process 0 saves is what all of them look through
     batches = evaluation_batches(
         split,
         batch_size=max(1, run.config.batch_size // (world_size() * run.config.micro_batches)),

@@ -7,7 +7,7 @@ import time
 from typing import Any
 
 from classgap._atomic_write import atomic_write_text
-from classgap.distributed import from_first, gather_values, highest, rank, wait_for_all
+from classgap.distributed import all_gather_object, all_reduce_max, barrier, broadcast_object, rank
 from classgap.engine.errors import NonFiniteLossError
 from classgap.engine.logging.progress import Display
 from classgap.engine.logging.tensorboard import Scalars
@@ -145,7 +145,7 @@ class Fit:
     def _look_up(self, stop: StopRequest) -> None:
         """After a step: save if it is time, stop if asked; all processes do the same."""
         due = rank() == 0 and time.monotonic() - self._saved >= self.run.config.save_every
-        code = highest(STOP if stop.name else SAVE if due else GO_ON, self.run.device)
+        code = all_reduce_max(STOP if stop.name else SAVE if due else GO_ON)
         if code != GO_ON:
             self._save()
         if code == STOP:
@@ -165,18 +165,18 @@ class Fit:
             self._tell(failure)
             raise failure
         state = run.state_dict() | {
-            "random": gather_values(random_state()),
+            "random": all_gather_object(random_state()),
             "epochs_done": self.epochs_done,
             "best": self.best,
         }
         if rank() == 0:
             save_checkpoint(state, self.directory.last)
             self.directory.keep_best(None if self.best is None else self.best["epoch"])
-        wait_for_all()
+        barrier()
         self._saved = time.monotonic()
 
     def _resume(self) -> None:
-        if not from_first(self.directory.last.exists()):
+        if not broadcast_object(self.directory.last.exists()):
             return
         state = load_checkpoint(self.directory.last)
         self.run.load_state_dict(state)
@@ -199,7 +199,7 @@ class Fit:
             self.best = {"epoch": metrics["epoch"], "value": value}
             if rank() == 0:
                 save_weights(self.run.model, self.directory.best(metrics["epoch"]))
-            wait_for_all()
+            barrier()
 
     def _keep_initial(self) -> None:
         if self.run.config.wise_ft_alpha < 1 and self.run.position.stage == 0 and rank() == 0:

@@ -18,7 +18,7 @@ from classgap.data.batches import Batch, Batches
 from classgap.data.dataset import Dataset, Split
 from classgap.data.sampling.order import Order
 from classgap.data.splits import hold_out
-from classgap.distributed import average_gradients, gather_values, rank, world_size
+from classgap.distributed import all_gather_object, average_gradients, rank, world_size
 from classgap.engine.checks import check_crop, check_input, check_mix, check_warmup, for_want_of_samples
 from classgap.engine.config import TrainConfig
 from classgap.engine.errors import NonFiniteLossError, non_finite
@@ -344,7 +344,7 @@ class Run:
     def _stop_if_not_finite(self, values: dict[str, Tensor], batch: Batch) -> None:
         """Raise the same on every process if a value is not finite on one; all processes must ask."""
         logits = {} if self._logits is None else {"logits": self._logits}
-        everywhere = gather_values([non_finite(logits | values), self.train.index[batch.rows.cpu()].tolist()])
+        everywhere = all_gather_object([non_finite(logits | values), self.train.index[batch.rows.cpu()].tolist()])
         found = list(dict.fromkeys(name for names, _ in everywhere for name in names))
         if found:
             raise NonFiniteLossError(self.where(), found, [each for _, samples in everywhere for each in samples])

@@ -12,7 +12,7 @@ import torch
 
 from classgap.data import load
 from classgap.data.dataset import Dataset
-from classgap.distributed import from_first, join_launched, leave, rank
+from classgap.distributed import broadcast_object, destroy, init_from_env, rank
 from classgap.engine.config import TrainConfig
 from classgap.engine.config_file import checked_settings
 from classgap.engine.defaults import complete, default_directory
@@ -61,7 +61,7 @@ def train(config: TrainConfig, *, data: Dataset | None = None, overwrite: bool =
     (True, True)
     """
     device = choose_device(config.device)
-    launched = join_launched(device)
+    launched = init_from_env(device)
     config = replace(config, out=config.out or default_directory(config))
     assert config.out is not None
     directory = RunDirectory(config.out)
@@ -83,7 +83,7 @@ def train(config: TrainConfig, *, data: Dataset | None = None, overwrite: bool =
     finally:
         directory.close()
         if launched:
-            leave()
+            destroy()
 
 
 def choose_device(name: str) -> torch.device:
@@ -129,12 +129,12 @@ def _is_finished(directory: RunDirectory, config: TrainConfig) -> bool:
             finished = directory.finished()
 
     _on_first(look)
-    return bool(from_first(finished))
+    return bool(broadcast_object(finished))
 
 
 def _filled(directory: RunDirectory, config: TrainConfig) -> TrainConfig:
     """The settings, with gaps filled as they were when the run was begun."""
-    stored = from_first(RunDirectory(directory.path).stored_settings() if rank() == 0 else None)
+    stored = broadcast_object(RunDirectory(directory.path).stored_settings() if rank() == 0 else None)
     gaps = {name: value for name, value in checked_settings(stored).items() if getattr(config, name) is None}
     return replace(config, **gaps)
 
@@ -153,6 +153,6 @@ def _on_first(action: Callable[[], None]) -> None:
             action()
         except ValueError as error:
             problem = str(error)
-    problem = from_first(problem)
+    problem = broadcast_object(problem)
     if problem is not None:
         raise ValueError(problem)

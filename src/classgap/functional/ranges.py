@@ -35,7 +35,8 @@ def widest_ranges(distance_NN: Tensor, groups: ClassGroups, count: int) -> Tenso
     group_P = groups.group_N[row_P]
     pair_P = (group_P == groups.group_N[column_P]) & (group_P < classes)
     if not torch.compiler.is_compiling():
-        row_P, column_P, group_P, pair_P = (each[pair_P] for each in (row_P, column_P, group_P, pair_P))
+        kept_P = pair_P.nonzero().squeeze(1)  # once: masks would be read from the device for each of the four
+        row_P, column_P, group_P, pair_P = (each[kept_P] for each in (row_P, column_P, group_P, pair_P))
     group_P = torch.where(pair_P, group_P, classes)
     distance_P = distance_NN[row_P, column_P]
     order_P = distance_P.detach().argsort(descending=True)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from torch import Tensor
 
 from classgap.functional import margin_cross_entropy
-from classgap.losses.arguments import number
+from classgap.losses.arguments import check_float
 from classgap.losses.base import ClassLoss, Part
 from classgap.losses.inputs import LossInputs
 
@@ -36,9 +36,10 @@ class AddedTermLoss(ClassLoss):
         required_inputs: frozenset[str] = frozenset({"features"}),
         reduction: str = "mean",
         ignore_index: int = -100,
+        validate_args: bool = True,
     ) -> None:
-        super().__init__(num_classes, reduction=reduction, ignore_index=ignore_index)
-        self.strength = number("strength", strength, at_least=0)
+        super().__init__(num_classes, reduction=reduction, ignore_index=ignore_index, validate_args=validate_args)
+        self.strength = check_float("strength", strength, ge=0)
         if self.strength:
             self.required_inputs = required_inputs
 

@@ -20,8 +20,9 @@ class BalancedSoftmaxLoss(LogitAdjustedLoss):
 
     Args:
         class_counts: training samples of each class.
-        reduction: "mean", "sum" or "none".
-        ignore_index: the target of samples to leave out.
+        reduction: "mean", "sum" or "none", as in torch.
+        ignore_index: Target value of samples to ignore.
+        validate_args: Whether to check input values; see :class:`ClassLoss`.
 
     >>> import torch
     >>> BalancedSoftmaxLoss([90, 10])(torch.zeros(1, 2), torch.tensor([1]))
@@ -29,6 +30,11 @@ class BalancedSoftmaxLoss(LogitAdjustedLoss):
     """
 
     def __init__(
-        self, class_counts: Sequence[float] | Tensor, *, reduction: str = "mean", ignore_index: int = -100
+        self,
+        class_counts: Sequence[float] | Tensor,
+        *,
+        reduction: str = "mean",
+        ignore_index: int = -100,
+        validate_args: bool = True,
     ) -> None:
-        super().__init__(class_counts, reduction=reduction, ignore_index=ignore_index)
+        super().__init__(class_counts, reduction=reduction, ignore_index=ignore_index, validate_args=validate_args)

@@ -5,9 +5,8 @@ from __future__ import annotations
 import torch
 from torch import Tensor, nn
 
-from classgap.functional import group_by_class
 from classgap.losses.added_term import AddedTermLoss
-from classgap.losses.arguments import number, one_of, whole_number
+from classgap.losses.arguments import check_choice, check_float, check_int
 from classgap.losses.inputs import LossInputs
 from classgap.state.buffers import write
 
@@ -37,8 +36,9 @@ class CenterLoss(AddedTermLoss):
         strength: λ.
         centres: "running", moved by Eq. (4), or "trained", parameters for an optimiser.
         rate: α, of running centres.
-        reduction: "mean", "sum" or "none".
-        ignore_index: the target of samples to leave out.
+        reduction: "mean", "sum" or "none", as in torch.
+        ignore_index: Target value of samples to ignore.
+        validate_args: Whether to check input values; see :class:`ClassLoss`.
 
     >>> loss = CenterLoss(num_classes=2, feature_dim=2)
     >>> _ = loss(torch.zeros(1, 2), torch.tensor([0]), features=torch.tensor([[1.0, 1.0]]))
@@ -59,11 +59,14 @@ class CenterLoss(AddedTermLoss):
         rate: float = 0.5,
         reduction: str = "mean",
         ignore_index: int = -100,
+        validate_args: bool = True,
     ) -> None:
-        super().__init__(num_classes, strength=strength, reduction=reduction, ignore_index=ignore_index)
-        self.rate = number("rate", rate, above=0)
-        self.running = one_of("centres", centres, ("running", "trained")) == "running"
-        start_KD = torch.zeros(self.num_classes, whole_number("feature_dim", feature_dim, at_least=1))
+        super().__init__(
+            num_classes, strength=strength, reduction=reduction, ignore_index=ignore_index, validate_args=validate_args
+        )
+        self.rate = check_float("rate", rate, gt=0)
+        self.running = check_choice("centres", centres, ("running", "trained")) == "running"
+        start_KD = torch.zeros(self.num_classes, check_int("feature_dim", feature_dim, ge=1))
         if self.running:
             self.register_buffer("centres", start_KD)
         else:
@@ -80,7 +83,7 @@ class CenterLoss(AddedTermLoss):
     @torch.no_grad()
     def _move(self, away_BD: Tensor, batch: LossInputs) -> None:
         """Eq. (4)."""
-        groups = group_by_class(batch.shards.gather(batch.labels_B), self.num_classes)
+        groups = batch.group_by_class(self.num_classes)
         sums_UD = groups.sum(batch.shards.gather(away_BD))
         step_UD = self.rate * sums_UD / (1 + groups.counts_U)[:, None]
         if batch.finite is not None:

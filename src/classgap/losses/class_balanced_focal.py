@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from torch import Tensor
 
 from classgap.functional import effective_number_weights
-from classgap.losses.arguments import positive_counts, share
+from classgap.losses.arguments import check_counts, check_fraction
 from classgap.losses.focal import FocalLoss
 
 
@@ -28,8 +28,9 @@ class ClassBalancedFocalLoss(FocalLoss):
         beta: β, at least 0 and below 1; 0 weighs all classes alike.
         gamma: γ of :class:`FocalLoss`.
         form: "sigmoid" or "softmax".
-        reduction: "mean", "sum" or "none".
-        ignore_index: the target of samples to leave out.
+        reduction: "mean", "sum" or "none", as in torch.
+        ignore_index: Target value of samples to ignore.
+        validate_args: Whether to check input values; see :class:`ClassLoss`.
 
     >>> import torch
     >>> loss = ClassBalancedFocalLoss([100, 10])
@@ -48,9 +49,10 @@ class ClassBalancedFocalLoss(FocalLoss):
         form: str = "sigmoid",
         reduction: str = "mean",
         ignore_index: int = -100,
+        validate_args: bool = True,
     ) -> None:
-        counts = positive_counts("class_counts", class_counts)
-        weights = effective_number_weights(counts, share("beta", beta))
+        counts = check_counts("class_counts", class_counts)
+        weights = effective_number_weights(counts, check_fraction("beta", beta))
         super().__init__(
             len(counts),
             gamma=gamma,
@@ -58,4 +60,5 @@ class ClassBalancedFocalLoss(FocalLoss):
             weight=weights,
             reduction=reduction,
             ignore_index=ignore_index,
+            validate_args=validate_args,
         )

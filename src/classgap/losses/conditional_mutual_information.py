@@ -6,8 +6,8 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from classgap.functional import ClassGroups, concentration, group_by_class, separation
-from classgap.losses.arguments import number, share
+from classgap.functional import ClassGroups, concentration, separation
+from classgap.losses.arguments import check_float, check_fraction
 from classgap.losses.base import ClassLoss, Part
 from classgap.losses.inputs import LossInputs
 from classgap.state import ClassCentroids
@@ -33,8 +33,9 @@ class ConditionalMutualInformationLoss(ClassLoss):
         concentrate: λ.
         separate: β.
         decay: of the running centroids Q.
-        reduction: "mean", "sum" or "none".
-        ignore_index: the target of samples to leave out.
+        reduction: "mean", "sum" or "none", as in torch.
+        ignore_index: Target value of samples to ignore.
+        validate_args: Whether to check input values; see :class:`ClassLoss`.
 
     >>> loss = ConditionalMutualInformationLoss(num_classes=2)
     >>> p = torch.tensor([[0.8, 0.2], [0.3, 0.7]])
@@ -54,11 +55,12 @@ class ConditionalMutualInformationLoss(ClassLoss):
         decay: float = 0.99,
         reduction: str = "mean",
         ignore_index: int = -100,
+        validate_args: bool = True,
     ) -> None:
-        super().__init__(num_classes, reduction=reduction, ignore_index=ignore_index)
-        self.concentrate = number("concentrate", concentrate, at_least=0)
-        self.separate = number("separate", separate, at_least=0)
-        momentum = share("decay", decay)
+        super().__init__(num_classes, reduction=reduction, ignore_index=ignore_index, validate_args=validate_args)
+        self.concentrate = check_float("concentrate", concentrate, ge=0)
+        self.separate = check_float("separate", separate, ge=0)
+        momentum = check_fraction("decay", decay)
         self.outputs = ClassCentroids(self.num_classes, self.num_classes, momentum=momentum)
 
     def parts(self, batch: LossInputs) -> dict[str, Part]:
@@ -68,7 +70,7 @@ class ConditionalMutualInformationLoss(ClassLoss):
         if not self.concentrate and not self.separate:
             return parts
         log_p_NK = batch.shards.gather(batch.logits_BK.log_softmax(dim=1))
-        groups = group_by_class(batch.shards.gather(batch.labels_B), self.num_classes)
+        groups = batch.group_by_class(self.num_classes)
         mine = batch.shards.mine
         if self.concentrate:
             if self.updates:

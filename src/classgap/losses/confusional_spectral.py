@@ -9,7 +9,7 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from classgap.functional import count_confusions, spectral_weights
-from classgap.losses.arguments import probability
+from classgap.losses.arguments import check_probability
 from classgap.losses.base import ClassLoss, Part
 from classgap.losses.inputs import LossInputs
 from classgap.state.buffers import write
@@ -40,8 +40,9 @@ class ConfusionalSpectralLoss(ClassLoss):
         num_classes: K.
         strength: μ, the share of the weighted part.
         narrowing: the part of itself that the true logit loses before confusions are counted.
-        reduction: "mean", "sum" or "none".
-        ignore_index: the target of samples to leave out.
+        reduction: "mean", "sum" or "none", as in torch.
+        ignore_index: Target value of samples to ignore.
+        validate_args: Whether to check input values; see :class:`ClassLoss`.
 
     >>> loss = ConfusionalSpectralLoss(num_classes=2)
     >>> loss.update_confusion([[0, 2], [1, 0]])  # rows: predicted
@@ -63,10 +64,11 @@ class ConfusionalSpectralLoss(ClassLoss):
         narrowing: float = 0.1,
         reduction: str = "mean",
         ignore_index: int = -100,
+        validate_args: bool = True,
     ) -> None:
-        super().__init__(num_classes, reduction=reduction, ignore_index=ignore_index)
-        self.strength = probability("strength", strength)
-        self.narrowing = probability("narrowing", narrowing)
+        super().__init__(num_classes, reduction=reduction, ignore_index=ignore_index, validate_args=validate_args)
+        self.strength = check_probability("strength", strength)
+        self.narrowing = check_probability("narrowing", narrowing)
         self.register_buffer("pair_weights", torch.ones(self.num_classes, self.num_classes))
 
     def count_confusions(self, logits: Tensor, targets: Tensor) -> Tensor:

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import torch.nn.functional as F
 from torch import Tensor
 
-from classgap.losses.arguments import share
+from classgap.losses.arguments import check_fraction
 from classgap.losses.base import Part
 from classgap.losses.inputs import LossInputs
 from classgap.losses.weighted import ClassWeightedLoss
@@ -26,8 +26,9 @@ class CrossEntropyLoss(ClassWeightedLoss):
         num_classes: K.
         label_smoothing: ε, at least 0 and below 1.
         weight: w, a factor for each class; ``reweight`` exchanges them later.
-        reduction: "mean", "sum" or "none".
-        ignore_index: the target of samples to leave out.
+        reduction: "mean", "sum" or "none", as in torch.
+        ignore_index: Target value of samples to ignore.
+        validate_args: Whether to check input values; see :class:`ClassLoss`.
 
     >>> import torch
     >>> loss = CrossEntropyLoss(num_classes=3)
@@ -48,9 +49,12 @@ class CrossEntropyLoss(ClassWeightedLoss):
         weight: Sequence[float] | Tensor | None = None,
         reduction: str = "mean",
         ignore_index: int = -100,
+        validate_args: bool = True,
     ) -> None:
-        super().__init__(num_classes, weight=weight, reduction=reduction, ignore_index=ignore_index)
-        self.label_smoothing = share("label_smoothing", label_smoothing)
+        super().__init__(
+            num_classes, weight=weight, reduction=reduction, ignore_index=ignore_index, validate_args=validate_args
+        )
+        self.label_smoothing = check_fraction("label_smoothing", label_smoothing)
 
     @property
     def by_sample(self) -> bool:

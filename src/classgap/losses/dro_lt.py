@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 import torch
 from torch import Tensor, nn
 
-from classgap.functional import ClassGroups, group_by_class, prototype_contrast
+from classgap.functional import ClassGroups, prototype_contrast
 from classgap.losses.added_term import AddedTermLoss
-from classgap.losses.arguments import number, one_of, positive_counts, share, whole_number, yes_or_no
+from classgap.losses.arguments import check_bool, check_choice, check_counts, check_float, check_fraction, check_int
 from classgap.losses.inputs import LossInputs
 from classgap.state import ClassCentroids
 from classgap.state.buffers import write
@@ -47,8 +48,9 @@ class DROLTLoss(AddedTermLoss):
         average: "class", as above, or "sample", a mean over samples.
         centroids: "given" by :meth:`update`, or "running" averages of the batch means.
         momentum: of running centroids; the first batch of a class sets its own.
-        reduction: "mean", "sum" or "none".
-        ignore_index: the target of samples to leave out.
+        reduction: "mean", "sum" or "none", as in torch.
+        ignore_index: Target value of samples to ignore.
+        validate_args: Whether to check input values; see :class:`ClassLoss`.
 
     >>> loss = DROLTLoss(num_classes=2, feature_dim=1)
     >>> loss.update(torch.tensor([[0.0], [10.0]]))
@@ -75,14 +77,18 @@ class DROLTLoss(AddedTermLoss):
         momentum: float = 0.9,
         reduction: str = "mean",
         ignore_index: int = -100,
+        validate_args: bool = True,
     ) -> None:
-        super().__init__(num_classes, strength=strength, reduction=reduction, ignore_index=ignore_index)
-        self.temperature = number("temperature", temperature, above=0)
-        self.squared = yes_or_no("squared", squared)
-        self.by_class = one_of("average", average, ("class", "sample")) == "class"
-        self.running = one_of("centroids", centroids, ("given", "running")) == "running"
-        width = whole_number("feature_dim", feature_dim, at_least=1)
-        self.centroids = ClassCentroids(self.num_classes, width, momentum=share("momentum", momentum))
+        super().__init__(
+            num_classes, strength=strength, reduction=reduction, ignore_index=ignore_index, validate_args=validate_args
+        )
+        self.temperature = check_float("temperature", temperature, gt=0)
+        self.squared = check_bool("squared", squared)
+        self.by_class = check_choice("average", average, ("class", "sample")) == "class"
+        self.running = check_choice("centroids", centroids, ("given", "running")) == "running"
+        width = check_int("feature_dim", feature_dim, ge=1)
+        self.centroids = ClassCentroids(self.num_classes, width, momentum=check_fraction("momentum", momentum))
+        self._has_centroids = False  # known here, so that no call has to read ``seen`` from the device
         if epsilon == "learned":
             if class_counts is not None:
                 raise ValueError("class_counts scale a fixed epsilon; with epsilon='learned' leave them out.")
@@ -105,11 +111,17 @@ class DROLTLoss(AddedTermLoss):
             raise ValueError(f"seen must be {shape[0]} of bool; got shape {tuple(seen.shape)} of {seen.dtype}.")
         write(self.centroids, "means", centroids.detach().to(self.centroids.means))
         write(self.centroids, "seen", seen.to(self.centroids.means.device))
+        self._has_centroids = bool(seen.any())
+
+    def _load_from_state_dict(self, state_dict: dict[str, Any], prefix: str, *args: Any) -> None:
+        super()._load_from_state_dict(state_dict, prefix, *args)
+        stored = state_dict.get(f"{prefix}centroids.seen", self.centroids.seen)
+        self._has_centroids = bool(stored.any())
 
     def term(self, batch: LossInputs) -> Tensor:
         """The contrast with the centroid, cf. ELM Eq. (5)."""
         features_ND = batch.shards.gather(batch.features)
-        groups = group_by_class(batch.shards.gather(batch.labels_B), self.num_classes)
+        groups = batch.group_by_class(self.num_classes)
         prototypes_UD, known_U = self._prototypes(features_ND, groups, batch)
         terms_B = prototype_contrast(
             features_ND,
@@ -130,7 +142,7 @@ class DROLTLoss(AddedTermLoss):
         if self.running and self.updates:
             blended_UD = self.centroids.blend(groups.mean(features_ND.detach()), groups)
             self.centroids.update(blended_UD, groups, batch.finite)
-        elif not self.running and not torch.compiler.is_compiling() and not bool(self.centroids.seen.any()):
+        elif not self.running and not self._has_centroids and not torch.compiler.is_compiling():
             raise ValueError(
                 "DROLTLoss has no centroids yet: call loss.update(class means of the training set's features) before "
                 "the first batch, or build it with centroids='running'."
@@ -151,8 +163,8 @@ class DROLTLoss(AddedTermLoss):
 
 
 def _fixed_epsilon(epsilon: float | str, counts: Sequence[float] | Tensor | None, num_classes: int) -> Tensor:
-    value = torch.full((num_classes,), number("epsilon", epsilon, at_least=0, or_word="learned"))
+    value = torch.full((num_classes,), check_float("epsilon", epsilon, ge=0, or_value="learned"))
     if counts is None:
         return value
-    known = positive_counts("class_counts", counts, num_classes)
+    known = check_counts("class_counts", counts, num_classes)
     return value * (known.sum() / known).sqrt().float()

@@ -7,8 +7,8 @@ from collections.abc import Callable, Sequence
 import torch
 from torch import Tensor
 
-from classgap.functional import group_by_class, margin_cross_entropy, pull
-from classgap.losses.arguments import number, one_of, positive_counts
+from classgap.functional import margin_cross_entropy, pull
+from classgap.losses.arguments import check_choice, check_counts, check_float
 from classgap.losses.base import ClassLoss, Part
 from classgap.losses.inputs import LossInputs
 
@@ -33,8 +33,9 @@ class ELMLoss(ClassLoss):
         strength: λ.
         slack: α_y: "sqrt-count" (√N_y), "prior" (π_y), "10-sqrt-prior" (10√π_y), "count" (N_y), one number for all
             classes, or one for each.
-        reduction: "mean", "sum" or "none".
-        ignore_index: the target of samples to leave out.
+        reduction: "mean", "sum" or "none", as in torch.
+        ignore_index: Target value of samples to ignore.
+        validate_args: Whether to check input values; see :class:`ClassLoss`.
 
     >>> loss = ELMLoss([90, 10], slack=1.0, strength=1.0)
     >>> f = torch.tensor([[0.0, 0.0], [2.0, 0.0]])
@@ -54,10 +55,11 @@ class ELMLoss(ClassLoss):
         slack: str | float | Sequence[float] | Tensor = "sqrt-count",
         reduction: str = "mean",
         ignore_index: int = -100,
+        validate_args: bool = True,
     ) -> None:
-        counts = positive_counts("class_counts", class_counts)
-        super().__init__(len(counts), reduction=reduction, ignore_index=ignore_index)
-        self.strength = number("strength", strength, at_least=0)
+        counts = check_counts("class_counts", class_counts)
+        super().__init__(len(counts), reduction=reduction, ignore_index=ignore_index, validate_args=validate_args)
+        self.strength = check_float("strength", strength, ge=0)
         self.required_inputs = frozenset({"features"} if self.strength else ())
         prior = counts / counts.sum()
         self.register_buffer("log_prior", prior.log().float())
@@ -69,7 +71,7 @@ class ELMLoss(ClassLoss):
         parts = {"logit": Part(margin_cross_entropy(batch.logits_BK, batch.labels_B, log_prior_K=prior_K))}
         if self.strength:
             features_ND = batch.shards.gather(batch.features)
-            groups = group_by_class(batch.shards.gather(batch.labels_B), self.num_classes)
+            groups = batch.group_by_class(self.num_classes)
             alpha_B = self.alpha.to(features_ND.dtype)[batch.labels_B.clamp(min=0)]
             parts["pull"] = Part(pull(features_ND, groups, alpha_B, first=batch.shards.first), self.strength)
         return parts
@@ -81,9 +83,9 @@ class ELMLoss(ClassLoss):
 
 def _slack(slack: str | float | Sequence[float] | Tensor, counts: Tensor, prior: Tensor) -> Tensor:
     if isinstance(slack, str):
-        return SLACKS[one_of("slack", slack, tuple(SLACKS))](counts, prior)
+        return SLACKS[check_choice("slack", slack, tuple(SLACKS))](counts, prior)
     if isinstance(slack, (int, float)):
-        return torch.full_like(counts, number("slack", slack, at_least=0))
+        return torch.full_like(counts, check_float("slack", slack, ge=0))
     values = torch.as_tensor(slack, dtype=torch.float64).detach().cpu()
     if values.shape != counts.shape or not bool((values >= 0).all() & values.isfinite().all()):
         raise ValueError(

@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 
 from classgap.functional import equalization_cross_entropy
-from classgap.losses.arguments import number, positive_counts, probability
+from classgap.losses.arguments import check_counts, check_float, check_probability
 from classgap.losses.base import ClassLoss, Part
 from classgap.losses.inputs import LossInputs
 
@@ -30,8 +30,9 @@ class EqualizationLoss(ClassLoss):
         class_counts: training samples of each class.
         threshold: λ, the share of the training set below which a class is rare.
         drop: γ, how probably a rare class is left out of a sample's denominator.
-        reduction: "mean", "sum" or "none".
-        ignore_index: the target of samples to leave out.
+        reduction: "mean", "sum" or "none", as in torch.
+        ignore_index: Target value of samples to ignore.
+        validate_args: Whether to check input values; see :class:`ClassLoss`.
 
     >>> loss = EqualizationLoss([500, 499, 1], drop=1.0)
     >>> loss(torch.zeros(1, 3), torch.tensor([0]))  # ln 2: class 2 is left out
@@ -51,11 +52,12 @@ class EqualizationLoss(ClassLoss):
         drop: float = 0.9,
         reduction: str = "mean",
         ignore_index: int = -100,
+        validate_args: bool = True,
     ) -> None:
-        counts = positive_counts("class_counts", class_counts)
-        super().__init__(len(counts), reduction=reduction, ignore_index=ignore_index)
-        self.threshold = number("threshold", threshold, at_least=0)
-        self.drop = probability("drop", drop)
+        counts = check_counts("class_counts", class_counts)
+        super().__init__(len(counts), reduction=reduction, ignore_index=ignore_index, validate_args=validate_args)
+        self.threshold = check_float("threshold", threshold, ge=0)
+        self.drop = check_probability("drop", drop)
         self.register_buffer("rare", counts / counts.sum() < self.threshold)
 
     def parts(self, batch: LossInputs) -> dict[str, Part]:

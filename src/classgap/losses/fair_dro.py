@@ -8,8 +8,8 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from classgap.functional import chi_square_weights, group_by_class
-from classgap.losses.arguments import number, probability
+from classgap.functional import chi_square_weights
+from classgap.losses.arguments import check_float, check_probability
 from classgap.losses.base import ClassLoss, Part
 from classgap.losses.inputs import LossInputs
 from classgap.state.buffers import write
@@ -34,8 +34,9 @@ class FairDROLoss(ClassLoss):
     Args:
         num_classes: K.
         radius: ρ, of the χ² ball; published runs on images use 0.3 and 1.5, the published default is 0.5.
-        reduction: "mean", "sum" or "none".
-        ignore_index: the target of samples to leave out.
+        reduction: "mean", "sum" or "none", as in torch.
+        ignore_index: Target value of samples to ignore.
+        validate_args: Whether to check input values; see :class:`ClassLoss`.
 
     >>> loss = FairDROLoss(num_classes=2)
     >>> loss.update_weights([1.0, 3.0])
@@ -49,10 +50,16 @@ class FairDROLoss(ClassLoss):
     by_sample = False  # the batch's class means
 
     def __init__(
-        self, num_classes: int, *, radius: float = 0.5, reduction: str = "mean", ignore_index: int = -100
+        self,
+        num_classes: int,
+        *,
+        radius: float = 0.5,
+        reduction: str = "mean",
+        ignore_index: int = -100,
+        validate_args: bool = True,
     ) -> None:
-        super().__init__(num_classes, reduction=reduction, ignore_index=ignore_index)
-        self.radius = number("radius", radius, at_least=0)
+        super().__init__(num_classes, reduction=reduction, ignore_index=ignore_index, validate_args=validate_args)
+        self.radius = check_float("radius", radius, ge=0)
         self.register_buffer("weights", torch.full((self.num_classes,), 1 / self.num_classes))
 
     def update_weights(self, class_losses: Sequence[float] | Tensor, *, progress: float = 0.0) -> None:
@@ -68,14 +75,14 @@ class FairDROLoss(ClassLoss):
                 f"class_losses must be {self.num_classes} finite numbers, one a class; got {losses_K.tolist()}: a "
                 "class without training samples has no loss, leave it out of the problem."
             )
-        step = 1 - probability("progress", progress)
+        step = 1 - check_probability("progress", progress)
         best_K = chi_square_weights(losses_K, self.radius)
         write(self, "weights", self.weights + step * (best_K - self.weights))
 
     def parts(self, batch: LossInputs) -> dict[str, Part]:
         """ "robust"."""
         cross_entropy_B = F.cross_entropy(batch.logits_BK, batch.labels_B, reduction="none", ignore_index=-1)
-        groups = group_by_class(batch.shards.gather(batch.labels_B), self.num_classes)
+        groups = batch.group_by_class(self.num_classes)
         weights_U = self.weights.to(cross_entropy_B.dtype)[groups.classes_U]
         return {"robust": Part(cross_entropy_B * groups.carried(weights_U, batch.shards.mine))}
 

@@ -6,7 +6,7 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from classgap.functional import squared_norm
-from classgap.losses.arguments import number
+from classgap.losses.arguments import check_float
 from classgap.losses.base import ClassLoss, Part
 from classgap.losses.inputs import LossInputs
 from classgap.losses.safe_strength import safe_strength
@@ -26,8 +26,9 @@ class FeatureNormLoss(ClassLoss):
         strength: a as a number, of which useful values depend on the features' scale and large ones wreck training; or
             "auto": in every batch so little that the penalty's hold on the features' scale is at most twice that of
             cross-entropy. 0 is cross-entropy.
-        reduction: "mean", "sum" or "none".
-        ignore_index: the target of samples to leave out.
+        reduction: "mean", "sum" or "none", as in torch.
+        ignore_index: Target value of samples to ignore.
+        validate_args: Whether to check input values; see :class:`ClassLoss`.
 
     >>> import torch
     >>> loss = FeatureNormLoss(num_classes=3, strength=0.01)
@@ -39,10 +40,16 @@ class FeatureNormLoss(ClassLoss):
     soft_targets = True
 
     def __init__(
-        self, num_classes: int, *, strength: float | str = "auto", reduction: str = "mean", ignore_index: int = -100
+        self,
+        num_classes: int,
+        *,
+        strength: float | str = "auto",
+        reduction: str = "mean",
+        ignore_index: int = -100,
+        validate_args: bool = True,
     ) -> None:
-        super().__init__(num_classes, reduction=reduction, ignore_index=ignore_index)
-        self.strength = strength if strength == "auto" else number("strength", strength, at_least=0, or_word="auto")
+        super().__init__(num_classes, reduction=reduction, ignore_index=ignore_index, validate_args=validate_args)
+        self.strength = strength if strength == "auto" else check_float("strength", strength, ge=0, or_value="auto")
         self.required_inputs = frozenset({"features"} if self.strength else ())
 
     @property

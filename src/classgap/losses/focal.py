@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from torch import Tensor
 
 from classgap.functional import sigmoid_focal, softmax_focal
-from classgap.losses.arguments import number, one_of
+from classgap.losses.arguments import check_choice, check_float
 from classgap.losses.base import Part
 from classgap.losses.inputs import LossInputs
 from classgap.losses.weighted import ClassWeightedLoss
@@ -33,8 +33,9 @@ class FocalLoss(ClassWeightedLoss):
         gamma: γ, how fast it fades.
         form: "softmax" or "sigmoid".
         weight: w, a factor for each class.
-        reduction: "mean", "sum" or "none".
-        ignore_index: the target of samples to leave out.
+        reduction: "mean", "sum" or "none", as in torch.
+        ignore_index: Target value of samples to ignore.
+        validate_args: Whether to check input values; see :class:`ClassLoss`.
 
     >>> import torch
     >>> FocalLoss(num_classes=2, gamma=1.0)(torch.zeros(1, 2), torch.tensor([0]))
@@ -52,10 +53,13 @@ class FocalLoss(ClassWeightedLoss):
         weight: Sequence[float] | Tensor | None = None,
         reduction: str = "mean",
         ignore_index: int = -100,
+        validate_args: bool = True,
     ) -> None:
-        super().__init__(num_classes, weight=weight, reduction=reduction, ignore_index=ignore_index)
-        self.gamma = number("gamma", gamma, at_least=0)
-        self.form = one_of("form", form, tuple(FORMS))
+        super().__init__(
+            num_classes, weight=weight, reduction=reduction, ignore_index=ignore_index, validate_args=validate_args
+        )
+        self.gamma = check_float("gamma", gamma, ge=0)
+        self.form = check_choice("form", form, tuple(FORMS))
 
     def parts(self, batch: LossInputs) -> dict[str, Part]:
         """ "focal"."""

@@ -6,7 +6,7 @@ import torch
 from torch import Tensor, nn
 
 from classgap.functional import half_log_determinants, mahalanobis_distances, margin_cross_entropy
-from classgap.losses.arguments import number, one_of, whole_number, yes_or_no
+from classgap.losses.arguments import check_bool, check_choice, check_float, check_int
 from classgap.losses.base import ClassLoss, Part
 from classgap.losses.inputs import LossInputs
 
@@ -41,12 +41,12 @@ class GaussianMixtureHead(nn.Module):
 
     def __init__(self, features: int, classes: int, *, variances: str = "unit", log_determinant: bool = True) -> None:
         super().__init__()
-        self.in_features = whole_number("features", features, at_least=1)
-        self.out_features = whole_number("classes", classes, at_least=1)
-        self.log_determinant = yes_or_no("log_determinant", log_determinant)
+        self.in_features = check_int("features", features, ge=1)
+        self.out_features = check_int("classes", classes, ge=1)
+        self.log_determinant = check_bool("log_determinant", log_determinant)
         self.weight = nn.Parameter(torch.empty(self.out_features, self.in_features))
         nn.init.xavier_uniform_(self.weight)
-        learned = one_of("variances", variances, ("unit", "learned")) == "learned"
+        learned = check_choice("variances", variances, ("unit", "learned")) == "learned"
         self.register_parameter("log_variance", nn.Parameter(torch.zeros_like(self.weight)) if learned else None)
 
     @property
@@ -89,8 +89,9 @@ class GaussianMixtureLoss(ClassLoss):
         num_classes: K.
         margin: α.
         strength: λ, of the likelihood.
-        reduction: "mean", "sum" or "none".
-        ignore_index: the target of samples to leave out.
+        reduction: "mean", "sum" or "none", as in torch.
+        ignore_index: Target value of samples to ignore.
+        validate_args: Whether to check input values; see :class:`ClassLoss`.
 
     >>> head = GaussianMixtureHead(1, 2)
     >>> _ = head.weight.data.copy_(torch.tensor([[0.0], [2.0]]))
@@ -111,10 +112,11 @@ class GaussianMixtureLoss(ClassLoss):
         strength: float = 0.1,
         reduction: str = "mean",
         ignore_index: int = -100,
+        validate_args: bool = True,
     ) -> None:
-        super().__init__(num_classes, reduction=reduction, ignore_index=ignore_index)
-        self.margin = number("margin", margin, at_least=0)
-        self.strength = number("strength", strength, at_least=0)
+        super().__init__(num_classes, reduction=reduction, ignore_index=ignore_index, validate_args=validate_args)
+        self.margin = check_float("margin", margin, ge=0)
+        self.strength = check_float("strength", strength, ge=0)
         self.required_inputs = frozenset(
             {"head"}
         )  # even with unit variances: of another head's logits none is a distance

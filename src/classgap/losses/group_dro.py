@@ -8,8 +8,8 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from classgap.functional import ClassGroups, exponentiated_step, group_by_class
-from classgap.losses.arguments import number, yes_or_no
+from classgap.functional import ClassGroups, exponentiated_step
+from classgap.losses.arguments import check_bool, check_float
 from classgap.losses.base import ClassLoss, Part
 from classgap.losses.inputs import LossInputs
 from classgap.state.buffers import write
@@ -33,8 +33,9 @@ class GroupDROLoss(ClassLoss):
         num_classes: K.
         step: η.
         renormalize: whether the weights of the classes present add up to 1.
-        reduction: "mean", "sum" or "none".
-        ignore_index: the target of samples to leave out.
+        reduction: "mean", "sum" or "none", as in torch.
+        ignore_index: Target value of samples to ignore.
+        validate_args: Whether to check input values; see :class:`ClassLoss`.
 
     >>> loss = GroupDROLoss(num_classes=2, step=0.5)
     >>> value = loss(torch.tensor([[2.0, 0.0], [2.0, 0.0]]), torch.tensor([0, 1]))
@@ -53,16 +54,17 @@ class GroupDROLoss(ClassLoss):
         renormalize: bool = False,
         reduction: str = "mean",
         ignore_index: int = -100,
+        validate_args: bool = True,
     ) -> None:
-        super().__init__(num_classes, reduction=reduction, ignore_index=ignore_index)
-        self.step = number("step", step, at_least=0)
-        self.renormalize = yes_or_no("renormalize", renormalize)
+        super().__init__(num_classes, reduction=reduction, ignore_index=ignore_index, validate_args=validate_args)
+        self.step = check_float("step", step, ge=0)
+        self.renormalize = check_bool("renormalize", renormalize)
         self.register_buffer("log_weights", torch.full((self.num_classes,), -math.log(self.num_classes)))
 
     def parts(self, batch: LossInputs) -> dict[str, Part]:
         """ "robust"."""
         cross_entropy_B = F.cross_entropy(batch.logits_BK, batch.labels_B, reduction="none", ignore_index=-1)
-        groups = group_by_class(batch.shards.gather(batch.labels_B), self.num_classes)
+        groups = batch.group_by_class(self.num_classes)
         if self.updates:
             self._update(groups.mean(batch.shards.gather(cross_entropy_B.detach())), groups, batch.finite)
         weights_U = self.weights().to(cross_entropy_B.dtype)[groups.classes_U]

@@ -7,7 +7,7 @@ from torch import Tensor
 
 from classgap.functional import on_sphere, score_contrast
 from classgap.losses.added_term import AddedTermLoss
-from classgap.losses.arguments import number, whole_number, yes_or_no
+from classgap.losses.arguments import check_bool, check_float, check_int
 from classgap.losses.inputs import LossInputs
 from classgap.state import FeatureBank
 
@@ -34,8 +34,9 @@ class HybridContrastiveLoss(AddedTermLoss):
         temperature: τ.
         normalize: put each sample's logits on the unit sphere, for this term only.
         queue: how many earlier samples to contrast with; (queue, K) numbers are kept.
-        reduction: "mean", "sum" or "none".
-        ignore_index: the target of samples to leave out.
+        reduction: "mean", "sum" or "none", as in torch.
+        ignore_index: Target value of samples to ignore.
+        validate_args: Whether to check input values; see :class:`ClassLoss`.
 
     >>> loss = HybridContrastiveLoss(num_classes=2)
     >>> _ = loss(torch.tensor([[1.0, 0.0], [1.0, 0.0]]), torch.tensor([0, 0]))
@@ -56,13 +57,19 @@ class HybridContrastiveLoss(AddedTermLoss):
         queue: int = 4096,
         reduction: str = "mean",
         ignore_index: int = -100,
+        validate_args: bool = True,
     ) -> None:
         super().__init__(
-            num_classes, strength=strength, required_inputs=frozenset(), reduction=reduction, ignore_index=ignore_index
+            num_classes,
+            strength=strength,
+            required_inputs=frozenset(),
+            reduction=reduction,
+            ignore_index=ignore_index,
+            validate_args=validate_args,
         )
-        self.temperature = number("temperature", temperature, above=0)
-        self.normalize = yes_or_no("normalize", normalize)
-        size = whole_number("queue", queue, at_least=0)
+        self.temperature = check_float("temperature", temperature, gt=0)
+        self.normalize = check_bool("normalize", normalize)
+        size = check_int("queue", queue, ge=0)
         self.queue = FeatureBank(size) if size and self.strength else None
 
     def term(self, batch: LossInputs) -> Tensor:

@@ -7,8 +7,8 @@ import warnings
 import torch
 from torch import Tensor
 
-from classgap.functional import boundary_shortfall, compactness, group_by_class, margin_cross_entropy
-from classgap.losses.arguments import number, one_of, share, whole_number
+from classgap.functional import boundary_shortfall, compactness, margin_cross_entropy
+from classgap.losses.arguments import check_choice, check_float, check_fraction, check_int
 from classgap.losses.base import ClassLoss, Part
 from classgap.losses.inputs import LossInputs
 from classgap.state import ClassCentroids
@@ -36,8 +36,9 @@ class LargeMarginDiscriminativeLoss(ClassLoss):
         shrink: γ_reg, of the third; 0 leaves it out.
         momentum: of the running centroids.
         centroids: "partial" as above, "both" for running centroids in all terms, "none" for batch means in all.
-        reduction: "mean", "sum" or "none".
-        ignore_index: the target of samples to leave out.
+        reduction: "mean", "sum" or "none", as in torch.
+        ignore_index: Target value of samples to ignore.
+        validate_args: Whether to check input values; see :class:`ClassLoss`.
 
     >>> head = torch.nn.Linear(5, 3)
     >>> loss = LargeMarginDiscriminativeLoss(num_classes=3, feature_dim=5)
@@ -62,16 +63,17 @@ class LargeMarginDiscriminativeLoss(ClassLoss):
         centroids: str = "partial",
         reduction: str = "mean",
         ignore_index: int = -100,
+        validate_args: bool = True,
     ) -> None:
-        super().__init__(num_classes, reduction=reduction, ignore_index=ignore_index)
-        self.feature_dim = whole_number("feature_dim", feature_dim, at_least=1)
-        self.radius = number("radius", radius, at_least=0)
-        self.distance = number("distance", distance, at_least=0)
-        self.compact = number("compact", compact, at_least=0)
-        self.separate = number("separate", separate, at_least=0)
-        self.shrink = number("shrink", shrink, at_least=0)
-        momentum = share("momentum", momentum)
-        self.mode = one_of("centroids", centroids, ("partial", "both", "none"))
+        super().__init__(num_classes, reduction=reduction, ignore_index=ignore_index, validate_args=validate_args)
+        self.feature_dim = check_int("feature_dim", feature_dim, ge=1)
+        self.radius = check_float("radius", radius, ge=0)
+        self.distance = check_float("distance", distance, ge=0)
+        self.compact = check_float("compact", compact, ge=0)
+        self.separate = check_float("separate", separate, ge=0)
+        self.shrink = check_float("shrink", shrink, ge=0)
+        momentum = check_fraction("momentum", momentum)
+        self.mode = check_choice("centroids", centroids, ("partial", "both", "none"))
         self.required_inputs = frozenset({"features", "head"} if self.separate else {"features"})
         self.centroids = (
             None if self.mode == "none" else ClassCentroids(num_classes, self.feature_dim, momentum=momentum)
@@ -80,9 +82,8 @@ class LargeMarginDiscriminativeLoss(ClassLoss):
 
     def parts(self, batch: LossInputs) -> dict[str, Part]:
         """ "cross_entropy", "compact", "separate" and "shrink"; what has no weight is left out."""
-        labels_N = batch.shards.gather(batch.labels_B)
         features_ND = batch.shards.gather(batch.features)
-        groups = group_by_class(labels_N, self.num_classes)
+        groups = batch.group_by_class(self.num_classes)
         mean_UD = groups.mean(features_ND)
         running_UD = mean_UD
         if self.centroids is not None:

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from torch import Tensor
 
 from classgap.functional import label_margin_cross_entropy, label_margins
-from classgap.losses.arguments import number, positive_counts
+from classgap.losses.arguments import check_counts, check_float
 from classgap.losses.base import Part
 from classgap.losses.inputs import LossInputs
 from classgap.losses.weighted import ClassWeightedLoss
@@ -35,8 +35,9 @@ class LDAMLoss(ClassWeightedLoss):
         margin: the largest margin, that of the rarest class.
         scale: s.
         weight: w, a factor for each class; ``reweight`` exchanges them later.
-        reduction: "mean", "sum" or "none".
-        ignore_index: the target of samples to leave out.
+        reduction: "mean", "sum" or "none", as in torch.
+        ignore_index: Target value of samples to ignore.
+        validate_args: Whether to check input values; see :class:`ClassLoss`.
 
     >>> import torch
     >>> loss = LDAMLoss([16, 1], scale=1.0)
@@ -57,11 +58,14 @@ class LDAMLoss(ClassWeightedLoss):
         weight: Sequence[float] | Tensor | None = None,
         reduction: str = "mean",
         ignore_index: int = -100,
+        validate_args: bool = True,
     ) -> None:
-        counts = positive_counts("class_counts", class_counts)
-        super().__init__(len(counts), weight=weight, reduction=reduction, ignore_index=ignore_index)
-        self.margin = number("margin", margin, at_least=0)
-        self.scale = number("scale", scale, above=0)
+        counts = check_counts("class_counts", class_counts)
+        super().__init__(
+            len(counts), weight=weight, reduction=reduction, ignore_index=ignore_index, validate_args=validate_args
+        )
+        self.margin = check_float("margin", margin, ge=0)
+        self.scale = check_float("scale", scale, gt=0)
         self.register_buffer("margins", label_margins(counts, largest=self.margin).float())
 
     @property

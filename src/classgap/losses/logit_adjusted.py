@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import torch.nn.functional as F
 from torch import Tensor
 
-from classgap.losses.arguments import number, positive_counts
+from classgap.losses.arguments import check_counts, check_float
 from classgap.losses.base import ClassLoss, Part
 from classgap.losses.inputs import LossInputs
 
@@ -25,8 +25,9 @@ class LogitAdjustedLoss(ClassLoss):
     Args:
         class_counts: training samples of each class.
         tau: τ.
-        reduction: "mean", "sum" or "none".
-        ignore_index: the target of samples to leave out.
+        reduction: "mean", "sum" or "none", as in torch.
+        ignore_index: Target value of samples to ignore.
+        validate_args: Whether to check input values; see :class:`ClassLoss`.
 
     >>> import torch
     >>> loss = LogitAdjustedLoss([90, 10], reduction="none")
@@ -44,10 +45,11 @@ class LogitAdjustedLoss(ClassLoss):
         tau: float = 1.0,
         reduction: str = "mean",
         ignore_index: int = -100,
+        validate_args: bool = True,
     ) -> None:
-        counts = positive_counts("class_counts", class_counts)
-        super().__init__(len(counts), reduction=reduction, ignore_index=ignore_index)
-        self.tau = number("tau", tau, at_least=0)
+        counts = check_counts("class_counts", class_counts)
+        super().__init__(len(counts), reduction=reduction, ignore_index=ignore_index, validate_args=validate_args)
+        self.tau = check_float("tau", tau, ge=0)
         self.register_buffer("adjustment", (self.tau * (counts / counts.sum()).log()).float())
 
     def parts(self, batch: LossInputs) -> dict[str, Part]:

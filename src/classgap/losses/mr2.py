@@ -17,7 +17,15 @@ from classgap.functional import (
 from classgap.functional.class_groups import group_by_every_class
 from classgap.functional.listed_pairs import ListedPairs, list_pairs
 from classgap.functional.pairwise_pull import Pull, pull_with_force
-from classgap.losses.arguments import norm_order, number, one_of, positive_counts, share, whole_number, yes_or_no
+from classgap.losses.arguments import (
+    check_bool,
+    check_choice,
+    check_counts,
+    check_float,
+    check_fraction,
+    check_int,
+    check_norm_order,
+)
 from classgap.losses.base import ClassLoss, Part
 from classgap.losses.inputs import LossInputs
 from classgap.losses.safe_strength import safe_strength
@@ -55,8 +63,9 @@ class MR2Loss(ClassLoss):
         class_counts: training samples of each class; adds logit adjustment, CE((z + ln π) / γ_y). The paper combines
             the two without a formula; this one is an assumption.
         memory_size: how many recent features to keep as extra positives, for when classes outnumber the batch.
-        reduction: "mean", "sum" or "none".
-        ignore_index: the target of samples to leave out.
+        reduction: "mean", "sum" or "none", as in torch.
+        ignore_index: Target value of samples to ignore.
+        validate_args: Whether to check input values; see :class:`ClassLoss`.
 
     >>> loss = MR2Loss(num_classes=3)
     >>> logits, features = torch.randn(8, 3, requires_grad=True), torch.randn(8, 5, requires_grad=True)
@@ -83,28 +92,27 @@ class MR2Loss(ClassLoss):
         memory_size: int = 0,
         reduction: str = "mean",
         ignore_index: int = -100,
+        validate_args: bool = True,
     ) -> None:
-        super().__init__(num_classes, reduction=reduction, ignore_index=ignore_index)
-        self.margin = number("margin", margin, above=0)
-        self.strength = strength if strength == "auto" else number("strength", strength, at_least=0, or_word="auto")
-        self.logit = one_of("logit", logit, ("spread", "uniform", "none"))
-        self.slack = slack if slack == "spread" else number("slack", slack, at_least=0, or_word="spread")
-        self.normalize = yes_or_no("normalize", normalize)
+        super().__init__(num_classes, reduction=reduction, ignore_index=ignore_index, validate_args=validate_args)
+        self.margin = check_float("margin", margin, gt=0)
+        self.strength = strength if strength == "auto" else check_float("strength", strength, ge=0, or_value="auto")
+        self.logit = check_choice("logit", logit, ("spread", "uniform", "none"))
+        self.slack = slack if slack == "spread" else check_float("slack", slack, ge=0, or_value="spread")
+        self.normalize = check_bool("normalize", normalize)
         self.pulls = self.strength != 0
         if self.pulls or self.logit == "spread":
             self.required_inputs = frozenset({"features"})
         self.stats = ClassStats(
             num_classes,
-            p=norm_order("p", p),
-            decay=share("decay", decay),
-            unbiased=one_of("spread", spread, ("unbiased", "plain")) == "unbiased",
+            p=check_norm_order("p", p),
+            decay=check_fraction("decay", decay),
+            unbiased=check_choice("spread", spread, ("unbiased", "plain")) == "unbiased",
         )
-        self.memory = (
-            FeatureBank(memory_size) if whole_number("memory_size", memory_size, at_least=0) and self.pulls else None
-        )
+        self.memory = FeatureBank(memory_size) if check_int("memory_size", memory_size, ge=0) and self.pulls else None
         prior = None
         if class_counts is not None:
-            counts = positive_counts("class_counts", class_counts, num_classes)
+            counts = check_counts("class_counts", class_counts, num_classes)
             prior = (counts / counts.sum()).log().float()
         self.register_buffer("log_prior", prior)
 
@@ -145,12 +153,12 @@ class MR2Loss(ClassLoss):
         """The classes of all samples, and the pairs that serve both the spread and the pull."""
         # Of several processes each lists the pairs of its own samples, while the spread is that of all; the memory's
         # features belong to the pull alone.
-        if self.pulls and self.memory is None and batch.complete and len(batch.shards.sizes) == 1:
-            groups = group_by_every_class(labels_N, self.num_classes)
+        if self.pulls and self.memory is None and len(batch.shards.sizes) == 1:
+            groups = group_by_every_class(labels_N, self.num_classes, complete=batch.complete)
             pairs = list_pairs(features_ND, groups, anchors=len(features_ND))
             if pairs is not None:
                 return groups, pairs
-        return group_by_class(labels_N, self.num_classes), None
+        return batch.group_by_class(self.num_classes), None
 
     def _logit_term(self, batch: LossInputs) -> Tensor:
         """Eq. (1)."""
@@ -165,8 +173,10 @@ class MR2Loss(ClassLoss):
         self, features_ND: Tensor, labels_N: Tensor, groups: ClassGroups, pairs: ListedPairs | None, batch: LossInputs
     ) -> Pull:
         """Eq. (2), with the memory's features as further positives."""
-        slack = 2 * self.stats.mean_spread() if self.slack == "spread" else torch.tensor(float(self.slack))
-        slack_B = slack.to(features_ND).expand(len(batch.labels_B))
+        if self.slack == "spread":
+            slack_B = (2 * self.stats.mean_spread()).to(features_ND.dtype).expand(len(batch.labels_B))
+        else:
+            slack_B = features_ND.new_full((len(batch.labels_B),), float(self.slack))
         if self.memory is None:
             return pull_with_force(features_ND, groups, slack_B, first=batch.shards.first, pairs=pairs)
         positives, labels = self.memory.joined_to(features_ND, labels_N)

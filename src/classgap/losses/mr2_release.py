@@ -5,8 +5,8 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from classgap.functional import ClassGroups, group_by_class, margin_cross_entropy, pull, squared_norm
-from classgap.losses.arguments import number, one_of, share
+from classgap.functional import ClassGroups, margin_cross_entropy, pull, squared_norm
+from classgap.losses.arguments import check_choice, check_float, check_fraction
 from classgap.losses.base import ClassLoss, Part
 from classgap.losses.inputs import LossInputs
 from classgap.state.buffers import write
@@ -40,8 +40,9 @@ class MR2ReleaseLoss(ClassLoss):
         source: "cifar" or "imagenet".
         strength: λ.
         decay: of the running statistics; the published ImageNet script runs with 0.999, the CIFAR one with 0.9.
-        reduction: "mean", "sum" or "none".
-        ignore_index: the target of samples to leave out.
+        reduction: "mean", "sum" or "none", as in torch.
+        ignore_index: Target value of samples to ignore.
+        validate_args: Whether to check input values; see :class:`ClassLoss`.
 
     >>> loss = MR2ReleaseLoss(num_classes=1, strength=1.0)
     >>> features = torch.tensor([[0.0, 0.0], [2.0, 0.0]])
@@ -61,20 +62,20 @@ class MR2ReleaseLoss(ClassLoss):
         decay: float = 0.9,
         reduction: str = "mean",
         ignore_index: int = -100,
+        validate_args: bool = True,
     ) -> None:
-        super().__init__(num_classes, reduction=reduction, ignore_index=ignore_index)
-        self.source = one_of("source", source, ("cifar", "imagenet"))
-        self.strength = number("strength", strength, at_least=0)
-        self.decay = share("decay", decay)
+        super().__init__(num_classes, reduction=reduction, ignore_index=ignore_index, validate_args=validate_args)
+        self.source = check_choice("source", source, ("cifar", "imagenet"))
+        self.strength = check_float("strength", strength, ge=0)
+        self.decay = check_fraction("decay", decay)
         self.required_inputs = frozenset({"features"})
         self.register_buffer("mean_norm", torch.zeros(num_classes))
         self.register_buffer("spread", torch.zeros(num_classes))
 
     def parts(self, batch: LossInputs) -> dict[str, Part]:
         """ "logit" and "representation"."""
-        labels_N = batch.shards.gather(batch.labels_B)
         features_ND = batch.shards.gather(batch.features)
-        groups = group_by_class(labels_N, self.num_classes)
+        groups = batch.group_by_class(self.num_classes)
         if self.updates:
             self._update(features_ND.detach(), groups, batch.finite)
         root_K = (self.mean_norm + self.spread).to(features_ND.dtype).pow(1 / 3)
@@ -88,8 +89,8 @@ class MR2ReleaseLoss(ClassLoss):
 
     def _representation_term(self, features_ND: Tensor, groups: ClassGroups, batch: LossInputs) -> Tensor:
         width = features_ND.shape[1]
-        slack = 2 * self.spread.mean() if self.source == "imagenet" else torch.zeros(())
-        slack_B = (slack / (10 * width)).to(features_ND).expand(len(batch.labels_B))
+        slack = 2 * self.spread.mean() if self.source == "imagenet" else self.spread.new_zeros(())
+        slack_B = (slack / (10 * width)).to(features_ND.dtype).expand(len(batch.labels_B))
         scaled_ND = features_ND / (10 * width) ** 0.5
         terms_B = pull(scaled_ND, groups, slack_B, first=batch.shards.first)
         # The mean over samples has to become the sum over classes of class means, over K.

@@ -7,12 +7,11 @@ from torch import Tensor
 from classgap.functional import (
     ClassGroups,
     distances,
-    group_by_class,
     margin_cross_entropy,
     nearest_centres,
     widest_ranges,
 )
-from classgap.losses.arguments import number, whole_number, yes_or_no
+from classgap.losses.arguments import check_bool, check_float, check_int
 from classgap.losses.base import ClassLoss, Part
 from classgap.losses.inputs import LossInputs
 
@@ -39,8 +38,9 @@ class RangeLoss(ClassLoss):
         widest: k.
         margin: M.
         squared: whether distances are squared; else they are plain.
-        reduction: "mean", "sum" or "none".
-        ignore_index: the target of samples to leave out.
+        reduction: "mean", "sum" or "none", as in torch.
+        ignore_index: Target value of samples to ignore.
+        validate_args: Whether to check input values; see :class:`ClassLoss`.
 
     >>> import torch
     >>> loss = RangeLoss(num_classes=2, margin=0.1, squared=False)
@@ -61,13 +61,14 @@ class RangeLoss(ClassLoss):
         squared: bool = True,
         reduction: str = "mean",
         ignore_index: int = -100,
+        validate_args: bool = True,
     ) -> None:
-        super().__init__(num_classes, reduction=reduction, ignore_index=ignore_index)
-        self.intra = number("intra", intra, at_least=0)
-        self.inter = number("inter", inter, at_least=0)
-        self.widest = whole_number("widest", widest, at_least=1)
-        self.margin = number("margin", margin, at_least=0)
-        self.squared = yes_or_no("squared", squared)
+        super().__init__(num_classes, reduction=reduction, ignore_index=ignore_index, validate_args=validate_args)
+        self.intra = check_float("intra", intra, ge=0)
+        self.inter = check_float("inter", inter, ge=0)
+        self.widest = check_int("widest", widest, ge=1)
+        self.margin = check_float("margin", margin, ge=0)
+        self.squared = check_bool("squared", squared)
         if self.intra or self.inter:
             self.required_inputs = frozenset({"features"})
 
@@ -76,7 +77,7 @@ class RangeLoss(ClassLoss):
         parts = {"cross_entropy": Part(margin_cross_entropy(batch.logits_BK, batch.labels_B))}
         if not self.required_inputs:
             return parts
-        groups = group_by_class(batch.shards.gather(batch.labels_B), self.num_classes)
+        groups = batch.group_by_class(self.num_classes)
         features_ND = batch.shards.gather(batch.features)
         if self.intra:
             parts["intra"] = Part(self._intra(features_ND, groups, batch.shards.mine), self.intra)

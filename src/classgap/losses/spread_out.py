@@ -6,7 +6,7 @@ from torch import Tensor
 
 from classgap.functional import SamplePairs, on_sphere, spread_out
 from classgap.losses.added_term import AddedTermLoss
-from classgap.losses.arguments import one_of
+from classgap.losses.arguments import check_choice
 from classgap.losses.inputs import LossInputs
 
 
@@ -27,8 +27,9 @@ class SpreadOutLoss(AddedTermLoss):
         num_classes: K.
         strength: λ.
         pairs: "different" classes only, or "all".
-        reduction: "mean", "sum" or "none".
-        ignore_index: the target of samples to leave out.
+        reduction: "mean", "sum" or "none", as in torch.
+        ignore_index: Target value of samples to ignore.
+        validate_args: Whether to check input values; see :class:`ClassLoss`.
 
     >>> import torch
     >>> loss = SpreadOutLoss(num_classes=2)
@@ -47,9 +48,12 @@ class SpreadOutLoss(AddedTermLoss):
         pairs: str = "different",
         reduction: str = "mean",
         ignore_index: int = -100,
+        validate_args: bool = True,
     ) -> None:
-        super().__init__(num_classes, strength=strength, reduction=reduction, ignore_index=ignore_index)
-        self.pairs = one_of("pairs", pairs, ("different", "all"))
+        super().__init__(
+            num_classes, strength=strength, reduction=reduction, ignore_index=ignore_index, validate_args=validate_args
+        )
+        self.pairs = check_choice("pairs", pairs, ("different", "all"))
 
     def term(self, batch: LossInputs) -> Tensor:
         """ELM Eq. (9), the same for every sample."""

@@ -6,7 +6,7 @@ from torch import Tensor
 
 from classgap.functional import SamplePairs, on_sphere, supervised_contrast
 from classgap.losses.added_term import AddedTermLoss
-from classgap.losses.arguments import number
+from classgap.losses.arguments import check_float
 from classgap.losses.base import Part
 from classgap.losses.inputs import LossInputs
 
@@ -37,8 +37,9 @@ class SupervisedContrastiveLoss(AddedTermLoss):
         strength: λ, of the contrast.
         cross_entropy: w; 0 leaves cross-entropy out.
         temperature: τ.
-        reduction: "mean", "sum" or "none".
-        ignore_index: the target of samples to leave out.
+        reduction: "mean", "sum" or "none", as in torch.
+        ignore_index: Target value of samples to ignore.
+        validate_args: Whether to check input values; see :class:`ClassLoss`.
 
     >>> import torch
     >>> loss = SupervisedContrastiveLoss(num_classes=3, cross_entropy=0.0, temperature=1.0)
@@ -58,10 +59,13 @@ class SupervisedContrastiveLoss(AddedTermLoss):
         temperature: float = 0.1,
         reduction: str = "mean",
         ignore_index: int = -100,
+        validate_args: bool = True,
     ) -> None:
-        super().__init__(num_classes, strength=strength, reduction=reduction, ignore_index=ignore_index)
-        self.cross_entropy = number("cross_entropy", cross_entropy, at_least=0)
-        self.temperature = number("temperature", temperature, above=0)
+        super().__init__(
+            num_classes, strength=strength, reduction=reduction, ignore_index=ignore_index, validate_args=validate_args
+        )
+        self.cross_entropy = check_float("cross_entropy", cross_entropy, ge=0)
+        self.temperature = check_float("temperature", temperature, gt=0)
         if not self.strength and not self.cross_entropy:
             raise ValueError("strength and cross_entropy are both 0, so nothing would be learned: set one above 0.")
 

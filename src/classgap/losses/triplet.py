@@ -6,7 +6,7 @@ from torch import Tensor
 
 from classgap.functional import SamplePairs, distances, hardest_triplets, on_sphere
 from classgap.losses.added_term import AddedTermLoss
-from classgap.losses.arguments import number, one_of, yes_or_no
+from classgap.losses.arguments import check_bool, check_choice, check_float
 from classgap.losses.inputs import LossInputs
 
 
@@ -30,8 +30,9 @@ class TripletLoss(AddedTermLoss):
         margin: γ, or "soft" for ln(1 + e^(…)) without γ in the place of [γ + …]₊.
         distance: "euclidean" or "product".
         normalize: put features on the unit sphere first.
-        reduction: "mean", "sum" or "none".
-        ignore_index: the target of samples to leave out.
+        reduction: "mean", "sum" or "none", as in torch.
+        ignore_index: Target value of samples to ignore.
+        validate_args: Whether to check input values; see :class:`ClassLoss`.
 
     >>> import torch
     >>> loss = TripletLoss(num_classes=2)
@@ -53,11 +54,14 @@ class TripletLoss(AddedTermLoss):
         normalize: bool = False,
         reduction: str = "mean",
         ignore_index: int = -100,
+        validate_args: bool = True,
     ) -> None:
-        super().__init__(num_classes, strength=strength, reduction=reduction, ignore_index=ignore_index)
-        self.margin = margin if margin == "soft" else number("margin", margin, at_least=0, or_word="soft")
-        self.distance = one_of("distance", distance, ("euclidean", "product"))
-        self.normalize = yes_or_no("normalize", normalize)
+        super().__init__(
+            num_classes, strength=strength, reduction=reduction, ignore_index=ignore_index, validate_args=validate_args
+        )
+        self.margin = margin if margin == "soft" else check_float("margin", margin, ge=0, or_value="soft")
+        self.distance = check_choice("distance", distance, ("euclidean", "product"))
+        self.normalize = check_bool("normalize", normalize)
 
     def term(self, batch: LossInputs) -> Tensor:
         """The hinge, of the hardest."""

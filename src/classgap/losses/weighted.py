@@ -8,7 +8,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from classgap.losses.arguments import weight_per_class
+from classgap.losses.arguments import check_class_weights
 from classgap.losses.base import ClassLoss
 from classgap.losses.inputs import LossInputs
 from classgap.state.buffers import write
@@ -35,8 +35,9 @@ class ClassWeightedLoss(ClassLoss):
         weight: Sequence[float] | Tensor | None = None,
         reduction: str = "mean",
         ignore_index: int = -100,
+        validate_args: bool = True,
     ) -> None:
-        super().__init__(num_classes, reduction=reduction, ignore_index=ignore_index)
+        super().__init__(num_classes, reduction=reduction, ignore_index=ignore_index, validate_args=validate_args)
         self.register_buffer("weight", torch.ones(self.num_classes))
         self._equal = True  # whether all are 1, so that nothing has to be weighted
         if weight is not None:
@@ -44,7 +45,7 @@ class ClassWeightedLoss(ClassLoss):
 
     def reweight(self, weight: Sequence[float] | Tensor) -> None:
         """Use these weights from now on. Several processes have to be given the same."""
-        weights = weight_per_class("weight", weight, self.num_classes)
+        weights = check_class_weights("weight", weight, self.num_classes)
         write(self, "weight", weights.to(self.weight.device))
         self._equal = bool((weights == 1).all())
 
@@ -66,6 +67,5 @@ class ClassWeightedLoss(ClassLoss):
         """
         if self._equal:
             return terms_B
-        valid = torch.as_tensor(batch.count(), dtype=terms_B.dtype, device=terms_B.device)
-        total, count = batch.shards.sums(self.weights_of(batch).sum(), valid)
+        total, count = batch.shards.sums(self.weights_of(batch).sum(), batch.count())
         return terms_B * torch.where(total > 0, count / total, 0)

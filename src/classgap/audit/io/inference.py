@@ -64,7 +64,7 @@ def collect_predictions(
                 tap.remove()
     problem = kept.problem() or _index_problem(kept, loader)
     device = next((parameter.device for parameter in model.parameters()), torch.device("cpu"))
-    if not all_agree(problem is None, device):
+    if not all_agree(problem is None):
         raise ValueError(problem or "another process cannot be audited; its message says why.")
     whole = kept.gathered(device, _index_of(kept, loader))
     if kept.index:

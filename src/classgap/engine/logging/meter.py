@@ -7,7 +7,7 @@ from collections.abc import Mapping
 import torch
 from torch import Tensor
 
-from classgap.distributed import gather_values, rank
+from classgap.distributed import all_gather_object, rank
 
 
 def numbers_in(values: Mapping[str, Tensor]) -> dict[str, float]:
@@ -52,7 +52,7 @@ class Meter:
         """Sum, weight and locality by name, over all processes; all processes must ask."""
         mine = dict(self._sums)
         if self._local:
-            everywhere = gather_values({name: mine[name] for name in sorted(self._local) if name in mine})
+            everywhere = all_gather_object({name: mine[name] for name in sorted(self._local) if name in mine})
             for name in self._local & mine.keys():
                 parts = [each[name] for each in everywhere if name in each]
                 mine[name] = (sum(total for total, _ in parts), sum(weight for _, weight in parts))
