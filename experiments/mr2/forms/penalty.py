@@ -85,9 +85,9 @@ class PenaltyLoss(ClassLoss):
         if name == "norm":
             term_B = squared_norm(batch.features)
         elif name == "centroid":
-            term_B = squared_norm(groups.centred(features_ND))[mine]
+            term_B = squared_norm(groups.centered(features_ND))[mine]
         elif name == "mean-pair":  # Σ_j ‖f_i - f_j‖² / (n - 1) = n / (n - 1) (‖f_i - m‖² + mean_j ‖f_j - m‖²)
-            square_N = squared_norm(groups.centred(features_ND))
+            square_N = squared_norm(groups.centered(features_ND))
             around_N = groups.of_samples(groups.mean(square_N), slice(None))
             counts_N = groups.of_samples(groups.counts_U.to(square_N), slice(None))
             term_B = ((square_N + around_N) * counts_N / (counts_N - 1).clamp(min=1))[mine]

@@ -42,7 +42,7 @@ class ClassGroups:
         """The groups' own entries of something that has one for each class."""
         return values_K if len(self.classes_U) == len(values_K) else values_K.index_select(0, self.classes_U)
 
-    def centred(self, values: Tensor) -> Tensor:
+    def centered(self, values: Tensor) -> Tensor:
         """Each sample minus its group's mean; gradient flows as if the means were constants."""
         counts_N1 = self.of_samples(self.counts_U).clamp(min=1)[:, None]
         return values - self.of_samples(self.sum(values.detach())).div_(counts_N1)

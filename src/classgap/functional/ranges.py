@@ -1,4 +1,4 @@
-"""How wide classes are and how near their centres: the two parts of range loss.
+"""How wide classes are and how near their centers: the two parts of range loss.
 
 Zhang et al., "Range loss for deep face recognition with long-tailed training data", ICCV 2017, arXiv 1611.08976; the
 ELM paper sums up the second in Sec. 3.2.
@@ -50,15 +50,15 @@ def widest_ranges(distance_NN: Tensor, groups: ClassGroups, count: int) -> Tenso
     return used_U / inverse_U.clamp(min=torch.finfo(inverse_U.dtype).tiny)
 
 
-def nearest_centres(centres_UD: Tensor, groups: ClassGroups, *, squared: bool = False) -> Tensor:
-    """The distance between the two nearest class centres, or its square; infinite if there are no two.
+def nearest_centers(centers_UD: Tensor, groups: ClassGroups, *, squared: bool = False) -> Tensor:
+    """The distance between the two nearest class centers, or its square; infinite if there are no two.
 
     >>> from classgap.functional import group_by_class
     >>> groups = group_by_class(torch.tensor([0, 1, 2]), num_classes=3)
-    >>> nearest_centres(torch.tensor([[0.0], [5.0], [7.0]]), groups)
+    >>> nearest_centers(torch.tensor([[0.0], [5.0], [7.0]]), groups)
     tensor(2.)
     """
-    apart_UU = distances(centres_UD, centres_UD, squared=squared)
+    apart_UU = distances(centers_UD, centers_UD, squared=squared)
     present_U = groups.counts_U > 0
     two_UU = (present_U[:, None] & present_U).triu(diagonal=1)
     nothing = apart_UU.new_full((1,), torch.inf)

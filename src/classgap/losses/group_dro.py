@@ -18,7 +18,7 @@ from classgap.state.buffers import write
 class GroupDROLoss(ClassLoss):
     """Class means of cross-entropy, mixed with weights that grow for the classes that do badly.
 
-        Σ_c q_c l_c,      l_c = mean of CE(z, y) over class c,      q_c ← q_c exp(η l_c), normalised       Algorithm 1
+        Σ_c q_c l_c,      l_c = mean of CE(z, y) over class c,      q_c ← q_c exp(η l_c), normalized       Algorithm 1
 
     Sagawa et al., "Distributionally Robust Neural Networks for Group Shifts", ICLR 2020, arXiv 1911.08731. q is the
     same on every process and moves with the whole batch before it is used; no gradient flows through it. η = 0 leaves

@@ -22,7 +22,7 @@ class LargeMarginDiscriminativeLoss(ClassLoss):
             +  γ mean_c ‖m_c‖                                                                              Eq. (4.7)
 
     Means are over the classes present in the whole batch, on all processes. The head receives gradient from the
-    margin term. With "partial" momentum the ball's centre and the norm use running centroids, the margin uses the
+    margin term. With "partial" momentum the ball's center and the norm use running centroids, the margin uses the
     batch's own means, whose gradient momentum would shrink by 1 - momentum (Prop. 4.3). A class's first batch sets
     its centroid. Two rows of the head that coincide have no boundary and are passed over.
 
@@ -97,8 +97,8 @@ class LargeMarginDiscriminativeLoss(ClassLoss):
         carried_B = groups.of_samples(carried_U, mine)
         parts = {"cross_entropy": Part(margin_cross_entropy(batch.logits_BK, batch.labels_B))}
         if self.compact:
-            centre_BD = groups.of_samples(running_UD, mine)
-            parts["compact"] = Part(carried_B * compactness(batch.features, centre_BD, self.radius), self.compact)
+            center_BD = groups.of_samples(running_UD, mine)
+            parts["compact"] = Part(carried_B * compactness(batch.features, center_BD, self.radius), self.compact)
         if self.separate:
             point_UD = running_UD if self.mode == "both" else mean_UD
             shortfall_U = self._shortfall(point_UD, groups.classes_U, batch)

@@ -20,7 +20,7 @@ class LDAMLoss(ClassWeightedLoss):
         m_c ∝ N_c^{-1/4},   max_c m_c = margin                                                                Eq. (13)
 
     Cao et al., "Learning Imbalanced Datasets with Label-Distribution-Aware Margin Loss", NeurIPS 2019, arXiv
-    1906.07413. The logits must be cosines, those of normalised features and normalised class vectors without bias:
+    1906.07413. The logits must be cosines, those of normalized features and normalized class vectors without bias:
     for others the margins and the scale mean nothing. ``classgap.models.CosineClassifier(D, K, scale=1.0)`` gives them;
     its usual scale would be one too many, as this loss has its own. The weighted mean is Σ w_y CE / Σ w_y.
 

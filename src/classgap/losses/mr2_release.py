@@ -99,7 +99,7 @@ class MR2ReleaseLoss(ClassLoss):
 
     @torch.no_grad()
     def _update(self, features_ND: Tensor, groups: ClassGroups, finite: Tensor | None) -> None:
-        means_UD, deviations_ND = groups.mean(features_ND), groups.centred(features_ND)
+        means_UD, deviations_ND = groups.mean(features_ND), groups.centered(features_ND)
         seen_U = self.mean_norm[groups.classes_U] != 0  # as published: by the value, not by a flag
         write_U = groups.counts_U > 0 if finite is None else (groups.counts_U > 0) & finite
         for name, new_U in (

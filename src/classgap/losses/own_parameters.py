@@ -1,4 +1,4 @@
-"""Parameters that a loss owns: given to the optimiser, and kept equal on all processes."""
+"""Parameters that a loss owns: given to the optimizer, and kept equal on all processes."""
 
 from __future__ import annotations
 
@@ -11,17 +11,17 @@ from classgap.distributed import average_gradients
 def train_own_parameters(
     loss: nn.Module, optimizer: Optimizer, *, lr: float | None = None, weight_decay: float = 0.0
 ) -> None:
-    """Let ``optimizer`` train the parameters that a loss owns (centres, variances, …), in a group of their own.
+    """Let ``optimizer`` train the parameters that a loss owns (centers, variances, …), in a group of their own.
 
-    Without this they would stay as they are: a model's optimiser knows only the model. With several processes their
+    Without this they would stay as they are: a model's optimizer knows only the model. With several processes their
     gradients are averaged, as DistributedDataParallel does for the model's. Call it once, before the first step. They
     are saved with ``loss.state_dict()``. A loss without parameters is left as it is.
 
     Args:
         loss: any loss.
         optimizer: the one that trains the model.
-        lr: their learning rate; the optimiser's default if not given.
-        weight_decay: theirs; pulling centres towards 0 is rarely meant.
+        lr: their learning rate; the optimizer's default if not given.
+        weight_decay: theirs; pulling centers toward 0 is rarely meant.
 
     >>> import torch
     >>> loss = nn.PReLU()  # has one parameter

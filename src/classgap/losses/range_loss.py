@@ -8,7 +8,7 @@ from classgap.functional import (
     ClassGroups,
     distances,
     margin_cross_entropy,
-    nearest_centres,
+    nearest_centers,
     widest_ranges,
 )
 from classgap.losses.arguments import check_bool, check_float, check_int
@@ -17,7 +17,7 @@ from classgap.losses.inputs import LossInputs
 
 
 class RangeLoss(ClassLoss):
-    """Cross-entropy, narrow classes, and a margin between the two nearest class centres.
+    """Cross-entropy, narrow classes, and a margin between the two nearest class centers.
 
         CE  +  α Σ_c k / Σ_{j≤k} 1/D_j  +  β [M - min_{c≠c'} ‖μ_c - μ_c'‖²]₊
 
@@ -82,7 +82,7 @@ class RangeLoss(ClassLoss):
         if self.intra:
             parts["intra"] = Part(self._intra(features_ND, groups, batch.shards.mine), self.intra)
         if self.inter:
-            nearest = nearest_centres(groups.mean(features_ND), groups, squared=self.squared)
+            nearest = nearest_centers(groups.mean(features_ND), groups, squared=self.squared)
             shortfall = (self.margin - nearest).clamp(min=0)
             parts["inter"] = Part(batch.counted(shortfall.expand_as(batch.labels_B)), self.inter)
         return parts

@@ -15,7 +15,7 @@ class SpreadOutLoss(AddedTermLoss):
 
         CE  +  λ [M₁² + max(0, M₂ - 1/D)],   M₁ = mean of f·f',  M₂ = mean of (f·f')²           ELM Eq. (7) to (9)
 
-    Zhang et al., "Learning spread-out local feature descriptors", ICCV 2017, arXiv 1708.06320. Features are normalised
+    Zhang et al., "Learning spread-out local feature descriptors", ICCV 2017, arXiv 1708.06320. Features are normalized
     here, and the means are over pairs of the whole batch, on all processes: N² products. Every sample carries the same
     term.
 

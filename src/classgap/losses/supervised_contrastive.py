@@ -16,7 +16,7 @@ class SupervisedContrastiveLoss(AddedTermLoss):
 
         w CE(z, y)  -  λ (1/|P|) Σ_{p∈P} ln[ exp(f·f_p/τ) / Σ_{a≠i} exp(f·f_a/τ) ],   ‖f‖ = 1              Eq. (2)
 
-    Khosla et al., "Supervised contrastive learning", NeurIPS 2020, arXiv 2004.11362. Features are normalised here;
+    Khosla et al., "Supervised contrastive learning", NeurIPS 2020, arXiv 2004.11362. Features are normalized here;
     positives P and all others are taken from the whole batch, on all processes. A sample without a class mate in the
     batch has a contrast of 0 and counts in the mean; the term ``without_positive`` is the share of such samples.
 
@@ -29,7 +29,7 @@ class SupervisedContrastiveLoss(AddedTermLoss):
     ``loss(logits, torch.cat([y, y]), features=torch.cat([view_1, view_2]))``. Then no sample is without a positive.
 
     Where sources differ: the authors' PyTorch code (HobbitLong/SupContrast) multiplies the loss by τ/0.07; its default
-    is τ = 0.07, its recipe 0.1. It leaves normalisation to the network. The MR² paper says neither which form it
+    is τ = 0.07, its recipe 0.1. It leaves normalization to the network. The MR² paper says neither which form it
     compares with nor the weight.
 
     Args:

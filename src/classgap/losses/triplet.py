@@ -21,7 +21,7 @@ class TripletLoss(AddedTermLoss):
     without a stranger in the batch gives 0 and counts in the mean.
 
     Where sources differ: fast-reid takes a sample as its own class mate, at distance 0, if it has no other;
-    pytorch-metric-learning normalises features, has γ = 0.05 and divides by the number of terms above 0, not by that
+    pytorch-metric-learning normalizes features, has γ = 0.05 and divides by the number of terms above 0, not by that
     of samples. The ELM paper averages over x⁺ and x⁻ and leaves mining open.
 
     Args:

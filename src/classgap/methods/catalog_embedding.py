@@ -19,12 +19,12 @@ _WIDTH = ("num_classes", "feature_dim")
 ENTRIES: list[MethodEntry] = [
     MethodEntry(
         "center",
-        "Cross-entropy, and samples near the centre of their class.",
+        "Cross-entropy, and samples near the center of their class.",
         CenterLoss,
         given=_WIDTH,
         paper="Wen et al., ECCV 2016",
         required_inputs=("features",),
-        origins={"strength": CODE, "centres": PAPER, "rate": PAPER},
+        origins={"strength": CODE, "centers": PAPER, "rate": PAPER},
     ),
     MethodEntry(
         "lgm",
@@ -59,7 +59,7 @@ ENTRIES: list[MethodEntry] = [
     ),
     MethodEntry(
         "range",
-        "Cross-entropy, narrow classes, and a margin between the two nearest class centres.",
+        "Cross-entropy, narrow classes, and a margin between the two nearest class centers.",
         RangeLoss,
         given=("num_classes",),
         paper="Zhang et al., ICCV 2017, arXiv 1611.08976",

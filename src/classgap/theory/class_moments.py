@@ -46,7 +46,7 @@ def class_moments(features_ND: Tensor, labels_N: Tensor, num_classes: int) -> Cl
     groups = group_by_class(check_labels(labels_N, num_classes, rows=len(features_ND)), num_classes)
     means_UD = groups.mean(features_ND)
     # Differences before squares: E‖φ‖² - ‖μ̂‖² would lose a small deviation of large features.
-    deviation_U = groups.mean(groups.centred(features_ND).square().sum(dim=1))
+    deviation_U = groups.mean(groups.centered(features_ND).square().sum(dim=1))
     return ClassMoments(
         counts_K=_for_all_classes(groups.counts_U, groups, num_classes),
         mean_K=_for_all_classes(means_UD.square().sum(dim=1), groups, num_classes),

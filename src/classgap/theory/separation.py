@@ -32,13 +32,13 @@ def class_dispersion(features_ND: Tensor, labels_N: Tensor, num_classes: int) ->
 
 
 def _largest_distance(points_ND: Tensor) -> Tensor:
-    """The pair is found by matrix products of centred points; its distance is then taken from the difference."""
-    centred_ND = points_ND - points_ND.mean(dim=0)
-    norms_N = centred_ND.square().sum(dim=1)
+    """The pair is found by matrix products of centered points; its distance is then taken from the difference."""
+    centered_ND = points_ND - points_ND.mean(dim=0)
+    norms_N = centered_ND.square().sum(dim=1)
     largest = points_ND.new_zeros(())
     for start in range(0, len(points_ND), BLOCK_ROWS):
         rows = slice(start, start + BLOCK_ROWS)
-        squared = torch.addmm(norms_N[rows, None] + norms_N, centred_ND[rows], centred_ND.T, alpha=-2)
+        squared = torch.addmm(norms_N[rows, None] + norms_N, centered_ND[rows], centered_ND.T, alpha=-2)
         row, column = divmod(int(squared.argmax()), len(points_ND))
         largest = torch.maximum(largest, (points_ND[start + row] - points_ND[column]).norm())
     return largest
