@@ -1,4 +1,4 @@
-"""Center loss, the "discriminative feature learning" (DFL) baseline of the MR² paper (Wen et al. 2016)."""
+"""Center loss (Wen et al. 2016), the "DFL" baseline of the MR² paper."""
 
 from __future__ import annotations
 
@@ -12,30 +12,30 @@ from classgap.state.buffers import write
 
 
 class CenterLoss(AddedTermLoss):
-    """Cross-entropy, and a pull of each sample toward the center of its class.
+    """Cross-entropy plus a pull of each sample toward the center of its class.
 
         mean over samples of   CE(z, y)  +  λ ½ ‖f - c_y‖²                                         Eq. (2), (5)
         c_k  ←  c_k - α Σ_{i∈k} (c_k - f_i) / (1 + n_k),   n_k samples of class k in the batch          Eq. (4)
 
-    Wen et al., "A discriminative feature learning approach for deep face recognition", ECCV 2016. Centers start at 0;
-    a batch uses them as they are, then moves those of its classes, by the samples of all processes.
+    Wen et al., "A discriminative feature learning approach for deep face recognition", ECCV 2016. Centers start at 0. A
+    batch first uses the centers and then updates those of its classes, with the samples of all processes.
 
-    Where sources differ:
+    Differences between sources:
 
-    - The official code (ydwen/caffe-face) moves centers by the solver's learning rate in the place of α, with weight
-      decay on the centers, which start at random; its example has λ = 0.008, the paper 0.003.
-    - The common PyTorch code (KaiyangZhou/pytorch-center-loss) has no ½, so its weight w is λ = 2w here. Its centers
-      are parameters: ``centers="trained"``. They move with their samples' share of the *batch*, slowly when classes
-      are many. It gives them a learning rate of their own, 0.5, and takes the weight out of their gradient:
-      ``train_own_parameters(loss, optimizer, lr=0.5 / w)`` does the same.
-    - The ELM paper writes it without ½ and with the class means for c; the MR² paper tells no λ.
+    - The official code (ydwen/caffe-face) updates centers with the solver's learning rate instead of α, applies weight
+      decay to them and initializes them at random. Its example uses λ = 0.008, the paper 0.003.
+    - The common PyTorch code (KaiyangZhou/pytorch-center-loss) has no ½, so its weight w corresponds to λ = 2w. Its
+      centers are parameters: ``centers="trained"``. Their gradient is proportional to the fraction of the *batch* in
+      the class, so they move slowly if there are many classes. It trains them with a separate learning rate of 0.5 and
+      removes w from their gradient; ``train_own_parameters(loss, optimizer, lr=0.5 / w)`` does the same.
+    - The ELM paper omits ½ and uses class means for c. The MR² paper does not state λ.
 
     Args:
-        num_classes: K.
-        feature_dim: D, the width of the features.
-        strength: λ.
-        centers: "running", moved by Eq. (4), or "trained", parameters for an optimizer.
-        rate: α, of running centers.
+        num_classes: Number of classes K.
+        feature_dim: Number of features D.
+        strength: Weight λ of the pull.
+        centers: "running" to update centers by Eq. (4), "trained" for parameters that an optimizer trains.
+        rate: Update rate α of running centers.
         reduction: "mean", "sum" or "none", as in torch.
         ignore_index: Target value of samples to ignore.
         validate_args: Whether to check input values; see :class:`ClassLoss`.
@@ -77,11 +77,11 @@ class CenterLoss(AddedTermLoss):
         away_BD = batch.features - self.centers.to(batch.features.dtype)[batch.labels_B.clamp(min=0)]
         away_BD = torch.where(batch.labels_B[:, None] >= 0, away_BD, 0)
         if self.running and self.updates:
-            self._move(away_BD.detach(), batch)
+            self._update_centers(away_BD.detach(), batch)
         return away_BD.square().sum(dim=1) / 2
 
     @torch.no_grad()
-    def _move(self, away_BD: Tensor, batch: LossInputs) -> None:
+    def _update_centers(self, away_BD: Tensor, batch: LossInputs) -> None:
         """Eq. (4)."""
         groups = batch.group_by_class(self.num_classes)
         sums_UD = groups.sum(batch.shards.gather(away_BD))
@@ -91,5 +91,5 @@ class CenterLoss(AddedTermLoss):
         write(self, "centers", self.centers[groups.classes_U] + step_UD, groups.classes_U)
 
     def feature_width(self) -> int:
-        """``feature_dim``."""
+        """Return ``feature_dim``."""
         return self.centers.shape[1]

@@ -12,27 +12,28 @@ from classgap.losses.arguments import check_choice, check_counts, check_float
 from classgap.losses.base import ClassLoss, Part
 from classgap.losses.inputs import LossInputs
 
-# α_y by the names of the paper's settings (App. A): of N_y, the class's count, and π_y, its share.
+# α_y from the count N_y and the prior π_y of a class, by the settings of the paper (App. A).
 SLACKS: dict[str, Callable[[Tensor, Tensor], Tensor]] = {
     "sqrt-count": lambda counts, prior: counts.sqrt(),  # CIFAR100-LT, iNaturalist
     "prior": lambda counts, prior: prior,  # CIFAR10-LT
     "10-sqrt-prior": lambda counts, prior: 10 * prior.sqrt(),  # ImageNet-LT
-    "count": lambda counts, prior: counts,  # the paper's general advice
+    "count": lambda counts, prior: counts,  # general advice of the paper
 }
 
 
 class ELMLoss(ClassLoss):
-    """Logit-adjusted cross-entropy, and a pull between samples of one class that is tighter for rare classes.
+    """Logit-adjusted cross-entropy plus a pull within classes that is tighter for rare classes.
 
         mean over samples of   CE(z + ln π, y)  +  λ ln[1 + Σ_{x⁺} exp(‖f - f⁺‖² - α_y)]                      Eq. (4)
 
-    Positives x⁺ are the other samples of the class in the whole batch, on all processes. Use the raw logits at test.
+    Jitkrittum et al., "ELM: Embedding and Logit Margins for Long-Tail Learning", 2022, arXiv 2204.13208. Positives x⁺
+    are the other samples of the class in the joined batch of all processes. Predict with the raw logits.
 
     Args:
-        class_counts: training samples of each class.
-        strength: λ.
-        slack: α_y: "sqrt-count" (√N_y), "prior" (π_y), "10-sqrt-prior" (10√π_y), "count" (N_y), one number for all
-            classes, or one for each.
+        class_counts: Number of training samples of each class.
+        strength: Weight λ of the pull.
+        slack: Slack α_y of each class: "sqrt-count" (√N_y), "prior" (π_y), "10-sqrt-prior" (10√π_y), "count" (N_y), a
+            number for all classes, or one number per class.
         reduction: "mean", "sum" or "none", as in torch.
         ignore_index: Target value of samples to ignore.
         validate_args: Whether to check input values; see :class:`ClassLoss`.
@@ -66,7 +67,7 @@ class ELMLoss(ClassLoss):
         self.register_buffer("alpha", _slack(slack, counts, prior).float())
 
     def parts(self, batch: LossInputs) -> dict[str, Part]:
-        """ "logit" and "pull"."""
+        """Return the parts "logit" and "pull"."""
         prior_K = self.log_prior.to(batch.logits_BK.dtype)
         parts = {"logit": Part(margin_cross_entropy(batch.logits_BK, batch.labels_B, log_prior_K=prior_K))}
         if self.strength:
@@ -77,7 +78,7 @@ class ELMLoss(ClassLoss):
         return parts
 
     def extra_repr(self) -> str:
-        """The settings that make the form."""
+        """Show the main settings."""
         return f"{super().extra_repr()}, strength={self.strength}"
 
 
@@ -89,7 +90,7 @@ def _slack(slack: str | float | Sequence[float] | Tensor, counts: Tensor, prior:
     values = torch.as_tensor(slack, dtype=torch.float64).detach().cpu()
     if values.shape != counts.shape or not bool((values >= 0).all() & values.isfinite().all()):
         raise ValueError(
-            f"slack must be {len(counts)} finite numbers of at least 0, one a class; got shape {tuple(values.shape)}"
-            f" with values from {values.min().item() if values.numel() else None}."
+            f"slack must be {len(counts)} finite numbers >= 0, one per class; got shape {tuple(values.shape)}"
+            f" with a minimum of {values.min().item() if values.numel() else None}."
         )
     return values

@@ -15,27 +15,28 @@ from classgap.state import ClassCentroids
 
 
 class LargeMarginDiscriminativeLoss(ClassLoss):
-    """Cross-entropy, samples within a ball around their class centroid, and centroids far from decision boundaries.
+    """Cross-entropy plus terms that keep samples near their class centroid and centroids far from decision boundaries.
 
         CE  +  α mean_c mean_{f∈c} [‖f - m_c‖ - δ_v]₊²                                                     Eq. (4.4)
             +  β mean_c max_{i≠c} [δ_d - signed distance of m_c to the boundary of c and i]₊         Eq. (4.5), (4.6)
             +  γ mean_c ‖m_c‖                                                                              Eq. (4.7)
 
-    Means are over the classes present in the whole batch, on all processes. The head receives gradient from the
-    margin term. With "partial" momentum the ball's center and the norm use running centroids, the margin uses the
-    batch's own means, whose gradient momentum would shrink by 1 - momentum (Prop. 4.3). A class's first batch sets
-    its centroid. Two rows of the head that coincide have no boundary and are passed over.
+    Nguyen et al., "Large Margin Discriminative Loss for Classification", 2024. Means are over the classes in the joined
+    batch of all processes. The head receives gradients from the margin term. With ``centroids="partial"`` the first and
+    third term use running centroids, and the margin term uses batch means, because momentum would scale their gradient
+    by 1 - momentum (Prop. 4.3). The first batch of a class sets its centroid. Identical rows of the head have no
+    boundary and are skipped.
 
     Args:
-        num_classes: K.
-        feature_dim: D, the width of the features.
-        radius: δ_v, of the ball.
-        distance: δ_d, wanted between centroids and boundaries.
-        compact: α, the weight of the first term.
-        separate: β, of the second.
-        shrink: γ_reg, of the third; 0 leaves it out.
-        momentum: of the running centroids.
-        centroids: "partial" as above, "both" for running centroids in all terms, "none" for batch means in all.
+        num_classes: Number of classes K.
+        feature_dim: Number of features D.
+        radius: Radius δ_v of the ball around a centroid.
+        distance: Desired distance δ_d between centroids and boundaries.
+        compact: Weight α of the compactness term.
+        separate: Weight β of the margin term.
+        shrink: Weight γ of the norm term; 0 drops it.
+        momentum: Momentum of the running centroids.
+        centroids: "partial" as above, "both" for running centroids in all terms, "none" for batch means in all terms.
         reduction: "mean", "sum" or "none", as in torch.
         ignore_index: Target value of samples to ignore.
         validate_args: Whether to check input values; see :class:`ClassLoss`.
@@ -81,7 +82,7 @@ class LargeMarginDiscriminativeLoss(ClassLoss):
         _warn_of_small_distance(self.radius, self.distance)
 
     def parts(self, batch: LossInputs) -> dict[str, Part]:
-        """ "cross_entropy", "compact", "separate" and "shrink"; what has no weight is left out."""
+        """Return the parts "cross_entropy", "compact", "separate" and "shrink", without those of weight 0."""
         features_ND = batch.shards.gather(batch.features)
         groups = batch.group_by_class(self.num_classes)
         mean_UD = groups.mean(features_ND)
@@ -90,7 +91,7 @@ class LargeMarginDiscriminativeLoss(ClassLoss):
             running_UD = self.centroids.blend(mean_UD, groups)
             if self.updates:
                 self.centroids.update(running_UD.detach(), groups, batch.finite)
-        # The mean over samples has to become a mean over classes: a sample carries N / (classes present · n_c).
+        # The base class averages over samples; the factor N / (classes present · n_c) makes it a mean over classes.
         present = (groups.counts_U > 0).sum()
         carried_U = groups.counts_U.sum() / (present.clamp(min=1) * groups.counts_U.clamp(min=1)).to(mean_UD.dtype)
         mine = batch.shards.mine
@@ -114,11 +115,11 @@ class LargeMarginDiscriminativeLoss(ClassLoss):
         return boundary_shortfall(point_UD, classes_U, batch.head.weight_KD, batch.head.bias_K, distance=self.distance)
 
     def feature_width(self) -> int:
-        """``feature_dim``."""
+        """Return ``feature_dim``."""
         return self.feature_dim
 
     def extra_repr(self) -> str:
-        """The settings that make the form."""
+        """Show the main settings."""
         return f"{super().extra_repr()}, radius={self.radius}, distance={self.distance}, centroids={self.mode!r}"
 
 

@@ -48,7 +48,7 @@ class Explained:
             ValueError: if there is none, with the nearest name.
 
         >>> Explained.from_name("center").options[0]
-        OptionFacts(name='strength', default='0.008', origin='published code', meaning='λ.')
+        OptionFacts(name='strength', default='0.008', origin='published code', meaning='Weight λ of the pull.')
         """
         entry = METHODS.entry(name)
         assert isinstance(entry, MethodEntry)
