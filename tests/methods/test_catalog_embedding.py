@@ -7,7 +7,7 @@ import torch
 import torch.nn.functional as F
 from method_cases import assert_resumes, first_batch, moons_run
 
-LOSSES = ["center", "center:centres=trained", "triplet", "range:margin=10", "spread-out", "hybrid:queue=100"]
+LOSSES = ["center", "center:centers=trained", "triplet", "range:margin=10", "spread-out", "hybrid:queue=100"]
 
 
 @pytest.mark.parametrize("method", LOSSES)

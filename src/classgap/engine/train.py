@@ -89,7 +89,7 @@ def train(
     finally:
         directory.close()
         if launched:
-            leave()
+            destroy()
 
 
 def choose_device(name: str) -> torch.device:
@@ -152,6 +152,6 @@ def _on_main(action: Callable[[], None]) -> None:
             action()
         except ValueError as error:
             problem = str(error)
-    problem = from_first(problem)
+    problem = broadcast_object(problem)
     if problem is not None:
         raise ValueError(problem)

@@ -155,7 +155,7 @@ class Trainer:
             self._write_failure(failure)
             raise failure
         state = run.state_dict() | {
-            "random": gather_values(random_state()),
+            "random": all_gather_object(random_state()),
             "epochs_done": self.epochs_done,
             "best": self.best,
         }
@@ -191,7 +191,7 @@ class Trainer:
             self.best = {"epoch": metrics["epoch"], "value": value}
             if rank() == 0:
                 save_weights(self.run.model, self.directory.best(metrics["epoch"]))
-            wait_for_all()
+            barrier()
 
     def _save_initial_weights(self) -> None:
         if self.run.config.wise_ft_alpha < 1 and rank() == 0:

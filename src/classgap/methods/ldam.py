@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from torch import Tensor
 
 from classgap.functional import effective_number_weights
-from classgap.losses.arguments import number, positive_counts, share
+from classgap.losses.arguments import check_counts, check_float, check_fraction
 from classgap.losses.ldam import LDAMLoss
 from classgap.methods.method import Method
 from classgap.models.cosine import CosineClassifier

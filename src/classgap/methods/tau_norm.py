@@ -9,7 +9,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from classgap.losses.arguments import number, one_of
+from classgap.losses.arguments import check_choice, check_float
 from classgap.methods.method import Method
 from classgap.methods.wrapper import MethodWrapper
 from classgap.models.heads import linear_head

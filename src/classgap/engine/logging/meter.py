@@ -7,7 +7,7 @@ from collections.abc import Mapping
 import torch
 from torch import Tensor
 
-from classgap.distributed import gather_values, rank
+from classgap.distributed import all_gather_object, rank
 
 
 def to_floats(values: Mapping[str, Tensor]) -> dict[str, float]:

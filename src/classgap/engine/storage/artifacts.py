@@ -39,7 +39,7 @@ def write_artifacts(run: Run, directory: RunDirectory, best: dict[str, Any] | No
         final |= {f"train_{name}": value for name, value in train.accuracies().items()}
         final |= {f"test_{name}": value for name, value in test.accuracies().items()}
         directory.add_metrics(final)
-    wait_for_all()
+    barrier()
 
 
 def _write_predictions(run: Run, directory: RunDirectory, test: Scores, train: Predictions) -> None:
