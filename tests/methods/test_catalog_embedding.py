@@ -26,7 +26,7 @@ def test_without_their_term_they_are_cross_entropy(method: str) -> None:
 
 
 def test_trained_centers_use_loss_lr() -> None:
-    run = moons_run("center:centres=trained", loss_lr=0.5)
+    run = moons_run("center:centers=trained", loss_lr=0.5)
     own = run.optimizer.param_groups[1]
-    assert own["params"] == [run.method.loss.centres]
+    assert own["params"] == [run.method.loss.centers]
     assert (own["lr"], own["weight_decay"]) == (0.5, 0.0)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from torch import Tensor, nn
 
 from classgap.data.sampling.orders import ClassBalancedOrder
-from classgap.losses.arguments import number
+from classgap.losses.arguments import check_float
 from classgap.losses.cross_entropy import CrossEntropyLoss
 from classgap.methods.method import Method, Stage
 from classgap.methods.wrapper import MethodWrapper

@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 
 from classgap.data.sampling.orders import ClassAwareOrder, ClassBalancedOrder, Order
-from classgap.distributed import total
+from classgap.distributed import all_reduce_sum
 from classgap.losses import CrossEntropyLoss, DROLTLoss
 from classgap.losses.arguments import check_float, check_int
 from classgap.methods.method import Stage

@@ -34,7 +34,7 @@ class FairDRO(Method):
 
     def prepare(self, run: TrainingRun) -> None:
         """Require samples of every class."""
-        positive_counts("class_counts", run.train_counts)
+        check_counts("class_counts", run.train_counts)
 
     def epoch_start(self, run: TrainingRun) -> None:
         """Update the class weights."""

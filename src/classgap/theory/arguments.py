@@ -8,8 +8,8 @@ import torch
 from torch import Tensor
 
 
-def between_zero_and_one(name: str, value: float) -> float:
-    """A number strictly between 0 and 1."""
+def check_delta(name: str, value: float) -> float:
+    """Check for a number in (0, 1)."""
     if not 0 < value < 1:
         raise ValueError(f"{name} must be in (0, 1), got {value!r}.")
     return float(value)

@@ -10,7 +10,7 @@ from torch import Tensor
 
 from classgap._atomic_write import atomic_write
 from classgap.audit import Audit, read_predictions
-from classgap.distributed import rank, wait_for_all
+from classgap.distributed import barrier, rank
 from classgap.engine.evaluation import Predictions, Scores
 from classgap.engine.run import Run
 from classgap.engine.storage.checkpoint import save_weights
