@@ -8,6 +8,7 @@ from torch.utils.data import DataLoader, Dataset, DistributedSampler, TensorData
 
 from classgap.audit import Audit, AuditSettings
 from classgap.audit.io.inference import collect_predictions
+from classgap.audit.results import Notice
 
 SIZE, CLASSES = 23, 3  # two processes get 12 each: one sample is repeated
 QUICK = AuditSettings(map="none", n_resamples=20)
@@ -142,7 +143,8 @@ def test_model_without_a_head_is_audited_without_features():
     _, inputs, targets = parts()
     audit = Audit.from_model(NoHead(), [(inputs, targets)], settings=QUICK)
     assert audit.features is None
-    assert audit.remarks[0].startswith("No feature figures")
+    assert audit.notices[0].code == "features-not-found"
+    assert all(notice.code != "no-features" for notice in audit.notices)
 
 
 @pytest.mark.parametrize(
@@ -218,8 +220,8 @@ def test_two_processes_count_no_sample_twice(processes, with_numbers):
     got = Audit.from_dict(first)
     assert got.samples == alone.samples
     assert got.overall == alone.overall
-    assert "1 of 24 samples was left out: its number in index was there before." in got.remarks
-    assert not any("left out" in remark for remark in alone.remarks)
+    assert Notice("duplicate-index", {"dropped": 1, "samples": 24}) in got.notices
+    assert all(notice.code != "duplicate-index" for notice in alone.notices)
     assert np.isclose(got.classes[0].spread, alone.classes[0].spread)
 
 

@@ -9,8 +9,9 @@ from html_reader import Page
 from made_audits import FAST, SCRIPT, make_audit
 
 from classgap.audit import Audit
-from classgap.report import render_html, write_html
+from classgap.report import diff_summary, render_html, write_html
 from classgap.report.formatting import percent, points
+from classgap.report.notes import audit_notes, diff_notes
 
 
 @pytest.fixture(scope="module", params=["audit", "labels_audit", "many_audit", "diff", "seeds_diff", "several"])
@@ -65,7 +66,7 @@ def test_a_screen_reader_finds_its_way(source: str):
 def test_every_class_is_in_the_table_once_hardest_first(audit: Audit):
     page = Page(render_html(audit))
     rows = [text for tag, text in page.texts]
-    start = rows.index("Most mistaken for")
+    start = rows.index("Most confused with")
     shown = [text for text in rows[start:] if text in audit.class_names][: len(audit.classes)]
     seen = sorted((e for e in audit.classes if e.accuracy is not None), key=lambda e: (e.accuracy, e.index))
     assert shown[: len(seen)] == [entry.name for entry in seen]
@@ -126,7 +127,7 @@ def test_the_means_distances_are_said_to_be_from_their_common_mean():
 
 def test_how_every_number_was_computed_is_there(audit: Audit, diff):
     page, other = Page(render_html(audit)), Page(render_html(diff))
-    for shown, notes in ((page, audit.notes), (other, diff.notes)):
+    for shown, notes in ((page, audit_notes(audit)), (other, diff_notes(diff))):
         assert {text.replace("−", "-") for tag, text in shown.texts if tag == "dd"} >= set(notes.values())
         headings = [text for tag, text in shown.texts if tag == "dt"][-len(notes) :]
         assert len(set(headings)) == len(notes)
@@ -153,7 +154,7 @@ def test_advice_names_classes_that_can_be_imported(audit: Audit):
 def test_a_comparison_shows_who_gained_and_who_paid(diff):
     page = Page(render_html(diff))
     texts = [text.replace("\N{NO-BREAK SPACE}", " ") for _, text in page.texts]
-    assert diff.summary in texts
+    assert diff_summary(diff) in texts
     assert f"Gained: {len(diff.gained)}" in texts
     assert f"Paid: {len(diff.regressed)}" in texts
     assert len(diff.gained) > 0

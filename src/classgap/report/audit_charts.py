@@ -8,7 +8,8 @@ from collections.abc import Iterable
 from markupsafe import Markup
 
 from classgap.audit.audit import Audit
-from classgap.audit.results import QUANTILE_LEVELS, ClassResult, GroupResult
+from classgap.audit.figures import ClassResult
+from classgap.audit.results import QUANTILE_LEVELS, GroupResult
 from classgap.report.dot_chart import Axes, Dot, dot_chart, map_chart
 from classgap.report.formatting import GROUP_ORDER, count, hardest_first, number, percent, percent_range
 from classgap.report.row_chart import Axis, Row, row_chart

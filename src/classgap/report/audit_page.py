@@ -24,6 +24,8 @@ from classgap.report.formatting import (
     percent_range,
     third_name,
 )
+from classgap.report.notes import audit_notes
+from classgap.report.notices import notice_text
 from classgap.report.summary import headline, sentences
 
 FAILING = 100  # rows of the table of causes; the others' causes are shown when a class is opened
@@ -38,6 +40,8 @@ def audit_page(audit: Audit) -> dict[str, Any]:
         "data_sets": [audit_details(audit)],
         "headline": headline(audit),
         "sentences": sentences(audit),
+        "notices": [notice_text(notice) for notice in audit.notices],
+        "notes": audit_notes(audit),
         "level": format_level(audit.confidence_level),
         "charts": {
             "classes": audit_charts.class_chart(audit),

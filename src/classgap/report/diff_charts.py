@@ -8,6 +8,7 @@ from markupsafe import Markup
 
 from classgap.audit.diff import AuditDiff
 from classgap.audit.diff_results import ClassChange, GroupChange
+from classgap.report.diff_summary import diff_summary
 from classgap.report.formatting import GROUP_ORDER, percent, points, points_range
 from classgap.report.row_chart import Axis, Row, row_chart
 from classgap.report.slope_chart import Slope, slope_chart
@@ -43,7 +44,7 @@ def slopes(diff: AuditDiff, key: str) -> Markup:
         for g in ordered_groups(diff)
         if g.kind == "thirds"
     ]
-    description = f"{diff.summary} The table of classes below holds every value."
+    description = f"{diff_summary(diff)} The table of classes below holds every value."
     sides = (diff.before_name, diff.after_name)
     return slope_chart(f"{key}slopes", "Accuracy of each class before and after", description, thin, thick, sides)
 

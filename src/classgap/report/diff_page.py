@@ -10,6 +10,7 @@ from classgap.audit.diff_results import Change, GroupChange, RunsChange
 from classgap.report import diff_charts
 from classgap.report.class_table import diff_table
 from classgap.report.details import diff_details
+from classgap.report.diff_summary import diff_summary
 from classgap.report.formatting import (
     GAPS,
     MISSING,
@@ -23,6 +24,7 @@ from classgap.report.formatting import (
     points,
     points_range,
 )
+from classgap.report.notes import diff_notes
 from classgap.report.summary import diff_headline
 
 
@@ -34,6 +36,7 @@ def diff_page(diffs: Sequence[AuditDiff]) -> dict[str, Any]:
         "data_sets": [diff_details(diff) for diff in diffs],
         "level": format_level,
         "overview": _overview(diffs),
+        "notes": diff_notes(diffs[0]),
     }
 
 
@@ -78,6 +81,7 @@ def _view(diff: AuditDiff, key: str) -> dict[str, Any]:
         "key": key,
         "name": comparison_name(diff),
         "headline": diff_headline(diff),
+        "summary": diff_summary(diff),
         "key_figures": key_changes(diff),
         "slopes": diff_charts.slopes(diff, key),
         "changes": diff_charts.class_changes(diff, key),

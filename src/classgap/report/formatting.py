@@ -5,8 +5,8 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 
-from classgap.audit.results import ClassResult, Interval
-from classgap.audit.settings import format_level as format_level  # for the other modules of this room
+from classgap.audit.figures import ClassResult
+from classgap.audit.results import Interval
 
 MISSING = "–"
 
@@ -35,43 +35,6 @@ METHODS = {
     "supcon": "supervised contrastive learning",
 }
 
-# Headings of the notes on how figures were computed, where the figure's own name is not one.
-NOTES = {
-    "balanced_accuracy": "mean over classes",
-    "top_k": "top-k accuracy",
-    "interval": "intervals",
-    "unseen": "classes without test samples",
-    "thirds": "easy, medium and hard",
-    "frequency": "head, torso and tail",
-    "gap.easy_hard": "gap: easy third − hard third",
-    "gap.best_worst": "gap: best class − worst class",
-    "gap.worst_class": "gap: worst class",
-    "gap.worst_tenth": "gap: worst 10 % of the classes",
-    "gap.std": "gap: standard deviation over classes",
-    "gap.gini": "gap: Gini coefficient",
-    "gap.expected_by_chance": "gap by chance",
-    "pairs": "confused pairs",
-    "margin": "output margin m_o",
-    "angle": "angle m_c",
-    "mean_norm": "length of the mean ‖μ̂‖",
-    "spread": "spread ‖ŝ‖",
-    "spread_to_norm": "spread / length of the mean",
-    "gamma": "margin γ",
-    "weight_norm": "weight norm ‖w‖",
-    "dispersion": "largest distance of two samples",
-    "max_intra_distance": "distance to the farthest sample",
-    "class_margin": "smallest distance to a boundary",
-    "centroid_margin": "class mean to nearest boundary",
-    "within_between": "variance within / between classes",
-    "centroid_agreement": "nearest class mean agrees",
-    "correlation": "rank correlation",
-    "diagnosis": "why classes fail",
-    "p_value": "p-value",
-    "p_adjusted": "p, corrected",
-    "own_groups": "each side's own thirds",
-    "over_runs": "over seeds",
-}
-
 GAPS = {
     "easy_hard": "easy third − hard third",
     "own_easy_hard": "easy third − hard third, each side's own thirds",
@@ -81,6 +44,15 @@ GAPS = {
     "std": "standard deviation over classes",
     "gini": "Gini coefficient",
 }
+
+
+def format_level(confidence_level: float) -> str:
+    """Format a confidence level as a percentage.
+
+    >>> format_level(0.95), format_level(0.975)
+    ('95 %', '97.5 %')
+    """
+    return f"{100 * confidence_level:g} %"
 
 
 def percent(value: float | None) -> str:
@@ -191,16 +163,6 @@ def method_names(methods: Iterable[str]) -> str:
     ('MR2Loss, logit adjustment', '')
     """
     return ", ".join(METHODS.get(method, method.replace("-", " ")) for method in methods)
-
-
-def note_name(figure: str) -> str:
-    """The heading of a note.
-
-    >>> note_name("gap.easy_hard"), note_name("new_figure")
-    ('Gap: easy third − hard third', 'New figure')
-    """
-    name = NOTES.get(figure, figure.replace("_", " ").replace(".", ": "))
-    return name[:1].upper() + name[1:]
 
 
 def minus_signs(text: str) -> str:

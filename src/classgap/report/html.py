@@ -15,8 +15,10 @@ from classgap.audit.audit import Audit
 from classgap.audit.diff import AuditDiff
 from classgap.report import formatting as wording
 from classgap.report.audit_page import audit_page
+from classgap.report.causes import cause_evidence
 from classgap.report.details import island
 from classgap.report.diff_page import diff_page
+from classgap.report.notes import note_name
 
 if TYPE_CHECKING:
     import jinja2
@@ -63,8 +65,9 @@ def _environment() -> jinja2.Environment:
         lstrip_blocks=True,
     )
     words = (
-        wording.cause_name, wording.count, wording.method_names, wording.minus_signs, wording.note_name, wording.number,
-        wording.percent, wording.percent_range, wording.points, wording.points_range,
+        cause_evidence, note_name,
+        wording.cause_name, wording.count, wording.method_names, wording.minus_signs, wording.number, wording.percent,
+        wording.percent_range, wording.points, wording.points_range,
     )  # fmt: skip
     pages.filters["unbroken"] = lambda text: text.replace(" %", "\N{NO-BREAK SPACE}%")  # no line starts with a % sign
     pages.globals |= {word.__name__: word for word in words} | {"version": __version__}

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import io
 import sys
+from collections.abc import Callable
 from typing import TYPE_CHECKING, TextIO
 
 from classgap.audit.audit import Audit
-from classgap.audit.results import ClassResult, Interval
+from classgap.audit.figures import ClassResult
+from classgap.audit.results import Interval
 from classgap.report.audit_charts import ordered_groups
 from classgap.report.audit_page import gap_rows
 from classgap.report.formatting import (
@@ -22,6 +25,7 @@ from classgap.report.formatting import (
     plural,
     printable,
 )
+from classgap.report.notices import notice_text
 from classgap.report.summary import cause_line, headline
 
 if TYPE_CHECKING:
@@ -49,7 +53,15 @@ def print_audit(audit: Audit, file: TextIO | None = None) -> None:
         audit: what to show.
         file: where to write; the terminal if not given.
     """
-    console = open_console(file)
+    _show(open_console(file), audit)
+
+
+def audit_text(audit: Audit) -> str:
+    """The terminal page as plain text."""
+    return plain_text(lambda console: _show(console, audit))
+
+
+def _show(console: Console, audit: Audit) -> None:
     overall = audit.overall
     seen = plural(overall.seen_classes, "class", "classes")
     title(console, f"classgap audit: {audit.name}", headline(audit))
@@ -62,8 +74,8 @@ def print_audit(audit: Audit, file: TextIO | None = None) -> None:
     for table in tables + ([_pair_table(audit)] if audit.pairs else []):
         console.print("\n", table, sep="")
     _print_causes(console, failing_first(audit.classes))
-    for remark in audit.remarks:
-        console.print(words(f"Note: {remark}", "bright_black"))
+    for notice in audit.notices:
+        console.print(words(f"Note: {notice_text(notice)}", "bright_black"))
 
 
 def open_console(file: TextIO | None) -> Console:
@@ -77,6 +89,15 @@ def open_console(file: TextIO | None) -> Console:
     console = Page(file=file, highlight=False, soft_wrap=False)
     console.width = min(WIDTH, console.width)
     return console
+
+
+def plain_text(show: Callable[[Console], None]) -> str:
+    """Return the output of ``show`` as 80 columns of text without control sequences."""
+    from rich.console import Console
+
+    text = io.StringIO()
+    show(Console(file=text, width=WIDTH, color_system=None, force_terminal=False, force_jupyter=False, highlight=False))
+    return "\n".join(line.rstrip() for line in text.getvalue().splitlines())
 
 
 def title(console: Console, name: str, line: str) -> None:

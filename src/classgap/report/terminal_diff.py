@@ -8,11 +8,13 @@ from classgap.audit.diff import AuditDiff
 from classgap.audit.diff_results import ClassChange
 from classgap.report.diff_charts import largest, ordered_groups, unclear_losses
 from classgap.report.diff_page import change_row, comparison_name, seed_rows
+from classgap.report.diff_summary import diff_summary
 from classgap.report.formatting import chance, count, format_level, percent, points, points_range
 from classgap.report.summary import diff_headline
-from classgap.report.terminal import STYLES, interval_bar, name_cell, new_table, open_console, title, words
+from classgap.report.terminal import STYLES, interval_bar, name_cell, new_table, open_console, plain_text, title, words
 
 if TYPE_CHECKING:
+    from rich.console import Console
     from rich.table import Table
 
 CLASSES = 8
@@ -27,9 +29,17 @@ def print_diff(diff: AuditDiff, file: TextIO | None = None) -> None:
         diff: what to show.
         file: where to write; the terminal if not given.
     """
-    console = open_console(file)
+    _show(open_console(file), diff)
+
+
+def diff_text(diff: AuditDiff) -> str:
+    """The terminal page as plain text."""
+    return plain_text(lambda console: _show(console, diff))
+
+
+def _show(console: Console, diff: AuditDiff) -> None:
     title(console, f"classgap compare: {comparison_name(diff)}", diff_headline(diff))
-    console.print(words(diff.summary))
+    console.print(words(diff_summary(diff)))
     tables = [_group_table(diff), _gap_table(diff)] + ([_seed_table(diff)] if diff.over_runs else [])
     for table in tables:
         console.print("\n", table, sep="")

@@ -8,8 +8,9 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from classgap.audit.figures import ClassResult
 from classgap.audit.metrics.class_order import ClassOrder
-from classgap.audit.results import ClassResult, FeatureMap
+from classgap.audit.results import FeatureMap
 from classgap.audit.samples import Integers
 
 AUTO_CLASSES = 8

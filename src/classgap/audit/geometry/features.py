@@ -14,7 +14,7 @@ from classgap.audit.geometry.class_clouds import ClassClouds, class_clouds
 from classgap.audit.geometry.head import HeadGeometry, head_geometry
 from classgap.audit.io.predictions import Predictions
 from classgap.audit.metrics.class_order import ClassOrder
-from classgap.audit.results import FeatureSummary
+from classgap.audit.results import FeatureSummary, Notice
 from classgap.audit.samples import Integers
 from classgap.audit.stats.intervals import Floats
 from classgap.audit.stats.rank_correlation import rank_correlation
@@ -32,7 +32,7 @@ class FeatureFigures:
         midpoint_K: half the distance between the means of a class and of the class beyond its nearest boundary.
         head: the head's rows.
         summary: the figures that are not per class.
-        remarks: what was left out, and why.
+        notices: metrics that could not be computed, and why.
     """
 
     clouds: ClassClouds | None = None
@@ -42,7 +42,7 @@ class FeatureFigures:
     midpoint_K: Floats | None = None
     head: HeadGeometry | None = None
     summary: FeatureSummary | None = None
-    remarks: tuple[str, ...] = ()
+    notices: tuple[Notice, ...] = ()
 
 
 def feature_figures(
@@ -53,7 +53,7 @@ def feature_figures(
         return FeatureFigures()
     head = None if data.weight_KD is None else head_geometry(data.weight_KD)
     clouds, nearest, distances, edges, midpoint, agreement = None, None, None, None, None, None
-    remarks: list[str] = []
+    notices: list[Notice] = []
     if data.features_ND is not None:
         clouds = class_clouds(data.features_ND, order)
         nearest, distances = nearest_centroids(clouds.centroids_KD, order.seen_U)
@@ -65,10 +65,7 @@ def feature_figures(
                 edges = boundaries(scores_of, centroids, order, data.weight_KD, data.bias_K)
                 midpoint = _midpoints(clouds, edges.facing_K, order)
             else:
-                remarks.append(
-                    "No distances to decision boundaries: the predictions are not those of the head's weight and bias "
-                    "on these features (a cosine head, or features of another layer)."
-                )
+                notices.append(Notice("head-does-not-fit"))
     return FeatureFigures(
         clouds=clouds,
         nearest_Km=nearest,
@@ -77,7 +74,7 @@ def feature_figures(
         midpoint_K=midpoint,
         head=head,
         summary=_summary(clouds, head, agreement, accuracy_K, order, data.class_names),
-        remarks=tuple(remarks),
+        notices=tuple(notices),
     )
 
 

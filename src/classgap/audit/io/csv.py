@@ -19,10 +19,11 @@ import numpy as np
 
 from classgap.audit.io.csv_scores import ScoreColumns
 from classgap.audit.io.near_names import renaming
+from classgap.audit.results import Notice
 
 LONGEST = 40  # letters of a cell that are shown
 
-Content = tuple[dict[str, Any], tuple[str, ...]]  # what a file holds, by name, and remarks on it
+Content = tuple[dict[str, Any], tuple[Notice, ...]]  # arrays by name, and notices
 
 
 def read_csv(path: Path) -> Content:
@@ -70,12 +71,12 @@ def _labels(header: list[str], rows: Any) -> Content:
     return result, _unused(unused, classes=len({*content["target"], *content["prediction"]}))
 
 
-def _unused(columns: list[str], classes: int) -> tuple[str, ...]:
-    """The remark on columns beside ``prediction``; as many as there are classes may be the scores of these."""
+def _unused(columns: list[str], classes: int) -> tuple[Notice, ...]:
+    """Notice about columns beside ``prediction``; as many as there are classes may be the scores of these."""
     if not columns:
         return ()
-    hint = "; if they hold the classes' scores, leave out the column prediction" if len(columns) >= classes > 1 else ""
-    return (f"{_short(columns)} {'is' if len(columns) == 1 else 'are'} not used{hint}.",)
+    code = "unused-columns-maybe-scores" if len(columns) >= classes > 1 else "unused-columns"
+    return (Notice(code, {"names": tuple(columns)}),)
 
 
 def _scores(header: list[str], rows: Any) -> Content:
@@ -103,7 +104,7 @@ def _scores(header: list[str], rows: Any) -> Content:
     content = {"targets": np.array(targets), kind: scores_NK, "class_names": scores.names}
     if index is not None:
         content["index"] = _whole(numbers)
-    return content, (f"{len(classes)} columns were taken as classes, and their scores as {kind}.",)
+    return content, (Notice("columns-are-classes", {"classes": len(classes), "kind": kind}),)
 
 
 def _no_number(line: int, cells: dict[str, str]) -> str:

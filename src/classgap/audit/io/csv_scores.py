@@ -7,10 +7,8 @@ from collections.abc import Collection, Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from classgap.audit.io.predictions import SUM_TOLERANCE
+from classgap.audit.io.probabilities import sum_to_one
 
-ROUNDED = 0.005  # what writing a probability with two decimals may take from it or add to it
-MOST_ROUNDED = 0.5  # with hundreds of classes rounding could explain any sum; beyond this it is not believed
 NEAR_ONE = (0.5, 2.0)  # sums of scores in [0, 1] that were probably meant to be 1
 
 
@@ -59,14 +57,10 @@ class ScoreColumns:
         if not self.in_range:
             return "logits", scores_NK
         sums_N = np.array(self.sums)
-        tolerance = SUM_TOLERANCE
-        if self.two_decimals:
-            tolerance = max(tolerance, min(len(self.names) * ROUNDED, MOST_ROUNDED))
-        off_N = np.abs(sums_N - 1)
-        if off_N.max() <= tolerance + 1e-9:
+        if sum_to_one(sums_N, len(self.names), two_decimals=self.two_decimals):
             return "probabilities", (scores_NK / sums_N[:, None]).astype(np.float32)
         if NEAR_ONE[0] <= float(np.median(sums_N)) <= NEAR_ONE[1]:
-            worst = int(off_N.argmax())
+            worst = int(np.abs(sums_N - 1).argmax())
             raise ValueError(
                 f"the scores are all from 0 to 1 like probabilities, but those of sample {worst + 1} sum to "
                 f"{sums_N[worst]:.4g}, not 1: check that there is one column for every class and none besides, or "

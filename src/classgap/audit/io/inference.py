@@ -11,9 +11,10 @@ from torch import Tensor, nn
 from torch.utils.data import DistributedSampler
 
 from classgap._eval_mode import evaluating
-from classgap.audit.io.model_output import logits_of
-from classgap.audit.io.predictions import NO_FEATURES, Predictions, to_tensor
+from classgap.audit.io.model_output import id2label_names, logits_of
+from classgap.audit.io.predictions import Predictions, to_tensor
 from classgap.audit.io.sample_ids import contradiction
+from classgap.audit.results import Notice
 from classgap.distributed import Shards, all_agree, world_size
 from classgap.features import FeatureTap
 
@@ -56,7 +57,7 @@ def collect_predictions(
             "or pass what it predicts to Audit.from_predictions."
         )
     with evaluating(model):
-        tap, remark = _tap(model)
+        tap, problem_of_tap = _tap(model)
         try:
             kept = _run(model, loader, tap)
         finally:
@@ -75,13 +76,13 @@ def collect_predictions(
         logits=whole.logits,
         features=whole.features,
         head=head,
-        class_names=class_names,
+        class_names=id2label_names(model, whole.logits.shape[1]) if class_names is None else class_names,
         train_counts=train_counts,
         index=whole.index,
         name=name,
     )
-    remark = remark or kept.without_features
-    return replace(predictions, remarks=(*predictions.remarks, NO_FEATURES + remark)) if remark else predictions
+    notice = problem_of_tap or kept.without_features
+    return replace(predictions, notices=(*predictions.notices, notice)) if notice else predictions
 
 
 @dataclass(frozen=True)
@@ -101,7 +102,7 @@ class _Kept:
     features: list[Tensor] = field(default_factory=list)
     index: list[Tensor] = field(default_factory=list)
     numbers_from: tuple[str, str] = _THIRD
-    without_features: str = ""  # why there are none
+    without_features: Notice | None = None  # why features are missing
 
     def problem(self) -> str | None:
         if not self.targets:
@@ -144,12 +145,12 @@ def _run(model: nn.Module, loader: Iterable[Any], tap: FeatureTap | None) -> _Ke
             try:
                 features = tap.features
             except (RuntimeError, ValueError) as error:
-                kept.without_features = str(error)
+                kept.without_features = Notice("features-not-found", {"error": str(error)})
                 continue
             if features.dim() == 2 and len(features) == len(logits):
                 kept.features.append(_at_least_float32(features))
             else:
-                kept.without_features = f"they have the shape {tuple(features.shape)}, not a row a sample."
+                kept.without_features = Notice("features-not-per-sample", {"shape": tuple(features.shape)})
     return kept
 
 
@@ -209,11 +210,11 @@ def _moved(inputs: Any, device: torch.device) -> Any:
     return inputs
 
 
-def _tap(model: nn.Module) -> tuple[FeatureTap | None, str]:
+def _tap(model: nn.Module) -> tuple[FeatureTap | None, Notice | None]:
     try:
-        return FeatureTap(model), ""
+        return FeatureTap(model), None
     except ValueError as error:
-        return None, str(error)
+        return None, Notice("features-not-found", {"error": str(error)})
 
 
 def _fitting_head(head: nn.Module, whole: _Whole) -> nn.Module | None:

@@ -39,6 +39,23 @@ def logits_of(output: Any, head: nn.Module | None = None) -> Tensor:
     return found
 
 
+def id2label_names(model: nn.Module, num_classes: int) -> tuple[str, ...] | None:
+    """Class names from ``model.config.id2label``, as Hugging Face models have it; ``None`` if there are none.
+
+    Args:
+        model: a model, or a wrapper with the model as ``module`` (``DistributedDataParallel``).
+        num_classes: number of logits.
+    """
+    config = getattr(getattr(model, "module", model), "config", None)
+    id2label = getattr(config, "id2label", None)
+    if not isinstance(id2label, Mapping) or len(id2label) != num_classes:
+        return None
+    names = {int(index): str(label) for index, label in id2label.items()}
+    if sorted(names) != list(range(num_classes)) or len(set(names.values())) < num_classes:
+        return None
+    return tuple(names[k] for k in range(num_classes))
+
+
 def _width(part: Any) -> int | None:
     return part.shape[1] if isinstance(part, Tensor) and part.dim() == 2 else None
 

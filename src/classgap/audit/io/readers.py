@@ -23,6 +23,7 @@ from classgap.audit.io.csv import Content, read_csv
 from classgap.audit.io.near_names import renaming
 from classgap.audit.io.predictions import Predictions
 from classgap.audit.io.run_files import file_in_run
+from classgap.audit.results import Notice
 from classgap.registry import nearest
 
 KINDS = ("logits", "probabilities", "predictions")  # of which a file has one
@@ -54,14 +55,14 @@ def read_predictions(path: str | os.PathLike[str]) -> Predictions:
     try:
         with file.open("rb"):  # zipfile calls a file that may not be read no archive
             pass
-        content, remarks = reader(file)
+        content, notices = reader(file)
         arguments = _arguments(content)
         predictions = Predictions.from_arrays(**arguments, name=name)
     except ValueError as error:
         raise ValueError(f"{file}: {error}") from None
     except OSError as error:
         raise ValueError(f"{file} cannot be read: {error.strerror or 'it is damaged'}.") from None
-    return replace(predictions, remarks=(*predictions.remarks, *remarks))
+    return replace(predictions, notices=(*predictions.notices, *notices))
 
 
 def _unknown_ending(file: Path) -> str:
@@ -71,15 +72,14 @@ def _unknown_ending(file: Path) -> str:
     return f"{file} must end in {kinds}, or be a run directory; got {file.suffix or 'no ending'}."
 
 
-def _unused(content: dict[str, Any]) -> tuple[str, ...]:
-    """The remark on arrays of unknown names, with the names they may have been meant for."""
+def _unused(content: dict[str, Any]) -> tuple[Notice, ...]:
+    """Notice about arrays with unknown names, with the names that may have been meant."""
     unknown = sorted(set(content) - set(NAMES))
     if not unknown:
         return ()
     missing = [name for name in NAMES if name not in content and name not in KINDS]
     meant = dict.fromkeys(near for name in unknown if (near := nearest(name, missing)))
-    hint = f"; did you mean {', '.join(meant)}?" if meant else "."
-    return (f"{', '.join(unknown)} {'is' if len(unknown) == 1 else 'are'} not used{hint}",)
+    return (Notice("unused-arrays", {"names": tuple(unknown), "suggestions": tuple(meant)}),)
 
 
 def _arguments(content: dict[str, Any]) -> dict[str, Any]:

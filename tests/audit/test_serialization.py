@@ -4,17 +4,22 @@ from pathlib import Path
 
 import pytest
 
+from classgap.audit.results import STRICT
 from classgap.audit.serialization import from_plain, read_json, to_plain, write_json
 
 
 @dataclass(frozen=True)
 class Leaf:
+    __pydantic_config__ = STRICT
+
     name: str
     value: float | None
 
 
 @dataclass(frozen=True)
 class Tree:
+    __pydantic_config__ = STRICT
+
     leaves: tuple[Leaf, ...]
     pair: tuple[float, float]
     named: dict[str, int]
@@ -32,12 +37,13 @@ def test_a_record_survives_a_file(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("path", "value", "message"),
     [
-        (("leaves",), "a", r"Tree\.leaves must be a list; got a"),
-        (("leaves", 1, "value"), "high", r"Tree\.leaves\[1\]\.value must be a number; got high"),
-        (("leaves", 0, "value"), True, r"Tree\.leaves\[0\]\.value must be a number; got True"),
-        (("leaves", 0), {"value": 1.0}, r"Tree\.leaves\[0\] must be an object with name"),
-        (("pair",), [1.0], r"Tree\.pair must be a list of 2"),
-        (("named", "x"), 0.5, r"Tree\.named\.x must be of type int"),
+        (("leaves",), "a", r"^leaves must be .* got 'a'\.$"),
+        (("leaves", 1, "value"), "high", r"^leaves\[1\]\.value must be .* got 'high'\.$"),
+        (("leaves", 0, "value"), True, r"^leaves\[0\]\.value must be .* got True\.$"),
+        (("leaves", 0), {"value": 1.0}, r"^leaves\[0\]\.name is missing\.$"),
+        (("leaves", 0, "size"), 1.0, r"^leaves\[0\]\.size is not a known key\.$"),
+        (("pair",), [1.0], r"^pair\[1\] is missing\.$"),
+        (("named", "x"), 0.5, r"^named\.x must be .* got 0\.5\.$"),
     ],
 )
 def test_what_does_not_fit_is_named_with_its_place(path: tuple, value: object, message: str) -> None:
@@ -59,7 +65,7 @@ def test_numbers_that_json_lacks_are_not_written(tmp_path: Path) -> None:
 def test_files_that_are_no_json_are_refused(tmp_path: Path) -> None:
     broken = tmp_path / "broken.json"
     broken.write_text('{"a": ')
-    with pytest.raises(ValueError, match=r"broken\.json is not a JSON file"):
+    with pytest.raises(ValueError, match=r"broken\.json is not a valid JSON file"):
         read_json(broken)
     with pytest.raises(ValueError, match=r"nowhere\.json cannot be read"):
         read_json(tmp_path / "nowhere.json")
@@ -72,9 +78,9 @@ def test_files_that_are_nested_too_deeply_are_refused(tmp_path: Path) -> None:
         read_json(deep)
 
 
-def test_a_deep_value_in_a_wrong_place_is_shown_in_short() -> None:
+def test_a_deep_value_is_rejected() -> None:
     deep: object = 0
     for _ in range(100_000):
         deep = [deep]
-    with pytest.raises(ValueError, match=r"^Leaf\.name must be of type str; got \[\[.{1,80}\.$"):
+    with pytest.raises(ValueError, match="nested too deeply"):
         from_plain(Leaf, {"name": deep, "value": None})

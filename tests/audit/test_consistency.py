@@ -53,27 +53,27 @@ def labels_of_more_classes(data: dict[str, Any]) -> None:
 
 
 CHANGES = {
-    "cut": (cut, "classes must hold 6, as overall says; got 4"),
-    "cut, and counted anew": (cut_and_counted, "which is none of the 4 in classes"),
-    "no class": (no_class, "classes must hold 0, as overall says; got 0"),
-    "order": (lambda data: data["classes"].reverse(), r"classes\[0\]\.index must be 0; got 5"),
+    "cut": (cut, "classes must have 6 entries .* got 4"),
+    "cut, and counted anew": (cut_and_counted, "not one of the 4 classes"),
+    "no class": (no_class, "classes must have 0 entries .* got 0"),
+    "order": (lambda data: data["classes"].reverse(), r"classes\[0\]\.index must be 0, got 5"),
     "quantiles": (
         set_to([0.0], "classes", 1, "logit_margin", "quantiles"),
-        r"classes\[1\]\.logit_margin must have 9 quantiles; got 1",
+        r"classes\[1\]\.logit_margin must have 9 quantiles, got 1",
     ),
-    "equal names": (set_to("1", "classes", 0, "name"), "must have different names"),
+    "equal names": (set_to("1", "classes", 0, "name"), "unique names"),
     "group": (set_to(["x"], "groups", "hard", "members"), r"groups\.hard names the class 'x'"),
     "pair": (set_to("x", "pairs", 0, "second"), r"pairs\[0\] names the class 'x'"),
     "gap": (set_to("x", "gap", "worst_name"), "gap names the class 'x'"),
     "map": (set_to(["x"], "map", "classes"), "map names the class 'x'"),
-    "map's points": (set_to([0.5], "map", "x"), "map must have x, y, target and prediction of every point"),
+    "map's points": (set_to([0.5], "map", "x"), "map must have x, y, target and prediction"),
     "confusion": (
         set_to([{"name": "x", "count": 1, "rate": 0.1}], "classes", 2, "confusions"),
         r"classes\[2\]\.confusions names the class 'x'",
     ),
-    "map's labels": (lambda data: data["map"]["target"].__setitem__(0, -1), "map.target must be from 0 to 5.*got -1"),
-    "labels": (labels_of_more_classes, r"samples\.targets must be from 0 to 5, as classes has 6; got 8"),
-    "lengths": (fewer_predictions, "samples must hold 60 labels and predictions, as overall says; got 59 and 60"),
+    "map's labels": (lambda data: data["map"]["target"].__setitem__(0, -1), r"map\.target must be in \[0, 5\], got -1"),
+    "labels": (labels_of_more_classes, r"samples\.targets must be in \[0, 5\], got 8"),
+    "lengths": (fewer_predictions, "samples must hold 60 .* got 59 and 60"),
 }
 
 

@@ -1,0 +1,345 @@
+"""The table of per-class metrics: one row per field of :class:`ClassResult`.
+
+A row states how the metric is computed, what it is called, its unit, and where reports show it. JSON, CSV,
+``to_pandas``, the HTML pages and the notes on computation all read this table. To add a metric, add a field here and
+compute its values in :class:`classgap.audit.per_class.ClassInputs`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field, fields, replace
+from typing import TYPE_CHECKING, Any
+
+from classgap.audit.geometry.class_clouds import OUTERMOST
+from classgap.audit.metrics.calibration import BINS
+from classgap.audit.results import STRICT, Cause, Confusion, Distribution, Interval
+
+if TYPE_CHECKING:
+    from classgap.audit.per_class import ClassInputs
+
+TEST, TRAINING, MARGINS, FEATURES = "On the test set", "In training", "Margins", "Features and head"
+ACCURACY, SIGNIFICANCE = "Accuracy", "Is the change real?"
+SECTIONS = (TEST, TRAINING, MARGINS, FEATURES, ACCURACY, SIGNIFICANCE)
+
+
+@dataclass(frozen=True)
+class Figure:
+    """One row of the table.
+
+    Attributes:
+        name: field of the record, key in JSON, and column in CSV and pandas.
+        label: name in a class's details and in the notes; "" leaves it out of both. "{level}" is the confidence level.
+        unit: "fraction", "points" (a difference of fractions), "count", "number", "p-value", "group" or "text".
+        section: section of a class's details, one of ``SECTIONS``.
+        header: header in the table of classes; "" leaves it out.
+        note: how the values are computed.
+        compute: values of all classes from the inputs of an audit: an array (NaN is unknown), a sequence, or ``None``.
+        columns: CSV and pandas columns of a field that is not a single value: name → function of the field.
+    """
+
+    name: str = ""
+    label: str = ""
+    unit: str = "text"
+    section: str = ""
+    header: str = ""
+    note: str = ""
+    compute: Callable[[ClassInputs], Any] | None = None
+    columns: Mapping[str, Callable[[Any], Any]] | None = None
+
+
+def row(**entries: Any) -> dict[str, Figure]:
+    """Return the metadata that makes a dataclass field a row of the table."""
+    return {"figure": Figure(**entries)}
+
+
+def table_of(record: type) -> tuple[Figure, ...]:
+    """Return the rows of a record type, in the order of its fields."""
+    return tuple(replace(entry.metadata["figure"], name=entry.name) for entry in fields(record))
+
+
+def column_names(table: Iterable[Figure]) -> tuple[str, ...]:
+    """Names of the CSV and pandas columns of a table."""
+    return tuple(name for figure in table for name in ([figure.name] if figure.columns is None else figure.columns))
+
+
+def column_values(table: Iterable[Figure], record: Any) -> dict[str, Any]:
+    """Return column → value for one record; fields that are not single values are split into several columns."""
+    values: dict[str, Any] = {}
+    for figure in table:
+        value = getattr(record, figure.name)
+        if figure.columns is None:
+            values[figure.name] = value
+        else:
+            values |= {name: None if not value else pick(value) for name, pick in figure.columns.items()}
+    return values
+
+
+INTERVAL_COLUMNS: Mapping[str, Callable[[Any], Any]] = {
+    "interval_low": lambda interval: interval.low,
+    "interval_high": lambda interval: interval.high,
+}
+
+
+@dataclass(frozen=True)
+class ClassResult:
+    """Metrics of one class; ``FIGURES`` describes every field."""
+
+    __pydantic_config__ = STRICT
+
+    index: int = field(metadata=row(compute=lambda of: range(of.data.num_classes)))
+    name: str = field(metadata=row(compute=lambda of: of.data.class_names))
+    status: str = field(  # "ok" or "unseen"
+        metadata=row(compute=lambda of: ["ok" if seen else "unseen" for seen in of.counts.seen_K])
+    )
+    group: str | None = field(metadata=row(unit="group", header="Third", compute=lambda of: of.thirds))
+    accuracy: float | None = field(
+        metadata=row(
+            label="Accuracy (recall)",
+            unit="fraction",
+            section=TEST,
+            header="Accuracy, %",
+            note="Fraction of samples whose predicted label is correct. Of equal scores, the lower class index wins.",
+            compute=lambda of: of.counts.accuracy_K,
+        )
+    )
+    interval: Interval | None = field(
+        metadata=row(
+            label="{level} interval",
+            unit="fraction",
+            section=TEST,
+            header="{level} interval",
+            note="Wilson score interval of the accuracy, {level}.",
+            compute=lambda of: of.intervals,
+            columns=INTERVAL_COLUMNS,
+        )
+    )
+    support: int = field(
+        metadata=row(
+            label="Test samples", unit="count", section=TEST, header="Samples", compute=lambda of: of.counts.support_K
+        )
+    )
+    precision: float | None = field(  # None if never predicted
+        metadata=row(
+            label="Precision",
+            unit="fraction",
+            section=TEST,
+            note="Fraction of the samples predicted as the class that are of the class.",
+            compute=lambda of: of.counts.precision_K,
+        )
+    )
+    recall: float | None = field(  # the accuracy again, under the name scikit-learn has for it
+        metadata=row(unit="fraction", compute=lambda of: of.counts.accuracy_K)
+    )
+    f1: float | None = field(
+        metadata=row(
+            label="F1",
+            unit="fraction",
+            section=TEST,
+            note="2 · correct / (test samples + predictions) of the class; 0 if no sample of it is correct.",
+            compute=lambda of: of.counts.f1_K,
+        )
+    )
+    predicted: int = field(
+        metadata=row(
+            label="Predicted as this class", unit="count", section=TEST, compute=lambda of: of.counts.predicted_K
+        )
+    )
+    calibration_error: float | None = field(
+        metadata=row(
+            label="Calibration error",
+            unit="fraction",
+            section=TEST,
+            note=f"Expected calibration error over {BINS} equal bins of the predicted label's probability. For a "
+            "class: over the samples predicted as it.",
+            compute=lambda of: of.calibration_errors,
+        )
+    )
+    label_issues: int | None = field(
+        metadata=row(
+            label="Doubtful labels",
+            unit="count",
+            section=TEST,
+            note="Test samples whose label confident learning doubts (cleanlab).",
+            compute=lambda of: of.label_issues,
+        )
+    )
+    groups: tuple[str, ...] = field(
+        metadata=row(
+            label="Groups",
+            section=TEST,
+            compute=lambda of: of.group_names,
+            columns={},  # as many as a user likes
+        )
+    )
+    train_count: float | None = field(
+        metadata=row(
+            label="Training samples",
+            unit="count",
+            section=TRAINING,
+            header="Training",
+            compute=lambda of: of.data.train_counts_K,
+        )
+    )
+    train_accuracy: float | None = field(
+        metadata=row(
+            label="Training accuracy",
+            unit="fraction",
+            section=TRAINING,
+            compute=lambda of: of.evidence.train_accuracy_K,
+        )
+    )
+    confusions: tuple[Confusion, ...] = field(  # most frequent first
+        metadata=row(
+            header="Most confused with",
+            compute=lambda of: of.evidence.confusions,
+            columns={"top_confusion": lambda found: found[0].name, "top_confusion_rate": lambda found: found[0].rate},
+        )
+    )
+    diagnosis: tuple[Cause, ...] = field(  # strongest first; empty for a class that does not fail
+        metadata=row(
+            header="Likely cause",
+            compute=lambda of: [of.causes.get(k, ()) for k in range(of.data.num_classes)],
+            columns={"cause": lambda found: found[0].name},
+        )
+    )
+    margin: float | None = field(
+        metadata=row(
+            label="Output margin m_o",
+            unit="number",
+            section=MARGINS,
+            header="Margin",
+            note="m_o = P(true class) - highest other probability, averaged over the class (MR² Table 4); groups: mean "
+            "of the class means.",
+            compute=lambda of: of.output_margins,
+        )
+    )
+    logit_margin: Distribution | None = field(
+        metadata=row(
+            label="Mean logit margin",
+            unit="number",
+            section=MARGINS,
+            note="z_true - highest other z over the class's samples (ELM Fig. 3 and 6). Without logits, logarithms of "
+            "the probabilities are used, unless one of them is 0.",
+            compute=lambda of: of.logit_margins,
+            columns={
+                "logit_margin_mean": lambda margins: margins.mean,
+                "logit_margin_median": lambda margins: margins.median,
+            },
+        )
+    )
+    class_margin: float | None = field(
+        metadata=row(
+            label="Smallest distance to a boundary",
+            unit="number",
+            section=MARGINS,
+            note="Smallest distance from a sample of the class to one of its decision boundaries (LMDL Def. 4.2).",
+            compute=lambda of: of.edges and of.edges.class_margin_K,
+        )
+    )
+    centroid_margin: float | None = field(  # negative if the mean is on the wrong side
+        metadata=row(
+            label="Class mean to nearest boundary",
+            unit="number",
+            section=MARGINS,
+            note="Signed distance from the class mean to its nearest decision boundary (LMDL Eq. 4.6).",
+            compute=lambda of: of.edges and of.edges.centroid_margin_K,
+        )
+    )
+    spread: float | None = field(
+        metadata=row(
+            label="Spread ‖ŝ‖",
+            unit="number",
+            section=FEATURES,
+            header="Spread",
+            note="‖ŝ_k‖ = √(Σ‖f - μ̂_k‖² / (n - 1)) over the class's test features (MR² Table 6).",
+            compute=lambda of: of.clouds and of.clouds.spread_K,
+        )
+    )
+    mean_norm: float | None = field(
+        metadata=row(
+            label="Norm of the mean ‖μ̂‖",
+            unit="number",
+            section=FEATURES,
+            note="‖μ̂_k‖, norm of the mean of the class's test features (MR² Table 6).",
+            compute=lambda of: of.clouds and of.clouds.mean_norm_K,
+        )
+    )
+    spread_to_norm: float | None = field(
+        metadata=row(
+            label="Spread / norm of the mean",
+            unit="number",
+            section=FEATURES,
+            note="‖ŝ_k‖ / ‖μ̂_k‖; 0 is complete variability collapse (MR² Discussion 3).",
+            compute=lambda of: of.clouds and of.clouds.spread_to_norm_K,
+        )
+    )
+    gamma: float | None = field(
+        metadata=row(
+            label="Margin γ that MR² would assign",
+            unit="number",
+            section=FEATURES,
+            note="γ_k with mean 1, proportional to the cube root of the mean of ‖f‖² over the class's test features "
+            "(MR² Eq. 1).",
+            compute=lambda of: of.clouds and of.clouds.gamma_K,
+        )
+    )
+    complexity_share: float | None = field(
+        metadata=row(
+            label="Share of the complexity term",
+            unit="fraction",
+            section=FEATURES,
+            note="Fraction of Σ_k N_k r_k² / γ_k², the sum under the root of the complexity term of MR² Eq. 13, for "
+            "the test samples and equal γ_k; r_k² is the mean of ‖f‖² (of ‖f‖² + 1 if the head has a bias).",
+            compute=lambda of: of.complexity_shares,
+        )
+    )
+    weight_norm: float | None = field(
+        metadata=row(
+            label="Weight norm ‖w‖",
+            unit="number",
+            section=FEATURES,
+            note="‖w_k‖, norm of the class's row of the head (MR² Fig. 3).",
+            compute=lambda of: of.features.head and of.features.head.weight_norm_K,
+        )
+    )
+    dispersion: float | None = field(
+        metadata=row(
+            label="Largest distance between two samples",
+            unit="number",
+            section=FEATURES,
+            note=f"Largest distance between two samples of the class (LMDL Def. 4.1), searched among its {OUTERMOST} "
+            "outermost.",
+            compute=lambda of: of.clouds and of.clouds.dispersion_K,
+        )
+    )
+    max_intra_distance: float | None = field(
+        metadata=row(
+            label="Mean distance to the farthest sample",
+            unit="number",
+            section=FEATURES,
+            note="Mean distance to the farthest sample of the class / largest feature norm (ELM Fig. 4).",
+            compute=lambda of: of.clouds and of.clouds.max_intra_distance_K,
+        )
+    )
+    nearest_class: str | None = field(
+        metadata=row(
+            label="Class with the nearest mean",
+            section=FEATURES,
+            note="The class whose mean feature is nearest.",
+            compute=lambda of: of.nearest_classes,
+        )
+    )
+    nearest_distance: float | None = field(
+        metadata=row(
+            label="Distance to that mean", unit="number", section=FEATURES, compute=lambda of: of.nearest_distances
+        )
+    )
+
+    @property
+    def top_confusion(self) -> Confusion | None:
+        """The class that its samples are most often confused with, if any."""
+        return self.confusions[0] if self.confusions else None
+
+
+FIGURES = table_of(ClassResult)
