@@ -85,7 +85,7 @@ def test_it_is_shown_in_one_line(sides):
     start = f"<AuditDiff 'plain' to 'fixed': 6 classes, {len(TARGETS)} samples, "
     assert repr(before.diff(after)) == start + told
     assert repr(AuditDiff.from_audits([before, before], [after, after])).startswith(
-        f"{start}2 seeds, accuracy {overall}"
+        f"{start}2 runs per side, accuracy {overall}"
     )
 
 

@@ -8,7 +8,6 @@ import reprlib
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import fields, is_dataclass
-from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -19,8 +18,6 @@ from classgap.audit.results import QUANTILE_LEVELS
 from classgap.audit.samples import Integers
 
 if TYPE_CHECKING:
-    from pydantic import TypeAdapter
-
     from classgap.audit.audit import Audit
 
 Record = TypeVar("Record")
@@ -59,11 +56,11 @@ def from_plain(kind: type[Record], data: Any) -> Record:
     Traceback (most recent call last):
     ValueError: count must be a valid integer, got '2'.
     """
-    from pydantic import ValidationError
+    from pydantic import TypeAdapter, ValidationError
 
     try:
         # As JSON, because pydantic's strict mode turns JSON lists into tuples, but not Python lists.
-        return _adapter(kind).validate_json(json.dumps(data), strict=True)
+        return TypeAdapter(kind).validate_json(json.dumps(data), strict=True)
     except ValidationError as error:
         raise ValueError(_describe(error.errors(include_url=False)[0])) from None
     except RecursionError:
@@ -118,13 +115,6 @@ def check_consistency(audit: Audit) -> None:
             worst = int(indices.min() if indices.min() < 0 else indices.max())
             raise ValueError(f"{where} must be in [0, {classes - 1}], got {worst}; {FIX}.")
     _check_lengths(audit)
-
-
-@cache
-def _adapter(kind: Any) -> TypeAdapter[Any]:
-    from pydantic import TypeAdapter
-
-    return TypeAdapter(kind)
 
 
 def _describe(error: Mapping[str, Any]) -> str:

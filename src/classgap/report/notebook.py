@@ -82,7 +82,7 @@ def diff_fragment(diff: AuditDiff) -> str:
 
 
 def _fragment(name: str, line: str, *parts: Markup) -> str:
-    title = Markup("<p>{}<br><strong>{}</strong></p>").format(name, line)
+    title = Markup("<p>{}</p><p><strong>{}</strong></p>").format(name, line)
     return str(Markup("<div>{}{}</div>").format(title, Markup("").join(parts)))
 
 
