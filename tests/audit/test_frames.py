@@ -86,3 +86,20 @@ def test_one_sample_whose_row_does_not_sum_to_1_makes_logits():
     scores = PROBABILITIES.copy()
     scores[7, 0] += 0.02
     assert Notice("logits-are-probabilities") not in audit(scores / scores.max(), TARGETS).notices
+
+
+def test_a_series_of_counts_is_sorted_by_class():
+    labels = pandas.Series(["dog"] * 9 + ["cow"] * 5 + ["cat"] * 2)
+    got = audit(LOGITS, TARGETS, class_names=NAMES, train_counts=labels.value_counts())
+    assert [entry.train_count for entry in got.classes] == [2, 9, 5]
+    by_index = audit(LOGITS, TARGETS, train_counts=pandas.Series([9, 5, 2], index=[1, 2, 0]))
+    assert [entry.train_count for entry in by_index.classes] == [2, 9, 5]
+    with pytest.raises(ValueError, match=r"train_counts .* index .*'ox'"):
+        audit(LOGITS, TARGETS, class_names=NAMES, train_counts=pandas.Series([1, 2, 3], index=["ox", "dog", "cat"]))
+
+
+def test_unknown_numbers_are_nan_in_pandas():
+    frame = audit(LOGITS, TARGETS).to_pandas()
+    assert frame["spread"].dtype == float
+    assert frame["spread"].isna().all()
+    assert frame["support"].dtype == int

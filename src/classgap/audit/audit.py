@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from torch import nn
 
 from classgap.audit.figures import FIGURES, ClassResult
-from classgap.audit.io.frames import check_scores, names_from_columns, to_frame
+from classgap.audit.io.frames import check_scores, counts_in_class_order, names_from_columns, to_frame
 from classgap.audit.io.inference import collect_predictions
 from classgap.audit.io.predictions import Predictions
 from classgap.audit.io.readers import read_predictions
@@ -112,7 +112,8 @@ class Audit:
             features: penultimate features (N, D).
             head: layer from features to logits, its weight (K, D), or (weight, bias).
             class_names: K unique names; by default the columns of a DataFrame of scores.
-            train_counts: number of training samples of each class (K,).
+            train_counts: number of training samples of each class (K,). A Series is sorted by its index, class names or
+                indices.
             train_predictions: predicted labels (M,) or scores (M, K) on the training set, to find over-fitted classes.
             train_targets: true labels of the training set (M,).
             index: position of each sample in the test set (N,). Duplicates are dropped; duplicates with different
@@ -133,6 +134,8 @@ class Audit:
         (0.75, 0.5, 'dog')
         """
         check_scores("logits", logits)
+        if class_names is None:
+            class_names = names_from_columns(logits, probabilities)
         data = Predictions.from_arrays(
             targets,
             logits=logits,
@@ -140,8 +143,8 @@ class Audit:
             predictions=predictions,
             features=features,
             head=head,
-            class_names=names_from_columns(logits, probabilities) if class_names is None else class_names,
-            train_counts=train_counts,
+            class_names=class_names,
+            train_counts=counts_in_class_order(train_counts, class_names),
             train_predictions=train_predictions,
             train_targets=train_targets,
             index=index,

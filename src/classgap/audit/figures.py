@@ -1,8 +1,8 @@
 """The table of per-class metrics: one row per field of :class:`ClassResult`.
 
 A row states how the metric is computed, what it is called, its unit, and where reports show it. JSON, CSV,
-``to_pandas``, the HTML pages and the notes on computation all read this table. To add a metric, add a field here and
-compute its values in :class:`classgap.audit.per_class.ClassInputs`.
+``to_pandas``, the terminal, the HTML pages and the notes on computation read this table. To add a metric, add a field
+here and compute its values in :class:`classgap.audit.per_class.ClassInputs`.
 """
 
 from __future__ import annotations
@@ -32,7 +32,8 @@ class Figure:
         label: name in a class's details and in the notes; "" leaves it out of both. "{level}" is the confidence level.
         unit: "fraction", "points" (a difference of fractions), "count", "number", "p-value", "group" or "text".
         section: section of a class's details, one of ``SECTIONS``.
-        header: header in the table of classes; "" leaves it out.
+        header: header in the table of classes on the HTML page; "" leaves it out.
+        terminal: header in the table of the worst classes on the terminal; "" leaves it out.
         note: how the values are computed.
         compute: values of all classes from the inputs of an audit: an array (NaN is unknown), a sequence, or ``None``.
         columns: CSV and pandas columns of a field that is not a single value: name → function of the field.
@@ -43,6 +44,7 @@ class Figure:
     unit: str = "text"
     section: str = ""
     header: str = ""
+    terminal: str = ""
     note: str = ""
     compute: Callable[[ClassInputs], Any] | None = None
     columns: Mapping[str, Callable[[Any], Any]] | None = None
@@ -99,6 +101,7 @@ class ClassResult:
             unit="fraction",
             section=TEST,
             header="Accuracy, %",
+            terminal="%",
             note="Fraction of samples whose predicted label is correct. Of equal scores, the lower class index wins.",
             compute=lambda of: of.counts.accuracy_K,
         )
@@ -109,6 +112,7 @@ class ClassResult:
             unit="fraction",
             section=TEST,
             header="{level} interval",
+            terminal="0 to 100 %",
             note="Wilson score interval of the accuracy, {level}.",
             compute=lambda of: of.intervals,
             columns=INTERVAL_COLUMNS,
@@ -116,7 +120,12 @@ class ClassResult:
     )
     support: int = field(
         metadata=row(
-            label="Test samples", unit="count", section=TEST, header="Samples", compute=lambda of: of.counts.support_K
+            label="Test samples",
+            unit="count",
+            section=TEST,
+            header="Samples",
+            terminal="samples",
+            compute=lambda of: of.counts.support_K,
         )
     )
     precision: float | None = field(  # None if never predicted
@@ -192,6 +201,7 @@ class ClassResult:
     confusions: tuple[Confusion, ...] = field(  # most frequent first
         metadata=row(
             header="Most confused with",
+            terminal="confused with",
             compute=lambda of: of.evidence.confusions,
             columns={"top_confusion": lambda found: found[0].name, "top_confusion_rate": lambda found: found[0].rate},
         )

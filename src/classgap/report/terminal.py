@@ -8,10 +8,11 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, TextIO
 
 from classgap.audit.audit import Audit
-from classgap.audit.figures import ClassResult
+from classgap.audit.figures import FIGURES, ClassResult, Figure
 from classgap.audit.results import Interval
 from classgap.report.audit_charts import ordered_groups
 from classgap.report.audit_page import gap_rows
+from classgap.report.class_table import format_cell
 from classgap.report.formatting import (
     MISSING,
     count,
@@ -67,7 +68,7 @@ def _show(console: Console, audit: Audit) -> None:
     title(console, f"classgap audit: {audit.name}", headline(audit))
     console.print(
         f"{percent(overall.accuracy)} % of {count(overall.n_samples)} samples in {seen} right; mean over classes "
-        f"{percent(overall.balanced_accuracy)} % ({percent_range(overall.balanced_interval)}).{_top_k(audit)}"
+        f"{percent(overall.balanced_accuracy)} % ({percent_range(overall.balanced_interval)}).{_other_metrics(audit)}"
     )
     order = hardest_first(audit.classes)
     tables = [_group_table(audit), _gap_table(audit), _worst_table(order, audit.confidence_level)]
@@ -177,9 +178,9 @@ def _can_draw() -> bool:
     return True
 
 
-def _top_k(audit: Audit) -> str:
-    further = [f" Top {k}: {percent(share)} %." for k, share in sorted(audit.overall.top_k.items()) if k > 1]
-    return "".join(further)
+def _other_metrics(audit: Audit) -> str:
+    others = [f" Top {k}: {percent(value)} %." for k, value in sorted(audit.overall.top_k.items()) if k > 1]
+    return "".join([f" Macro F1: {percent(audit.overall.macro_f1)} %.", *others])
 
 
 def _group_table(audit: Audit) -> Table:
@@ -210,23 +211,27 @@ def _gap_table(audit: Audit) -> Table:
 
 
 def _worst_table(order: list[ClassResult], confidence_level: float) -> Table:
+    shown = [figure for figure in FIGURES if figure.terminal]
     table = new_table(
         f"Worst classes, with their {format_level(confidence_level)} intervals",
-        "class", "%", "0 to 100 %", "samples", "mistaken for", "by, %",
-        wide=("mistaken for",),
-        spare=("samples", "by, %", "mistaken for"),
-    )  # fmt: skip
+        "class",
+        *(figure.terminal for figure in shown),
+        wide=tuple(figure.terminal for figure in shown if figure.unit == "text"),
+        spare=("samples", "confused with"),
+    )
     for entry in order[:WORST]:
-        top = entry.top_confusion
-        table.add_row(
-            name_cell(entry.name),
-            percent(entry.accuracy),
-            interval_bar(entry.accuracy or 0.0, entry.interval, entry.group or ""),
-            count(entry.support),
-            name_cell(top.name if top else MISSING),
-            percent(top.rate if top else None),
-        )
+        table.add_row(name_cell(entry.name), *(_class_cell(figure, entry) for figure in shown))
     return table
+
+
+def _class_cell(figure: Figure, entry: ClassResult) -> Text | str:
+    value = getattr(entry, figure.name)
+    if isinstance(value, Interval):
+        return interval_bar(entry.accuracy or 0.0, value, entry.group or "")
+    if figure.name == "confusions" and value:
+        return name_cell(f"{percent(value[0].rate)} % {value[0].name}")  # the rate first: long names are cut
+    cell = format_cell(figure, entry)
+    return name_cell(cell) if figure.unit == "text" else cell
 
 
 def _pair_table(audit: Audit) -> Table:

@@ -16,6 +16,25 @@ def names_from_columns(*scores: Any) -> tuple[str, ...] | None:
     return None
 
 
+def counts_in_class_order(counts: Any, class_names: Sequence[Any] | None) -> Any:
+    """Sort a Series of counts, such as ``labels.value_counts()``, by class; return anything else unchanged.
+
+    Raises:
+        ValueError: if its index is neither the class names nor the class indices.
+    """
+    if not (hasattr(counts, "to_numpy") and hasattr(counts, "index")) or hasattr(counts, "columns"):
+        return counts
+    position = {str(label): i for i, label in enumerate(counts.index)}
+    indices = [str(k) for k in range(len(counts))]
+    for names in ([str(name) for name in class_names or ()], indices):
+        if len(names) == len(counts) and position.keys() == set(names):
+            return counts.to_numpy()[[position[name] for name in names]]
+    raise ValueError(
+        f"train_counts is a Series, so its index must be the class names or 0 to {len(counts) - 1}, got "
+        f"{', '.join(map(repr, list(counts.index)[:5]))}: reindex it, or pass an array."
+    )
+
+
 def check_scores(what: str, scores: Any) -> None:
     """Reject a vector of labels where scores are expected.
 
@@ -45,5 +64,8 @@ def to_frame(table: Sequence[Figure], records: Iterable[Any]) -> Any:
     columns = column_names(table)
     rows = [column_values(table, record) for record in records]
     frame = pandas.DataFrame(rows, columns=list(columns)).set_index("name")
+    for name in frame.columns:
+        if not any(isinstance(entry[name], str) for entry in rows) and frame[name].isna().any():
+            frame[name] = frame[name].astype(float)  # None becomes NaN
     frame.index.name = "class"
     return frame
