@@ -68,7 +68,7 @@ class Sides:
         interval = percentile_interval(differences_R, self.confidence_level, within=(-widest, widest))
         return Change(start, end, end - start, interval, runs_agree=self._agree(before, after))
 
-    def centred_change(self, measure: Callable[[Floats], Floats]) -> Change:
+    def centered_change(self, measure: Callable[[Floats], Floats]) -> Change:
         """Change of a measure of inequality, which noise inflates: its interval is centered on the change."""
         start, end = float(measure(self.before_U)), float(measure(self.after_U))
         differences_R = measure(self.after_RU) - measure(self.before_RU)
@@ -210,8 +210,8 @@ def gap_changes(
     found["best_worst"] = sides.change(minus(best[0], worst[0]), minus(best[1], worst[1]), widest=WIDEST_GAP)
     found["worst_class"] = sides.change(*worst)
     found["worst_tenth"] = sides.change(*low)
-    found["std"] = sides.centred_change(MEASURES["std"])
-    found["gini"] = sides.centred_change(MEASURES["gini"])
+    found["std"] = sides.centered_change(MEASURES["std"])
+    found["gini"] = sides.centered_change(MEASURES["gini"])
     return found
 
 

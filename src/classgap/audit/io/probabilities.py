@@ -1,4 +1,4 @@
-"""Tell probabilities from logits, and turn them into logits."""
+"""Distinguish probabilities from logits, and convert them to logits."""
 
 from __future__ import annotations
 
