@@ -28,7 +28,7 @@ bench: .venv/installed
 	$(BIN)/python benchmarks/train_cost.py
 
 docs: .venv/installed
-	$(BIN)/python -m classgap.methods.page docs/methods.md
+	$(BIN)/python docs/generate_methods.py
 
 clean:
 	rm -rf .venv build dist classgap-demo runs

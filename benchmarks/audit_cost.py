@@ -1,11 +1,11 @@
-"""What an audit costs: time, peak memory and size of the page, each measured in a process of its own.
+"""Cost of an audit: time, peak memory and size of the HTML page, measured in separate processes.
 
     python benchmarks/audit_cost.py            # both sizes below
     python benchmarks/audit_cost.py imagenet   # one of them
 
-Made-up predictions: features in clouds of different width around class means, and a linear head on them. Making them is
-not counted; auditing them (features, head, training counts, map and diagnosis included) and writing the page is. Peak
-memory is the process's largest resident size, the inputs included. On a busy machine OMP_NUM_THREADS=1 is often faster.
+Random predictions: Gaussian features of different spread around class means, and a linear head. Creating them is not
+measured; the audit (with features, head, training counts, map and diagnosis) and writing the page are. Peak memory is
+the maximum resident size, including the inputs. On a busy machine OMP_NUM_THREADS=1 is often faster.
 """
 
 from __future__ import annotations

@@ -1,13 +1,13 @@
-"""Images a second: classgap's batches against torchvision and a DataLoader with two workers.
+"""Images per second: BatchLoader against torchvision with a DataLoader of two workers.
 
     python benchmarks/data_cost.py            # about four minutes
     python benchmarks/data_cost.py --quick    # fewer images and rounds
 
-Made-up data of CIFAR's size, 50,000 images of 3 × 32 × 32 in memory, batches of 128. The competitor is what most
-training scripts do: a map-style data set over an array of bytes, Pillow transforms, `DataLoader(num_workers=2)`. A
-second competitor uses torchvision's transforms v2 on tensors. classgap has no workers: it runs in this one process,
-which may use two threads (and makes batches with one). Competitors take turns; the best of several rounds counts. The
-clock starts with the second batch, when the workers of a loader have been started.
+Random data of CIFAR's size: 50,000 images of 3 × 32 × 32 in memory, batches of 128. The baseline is the usual training
+script: a map-style data set over an array of bytes, Pillow transforms, `DataLoader(num_workers=2)`. A second baseline
+uses torchvision's transforms v2 on tensors. classgap uses no workers, and one of the two threads of this process to
+build batches. Competitors take turns, and the best of several rounds counts. The clock starts with the second batch,
+when the workers are running.
 """
 
 from __future__ import annotations
@@ -25,17 +25,17 @@ from torch.utils.data import DataLoader, Dataset
 from torchvision import transforms as v1
 from torchvision.transforms import v2
 
-from classgap.data.batches import Batches
 from classgap.data.dataset import Split
-from classgap.data.sampling.order import Shuffled
+from classgap.data.loader import BatchLoader
+from classgap.data.sampling.orders import RandomOrder
 
 MEAN, STD = (0.4914, 0.4822, 0.4465), (0.2470, 0.2435, 0.2616)
 BATCH, CLASSES, WORKERS, THREADS = 128, 10, 2, 2
 NAMES = ("crop-flip", "auto-augment", "rand-augment")
 
 
-class Pictures(Dataset[tuple[Tensor, int]]):
-    """Images as torchvision's CIFAR10 keeps them: an array (N, H, W, C), transformed one by one."""
+class ArrayDataset(Dataset[tuple[Tensor, int]]):
+    """Images stored as in torchvision's CIFAR10, (N, H, W, C), transformed one by one."""
 
     def __init__(self, images_NHWC: np.ndarray, targets: list[int], transform: Callable[[np.ndarray], Tensor]) -> None:
         self.images_NHWC, self.targets, self.transform = images_NHWC, targets, transform
@@ -61,7 +61,7 @@ def tensors(name: str) -> Callable[[np.ndarray], Tensor]:
 
 
 def rate(batches: Iterable[object], limit: float) -> float:
-    """Images a second from the first batch on, for so many seconds at most."""
+    """Images per second from the second batch on, measured for at most ``limit`` seconds."""
     stream: Iterator[object] = iter(batches)
     next(stream)  # starts the workers, fills caches
     start, steps = time.perf_counter(), 0
@@ -73,7 +73,7 @@ def rate(batches: Iterable[object], limit: float) -> float:
 
 
 def best(jobs: dict[str, Callable[[], Iterable[object]]], rounds: int, limit: float) -> dict[str, float]:
-    """The highest rate of each job, taking turns."""
+    """Highest rate of each job, taking turns."""
     found = dict.fromkeys(jobs, 0.0)
     for _ in range(rounds):
         for name, job in jobs.items():
@@ -92,14 +92,14 @@ def main() -> None:
     split, array = Split.from_arrays(images, targets), images.permute(0, 2, 3, 1).contiguous().numpy()
 
     def loader(transform: Callable[[np.ndarray], Tensor]) -> Iterable[object]:
-        pictures = Pictures(array, targets.tolist(), transform)
-        return DataLoader(pictures, BATCH, shuffle=True, num_workers=WORKERS, drop_last=True)
+        dataset = ArrayDataset(array, targets.tolist(), transform)
+        return DataLoader(dataset, BATCH, shuffle=True, num_workers=WORKERS, drop_last=True)
 
     def ours(name: str) -> Iterable[object]:
         options = {"batch_size": BATCH, "num_classes": CLASSES, "mean": MEAN, "std": STD}
-        return Batches(split, Shuffled(samples), augment=name, **options).epoch(0)
+        return BatchLoader(split, RandomOrder(samples), augment=name, **options).epoch(0)
 
-    table = Table(title=f"Images a second, batches of {BATCH}, best of {rounds} interleaved rounds")
+    table = Table(title=f"Images per second, batches of {BATCH}, best of {rounds} interleaved rounds")
     table.add_column("augmentation")
     for column in ("Pillow\n2 workers", "v2\n2 workers", "classgap\nno workers", "against\nPillow", "against\nv2"):
         table.add_column(column, justify="right")

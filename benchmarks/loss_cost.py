@@ -1,10 +1,10 @@
-"""What MR² costs: time against plain cross-entropy and a per-class loop, extra memory, share of a training step.
+"""Cost of MR²: time against cross-entropy and a per-class loop, extra memory, fraction of a training step.
 
     python benchmarks/loss_cost.py            # all tables, about two minutes
     python benchmarks/loss_cost.py --quick    # the three smallest shapes only
 
-Each row interleaves the competitors in one process and compares their minima. The loop is MR² as most published code
-computes it: Python loops over all classes, with the same 2-norms as ours.
+Each row interleaves the competitors in one process and compares their minima. The loop computes MR² as most published
+code does, with Python loops over all classes and the same 2-norms.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ MEMORY_CASES = {"K=1000": 1000, "all one class": 1}
 
 
 class LoopMR2(nn.Module):
-    """MR² by Python loops over all classes, in the manner of the published code: the reference."""
+    """Reference MR² with Python loops over all classes, as in the published code."""
 
     def __init__(self, num_classes: int, decay: float = 0.9) -> None:
         super().__init__()
@@ -39,7 +39,7 @@ class LoopMR2(nn.Module):
         for k in range(num_classes):
             rows = features[targets == k].detach()
             if len(rows) > 0:
-                self.learn(k, rows)
+                self.update(k, rows)
         root = (self.mean_norm + self.spread).pow(1 / 3)
         gamma = num_classes * root / root.sum()
         value = F.cross_entropy(logits / gamma[targets, None], targets)
@@ -54,9 +54,9 @@ class LoopMR2(nn.Module):
                 pull = pull + torch.log1p(positives).sum()
         return value + 0.1 * pull / len(targets)
 
-    def learn(self, k: int, rows: Tensor) -> None:
-        centre = rows.mean(dim=0)
-        mean_norm, spread = centre.norm().pow(2), (rows - centre).norm(dim=1).pow(2).mean()
+    def update(self, k: int, rows: Tensor) -> None:
+        center = rows.mean(dim=0)
+        mean_norm, spread = center.norm().pow(2), (rows - center).norm(dim=1).pow(2).mean()
         if torch.isnan(self.mean_norm[k]) or self.mean_norm[k] == 0:
             self.mean_norm[k], self.spread[k] = mean_norm, spread
         else:
@@ -81,7 +81,7 @@ def seconds(job: Callable[[], Tensor], leaves: tuple[Tensor, ...]) -> float:
 
 
 def fastest(jobs: dict[str, Callable[[], Tensor]], leaves: tuple[Tensor, ...], budget: float) -> dict[str, float]:
-    """The minimum time of each job, taking turns until the budget of seconds is used up."""
+    """Minimum time of each job, taking turns until the budget in seconds is used up."""
     best = {name: min(seconds(job, leaves) for _ in range(2)) for name, job in jobs.items()}
     end = time.perf_counter() + budget
     while time.perf_counter() < end:
@@ -108,7 +108,7 @@ def time_table(shapes: list[tuple[int, int, int]], budget: float) -> None:
 
 
 def peak_megabytes(num_classes: int, with_loss: bool) -> float:
-    """Peak memory of a fresh process that makes the batch, and with or without the loss on it."""
+    """Peak memory of a fresh process that creates the batch, with or without the loss."""
     with multiprocessing.get_context("spawn").Pool(1) as pool:
         return pool.apply(_peak, (num_classes, with_loss))
 
@@ -153,7 +153,7 @@ def resnet32() -> tuple[nn.Module, nn.Linear]:
     return nn.Sequential(*stem, *blocks, nn.AdaptiveAvgPool2d(1), nn.Flatten()), nn.Linear(64, 100)
 
 
-def step_share(rounds: int) -> None:
+def step_fraction(rounds: int) -> None:
     backbone, head = resnet32()
     images, targets = torch.randn(128, 3, 32, 32), torch.randint(100, (128,))
     loss = MR2Loss(100)
@@ -170,15 +170,15 @@ def step_share(rounds: int) -> None:
         "ours": lambda: loss(logits, targets, features=features),
     }
     step()
-    whole, best = float("inf"), {"ce": float("inf"), "ours": float("inf")}
+    full, best = float("inf"), {"ce": float("inf"), "ours": float("inf")}
     for _ in range(rounds):
         start = time.perf_counter()
         step()
-        whole = min(whole, time.perf_counter() - start)
+        full = min(full, time.perf_counter() - start)
         for name, value in fastest(jobs, (logits, features), 0.1).items():
             best[name] = min(best[name], value)
     added = best["ours"] - best["ce"]
-    print(f"\nResNet-32, batch 128: step {whole * 1e3:.0f} ms, MR² adds {added * 1e3:.2f} ms = {added / whole:.2%}")
+    print(f"\nResNet-32, batch 128: step {full * 1e3:.0f} ms, MR² adds {added * 1e3:.2f} ms = {added / full:.2%}")
 
 
 def main() -> None:
@@ -191,7 +191,7 @@ def main() -> None:
     time_table(SHAPES[:3] if options.quick else SHAPES, budget=2.0 if options.quick else 8.0)
     if not options.quick:
         memory_table()
-        step_share(rounds=5)
+        step_fraction(rounds=5)
 
 
 if __name__ == "__main__":

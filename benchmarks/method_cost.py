@@ -1,12 +1,12 @@
-"""What a step of each method costs, as a ratio to plain cross-entropy: ResNet-20, batches of 128 images of 32×32.
+"""Cost of a training step of each method relative to cross-entropy: ResNet-20, batches of 128 images of 32×32.
 
     python benchmarks/method_cost.py                                # every method, about ten minutes on one core
     python benchmarks/method_cost.py --methods mr2 sam supcon --rounds 30
 
-Every stage of every method takes a step in turn, in one process, through the engine: forward, loss, backward, update.
-The smallest processor time of each counts, which a busy machine disturbs less than that of the clock. Passes over the
-training set between epochs are not steps and are left out; methods that go through the network more than once a step
-say so. The bound for all others is 1.1.
+All stages of all methods take steps in turn, in one process, through the engine: forward, loss, backward, update. The
+smallest CPU time of each counts, which is more robust on a busy machine than wall-clock time. Passes over the training
+set between epochs are not included. Methods with more than one pass per step are marked. The bound for all others is
+1.1.
 """
 
 from __future__ import annotations
@@ -20,17 +20,17 @@ from rich.progress import track
 from rich.table import Table
 
 from classgap import methods
-from classgap.data.batches import Batch
+from classgap.data.batch import Batch
 from classgap.data.dataset import Dataset, Split
 from classgap.engine import Run, TrainConfig
-from classgap.engine.defaults import complete
+from classgap.engine.defaults import resolve_config
 
 BOUND = 1.1
 SEVERAL = {"second pass": "two passes", "two views": "two views", "second network": "two networks"}
 BATCH = 128
 
 
-def made_data(classes: int, samples: int = 512) -> Dataset:
+def make_data(classes: int, samples: int = 512) -> Dataset:
     generator = torch.Generator().manual_seed(0)
     images = torch.randint(256, (samples, 3, 32, 32), dtype=torch.uint8, generator=generator)
     targets = torch.arange(samples) % classes
@@ -40,8 +40,8 @@ def made_data(classes: int, samples: int = 512) -> Dataset:
 
 
 def stages(method: str, data: Dataset) -> dict[str, tuple[Run, Batch]]:
-    """A run in each of the method's stages, with a batch to step with."""
-    settings = complete(
+    """Return a run and a batch for each stage of a method."""
+    settings = resolve_config(
         TrainConfig(data="random", model="resnet20", method=method, batch_size=BATCH, val_fraction=0.25), data
     )
     found, number = {}, 0
@@ -78,7 +78,7 @@ def main() -> None:
     parser.add_argument("--threads", type=int, default=1)
     options = parser.parse_args()
     torch.set_num_threads(options.threads)
-    data = made_data(options.classes)
+    data = make_data(options.classes)
     cases: dict[str, tuple[Run, Batch]] = {}
     for name in dict.fromkeys(["erm", *options.methods]):
         cases |= stages(name, data)

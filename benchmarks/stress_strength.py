@@ -1,15 +1,15 @@
-"""Does a method wreck training anywhere? Each cell of a grid trains with plain cross-entropy and with the method.
+"""Stress test: train every cell of a grid with cross-entropy and with a method, to find settings where it fails.
 
     python benchmarks/stress_strength.py                       # MR² with its defaults, about ten minutes on one core
     python benchmarks/stress_strength.py --methods mr2 spread-out --seeds 0 1
-    python benchmarks/stress_strength.py --store FILE.jsonl    # keeps results and goes on where it stopped
+    python benchmarks/stress_strength.py --store FILE.jsonl    # stores results and resumes
 
-Two problems (MNIST-1D with a convolution; 150 Gaussian classes with a hidden layer), and from a usual setting one thing
-changed at a time, then several at once: learning rate × {0.3, 1, 3}, epochs {5, 40, 200}, batch {16, 128, 512}, the
-scale of the features × {0.1, 1, 10} (the last layer's weights shrink as much, so the function is the same), batch norm
-or none, bf16. Features × 10 make the last layer learn a hundred times as fast, so there the learning rate is a tenth.
-Shown is the accuracy of the hard third, and what the method changes; more than 2 points below is marked, but for cells
-in which cross-entropy itself fails.
+Two problems (MNIST-1D with a convolution; 150 Gaussian classes with a hidden layer). Starting from a default setting,
+the grid changes one factor at a time, then several: learning rate × {0.3, 1, 3}, epochs {5, 40, 200}, batch size
+{16, 128, 512}, feature scale × {0.1, 1, 10} (the last layer is scaled inversely, so the function is the same), batch
+norm or none, bf16. With features × 10 the last layer learns a hundred times as fast, so the learning rate is a tenth.
+The table shows the accuracy of the hard third and the change by the method. Changes below −2 points are marked, except
+in cells where cross-entropy itself fails.
 """
 
 from __future__ import annotations
@@ -33,8 +33,8 @@ from classgap.engine import RunDirectory, TrainConfig, train
 from classgap.models import MODELS, build
 from classgap.registry import Entry
 
-TOLERATED = 2.0  # points of the hard third
-MEANINGFUL = 20.0  # where cross-entropy itself has less, nothing can be said of a method
+TOLERATED = 2.0  # percentage points of the hard third
+MEANINGFUL = 20.0  # below this accuracy of cross-entropy a cell is not judged
 MNIST1D, GAUSSIAN = "mnist1d:seed=7", "gaussian"
 
 
@@ -60,7 +60,7 @@ class Cell:
 
 
 def cells() -> Iterator[Cell]:
-    """The grid: what is usual, one change at a time, and the worst together."""
+    """Generate the grid: the default, single changes, and the worst combinations."""
     for data in (MNIST1D, GAUSSIAN):
         usual = Cell(data)
         changes: list[dict[str, Any]] = [{}]
@@ -74,7 +74,7 @@ def cells() -> Iterator[Cell]:
 
 
 class Scaled(nn.Module):
-    """Features times a number."""
+    """Multiply features by a constant."""
 
     def __init__(self, scale: float) -> None:
         super().__init__()
@@ -87,7 +87,7 @@ class Scaled(nn.Module):
 def stressed(
     *, num_classes: int, input_shape: tuple[int, ...], scale: float = 1.0, batch_norm: bool = True
 ) -> nn.Module:
-    """The usual small network of a problem, with features of any scale, with or without batch norm."""
+    """Build the small default network of a problem with scaled features, with or without batch norm."""
     if len(input_shape) == 2:
         *layers, head = build("conv1d", num_classes=num_classes, input_shape=input_shape)
         layers = [layer for layer in layers if batch_norm or not isinstance(layer, nn.BatchNorm1d)]
@@ -105,21 +105,21 @@ MODELS.entries["stressed"] = Entry(
 
 
 def gaussian(classes: int = 150, width: int = 64, train_each: int = 20, test_each: int = 40) -> Dataset:
-    """Classes that are Gaussian clouds, some wide, some narrow, seen from their origin: samples have length 1."""
+    """Generate Gaussian classes of different spread, with samples normalized to length 1."""
     generator = torch.Generator().manual_seed(0)
-    centres_KD = torch.randn(classes, width, generator=generator)
+    centers_KD = torch.randn(classes, width, generator=generator)
     spread_K = torch.linspace(1.0, 2.6, classes)
 
     def draw(each: int) -> Split:
         targets = torch.arange(classes).repeat(each)
         noise = torch.randn(len(targets), width, generator=generator)
-        return Split.from_arrays(F.normalize(centres_KD[targets] + spread_K[targets, None] * noise), targets)
+        return Split.from_arrays(F.normalize(centers_KD[targets] + spread_K[targets, None] * noise), targets)
 
     return Dataset(GAUSSIAN, draw(train_each), draw(test_each), tuple(map(str, range(classes))), "features", (width,))
 
 
 @functools.cache
-def data_of(name: str) -> Dataset:
+def load_data(name: str) -> Dataset:
     return gaussian() if name == GAUSSIAN else load(name)
 
 
@@ -139,14 +139,14 @@ def hard_third(cell: Cell, method: str, seed: int) -> float:
             report=False,
         )
         try:
-            directory = train(config, data=data_of(cell.data), quiet=True).directory
+            directory = train(config, data=load_data(cell.data), quiet=True).run_dir
         except ArithmeticError:
             return 0.0
         return 100 * float(RunDirectory(directory).read_metrics()[-1]["test_hard"])
 
 
 class Store:
-    """Results by cell, method and seed, kept in a file if there is one."""
+    """Results by cell, method and seed, optionally stored in a file."""
 
     def __init__(self, path: Path | None) -> None:
         self.path = path
@@ -154,7 +154,7 @@ class Store:
         self.known = {tuple(key): value for key, value in map(json.loads, lines)}
 
     def hard_third(self, cell: Cell, method: str, seed: int) -> float:
-        """Of one training, done if it is not known."""
+        """Return the hard third of a run, and train if it is not stored."""
         key = (str(cell), method, seed)
         if key not in self.known:
             self.known[key] = round(hard_third(cell, method, seed), 3)

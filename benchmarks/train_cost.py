@@ -1,14 +1,13 @@
-"""What the engine costs on top of a bare training loop.
+"""Overhead of the engine over a hand-written training loop.
 
     python benchmarks/train_cost.py            # two networks, about three minutes on two cores
     python benchmarks/train_cost.py --rounds 9
 
-Each round times one epoch of a hand-written loop and one of the engine's, in changing order; both do the same
-arithmetic on the same batches (which come from classgap.data in both). The bare loop's optimiser is PyTorch's by
-default, the engine's the fused one. The engine's epoch includes metrics, the check for non-finite losses, progress and
-the look for signals. The smallest time of each counts. The bound is 3 % of a training on images; where a step takes a
-few milliseconds its fixed cost counts, of which the checks that our losses make of their inputs are a part: a second
-bare loop uses the engine's loss.
+Each round times one epoch of a bare loop and one of the engine, in rotating order. Both do the same arithmetic on the
+same batches of classgap.data. The bare loop uses PyTorch's default optimizer, the engine the fused one. The engine's
+epoch includes metrics, the check for non-finite losses, progress and signal handling. The smallest time of each counts.
+The bound is 3 % for images. With steps of a few milliseconds the fixed cost matters, part of which are the input checks
+of the losses; a second bare loop therefore uses the engine's loss.
 """
 
 from __future__ import annotations
@@ -28,19 +27,19 @@ from torch import Tensor
 
 from classgap.data import Dataset, Split, load
 from classgap.engine import Run, RunDirectory, TrainConfig
-from classgap.engine.defaults import complete
-from classgap.engine.fit import Fit
+from classgap.engine.defaults import resolve_config
 from classgap.engine.logging.progress import Display
 from classgap.engine.signals import StopRequest
+from classgap.engine.trainer import Trainer
 
 PROBLEMS = {
     "ResNet-20, 32×32 images": ("images", "resnet20", 1),
-    "1-D convolution, MNIST-1D": ("mnist1d:train=4000", "conv1d", 12),  # its epochs are shorter
+    "1-D convolution, MNIST-1D": ("mnist1d:n_train=4000", "conv1d", 12),  # its epochs are shorter
 }
 
 
 def images(samples: int = 1280) -> Dataset:
-    """Noise of the size of CIFAR."""
+    """Random images of CIFAR's size."""
     pixels = torch.randint(256, (samples, 3, 32, 32), dtype=torch.uint8)
     split = Split.from_arrays(pixels, torch.arange(samples) % 100)
     names = tuple(map(str, range(100)))
@@ -48,7 +47,7 @@ def images(samples: int = 1280) -> Dataset:
 
 
 class BareLoop:
-    """What one would write by hand."""
+    """A hand-written training loop."""
 
     def __init__(self, run: Run) -> None:
         config = run.config
@@ -69,31 +68,29 @@ class BareLoop:
 
 
 def seconds(action: Callable[[], None]) -> float:
-    began = time.perf_counter()
+    start = time.perf_counter()
     action()
-    return time.perf_counter() - began
+    return time.perf_counter() - start
 
 
 def measure(data: str, model: str, rounds: int, folder: Path) -> list[float]:
-    """The smallest seconds of a bare epoch, of one with the engine's loss, and of the engine's."""
+    """Minimum seconds of an epoch: bare loop, bare loop with the engine's loss, engine."""
     source = images() if data == "images" else load(data)
-    config = complete(TrainConfig(data=data, model=model, epochs=10_000), source)
+    config = resolve_config(TrainConfig(data=data, model=model, epochs=10_000), source)
     by_hand, engine = [Run(config, source, torch.device("cpu")) for _ in range(2)]
-    for run in (by_hand, engine):
-        run.begin_stage()
     bare = BareLoop(by_hand)
     directory = RunDirectory(folder / model)
     directory.begin(config, {})
-    fit = Fit(engine, directory, quiet=True)
+    trainer = Trainer(engine, directory, quiet=True)
     smallest = [math.inf] * 3
     with StopRequest() as stop, Display("", engine.updates, quiet=True) as display:
         for epoch in range(rounds):
             loops = [
                 lambda epoch=epoch: bare.epoch(epoch, F.cross_entropy),
                 lambda epoch=epoch: bare.epoch(epoch, by_hand.method.loss),
-                lambda: fit.epoch(stop, display),
+                lambda: trainer.fit_epoch(stop, display),
             ]
-            for i in range(len(loops)):  # in turn: what runs after another finds a warmer or a more tired processor
+            for i in range(len(loops)):  # rotate the order: the previous job affects caches and clock speed
                 which = (epoch + i) % len(loops)
                 smallest[which] = min(smallest[which], seconds(loops[which]))
     directory.close()

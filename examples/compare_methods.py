@@ -1,13 +1,13 @@
-"""Every method on MNIST-1D, each with its strength chosen by the same small search: about 20 minutes on two cores.
+"""Compare all methods on MNIST-1D, each tuned with the same small search: about 20 minutes on two cores.
 
-    python examples/compare_methods.py                       # all methods, 5 seeds; goes on where it stopped
+    python examples/compare_methods.py                       # all methods, 5 seeds; resumes
     python examples/compare_methods.py --methods erm mr2 sam+mr2 --seeds 10
-    python examples/compare_methods.py --markdown            # the table of docs/methods.md
-    python examples/compare_methods.py --choices             # what the three settings of each method reached
+    python examples/compare_methods.py --markdown            # the table in docs/methods.md
+    python examples/compare_methods.py --choices             # hard third of the three settings of each method
 
-Learning rate and weight decay are the same for all: good ones for cross-entropy (experiments/mr2/tuning.yaml). Of each
-method three settings are tried once, on data of another generator seed; the one with the best hard third trains on the
-data that count, with every seed. A method of two stages trains twice as long, which the last column shows.
+All methods use the same learning rate and weight decay, tuned for cross-entropy (experiments/mr2/tuning.yaml). Three
+settings of each method are tried once, on data with another generator seed; the one with the best hard third is trained
+on the final data with every seed. Methods with two stages train twice as long, which the last column shows.
 """
 
 from __future__ import annotations
@@ -32,13 +32,13 @@ from classgap.data import load
 from classgap.engine import RunDirectory, TrainConfig, train
 from classgap.engine.errors import NonFiniteLossError
 
-SETTINGS = {"model": "conv1d", "lr": 0.3, "weight_decay": 5e-3, "validation": 0.1, "report": False}
-CHOICE, END = "mnist1d:seed=7", "mnist1d"  # two draws of the generator
-DECAYS = ["2e-3", "5e-3", "1e-2"]  # what methods without a strength of their own may choose
-FIGURES = ("accuracy", "easy", "medium", "hard", "worst")
+SETTINGS = {"model": "conv1d", "lr": 0.3, "weight_decay": 5e-3, "val_fraction": 0.1, "report": False}
+CHOICE, END = "mnist1d:seed=7", "mnist1d"  # two generator seeds
+DECAYS = ["2e-3", "5e-3", "1e-2"]  # for methods without a strength of their own
+METRICS = ("accuracy", "easy", "medium", "hard", "worst")
 T_95 = {2: 12.71, 3: 4.30, 4: 3.18, 5: 2.78, 6: 2.57, 7: 2.45, 8: 2.36, 9: 2.31, 10: 2.26}  # Student's t, n - 1 degrees
 
-# Three settings of each method: options of it, a whole name, or a weight decay.
+# Three settings of each method: options, a full method spec, or a weight decay.
 SEARCH: dict[str, list[str]] = {
     "erm": DECAYS,
     "mr2": ["mr2", "mr2:strength=0.1", "mr2:margin=2"],
@@ -81,82 +81,82 @@ SEARCH: dict[str, list[str]] = {
     "sam+mr2": ["sam:rho=0.02+mr2", "sam:rho=0.05+mr2", "sam:rho=0.15+mr2"],
 }
 
-loaded = functools.cache(load)
+load_cached = functools.cache(load)
 
 
 def settings_of(method: str, choice: str) -> dict[str, Any]:
-    """What ``classgap train`` is told for one of a method's three settings."""
+    """Return the settings of ``classgap train`` for one of a method's three choices."""
     if choice in DECAYS:
         return {"method": method, "weight_decay": float(choice)}
-    whole = choice.split(":")[0].split("+")[0] in SEARCH  # a whole name, not options of one
-    return {"method": choice if whole else f"{method}:{choice}"}
+    is_spec = choice.split(":")[0].split("+")[0] in SEARCH
+    return {"method": choice if is_spec else f"{method}:{choice}"}
 
 
-def figures(data: str, method: str, choice: str, seed: int, epochs: int) -> dict[str, float]:
-    """The test figures of one training in per cent, and its seconds; nothing but the latter if it failed."""
+def run_one(data: str, method: str, choice: str, seed: int, epochs: int) -> dict[str, float]:
+    """Train once and return test metrics in percent and the seconds; only the seconds if the loss is not finite."""
     torch.set_num_threads(1)
     with tempfile.TemporaryDirectory() as folder:
         settings = SETTINGS | settings_of(method, choice)
         config = TrainConfig(data=data, seed=seed, epochs=epochs, out=Path(folder) / "run", **settings)
         try:
-            lines = RunDirectory(train(config, data=loaded(data), quiet=True).directory).read_metrics()
+            lines = RunDirectory(train(config, data=load_cached(data), quiet=True).run_dir).read_metrics()
         except NonFiniteLossError:
             return {"seconds": 0.0}
     seconds = sum(line["timing"]["seconds"] for line in lines if "timing" in line)
-    return {name: 100 * lines[-1][f"test_{name}"] for name in FIGURES} | {"seconds": seconds}
+    return {name: 100 * lines[-1][f"test_{name}"] for name in METRICS} | {"seconds": seconds}
 
 
 class Results:
-    """What was measured, in a file: a line a training."""
+    """Results in a file, one line per run."""
 
     def __init__(self, path: Path, epochs: int, jobs: int) -> None:
         self.path, self.epochs, self.jobs = path, epochs, jobs
         path.parent.mkdir(parents=True, exist_ok=True)
-        self.known = {tuple(line["job"]): line["figures"] for line in self._lines() if line["epochs"] == epochs}
+        self.known = {tuple(line["job"]): line["metrics"] for line in self._lines() if line["epochs"] == epochs}
 
     def _lines(self) -> list[dict[str, Any]]:
-        """What is in the file; half a line that a killed process left is removed, so that the next one begins anew."""
+        """Read the file and remove an incomplete last line, which a killed process may leave."""
         text = self.path.read_text() if self.path.exists() else ""
-        whole = text[: text.rfind("\n") + 1]
-        if whole != text:
-            atomic_write_text(self.path, whole)
-        return [json.loads(line) for line in whole.splitlines()]
+        complete = text[: text.rfind("\n") + 1]
+        if complete != text:
+            atomic_write_text(self.path, complete)
+        return [json.loads(line) for line in complete.splitlines()]
 
     def measure(self, jobs: list[tuple[str, str, str, int]], title: str, console: Console) -> None:
-        """Train what is not known yet, in processes of one thread each."""
+        """Run the jobs without results, in processes with one thread each."""
         missing = [job for job in jobs if job not in self.known]
         if not missing:
             return
         context = multiprocessing.get_context("spawn")
         with ProcessPoolExecutor(self.jobs, context) as pool, Progress(transient=True, console=console) as progress:
             task = progress.add_task(title, total=len(missing))
-            pending = {pool.submit(figures, *job, self.epochs): job for job in missing}
+            pending = {pool.submit(run_one, *job, self.epochs): job for job in missing}
             for done in as_completed(pending):
                 self.known[pending[done]] = done.result()
                 with self.path.open("a") as file:
-                    line = {"epochs": self.epochs, "job": pending[done], "figures": done.result()}
+                    line = {"epochs": self.epochs, "job": pending[done], "metrics": done.result()}
                     file.write(json.dumps(line) + "\n")
                 progress.advance(task)
 
-    def chosen_by(self, method: str) -> dict[str, float]:
-        """The hard third that each setting reached on the data for choosing; -1 if it failed."""
+    def hard_by_choice(self, method: str) -> dict[str, float]:
+        """Return the hard third of each setting on the tuning data; -1 if the run failed."""
         return {choice: self.known[CHOICE, method, choice, 100].get("hard", -1.0) for choice in SEARCH[method]}
 
     def best(self, method: str) -> str:
-        """The setting with the best hard third on the data for choosing."""
-        reached = self.chosen_by(method)
+        """Return the setting with the best hard third on the tuning data."""
+        reached = self.hard_by_choice(method)
         return max(reached, key=reached.__getitem__)
 
 
 def interval(values: np.ndarray) -> str:
-    """The mean with its 95 % interval over seeds."""
+    """Format the mean and its 95 % interval over seeds."""
     if len(values) < 2:
         return f"{values.mean():.1f}"
     return f"{values.mean():.1f} ± {T_95.get(len(values), 2.0) * values.std(ddof=1) / len(values) ** 0.5:.1f}"
 
 
 def rows(results: Results, methods: list[str], seeds: int) -> list[list[str]]:
-    """A line for each method, the best hard third first. Trainings that failed are told, and count in no column."""
+    """Return one row per method, best hard third first. Failed runs are counted in the name, not in the columns."""
     runs = {
         method: [results.known[END, method, results.best(method), seed] for seed in range(seeds)] for method in methods
     }
@@ -165,28 +165,28 @@ def rows(results: Results, methods: list[str], seeds: int) -> list[list[str]]:
     found = []
     for method, lines in finite.items():
         name = method if len(lines) == seeds else f"{method} ({len(lines)} of {seeds} finite)"
-        cells = [interval(np.array([line[figure] for line in lines])) if lines else "" for figure in FIGURES]
+        cells = [interval(np.array([line[metric] for line in lines])) if lines else "" for metric in METRICS]
         slow = f"{_mean(lines, 'seconds') / plain:.1f}" if lines and plain else ""
         found.append((_mean(lines, "hard"), [name, results.best(method), *cells, slow]))
     return [row for _, row in sorted(found, key=lambda each: -each[0])]
 
 
-def _mean(lines: list[dict[str, float]], figure: str) -> float:
-    return float(np.mean([line[figure] for line in lines])) if lines else 0.0
+def _mean(lines: list[dict[str, float]], metric: str) -> float:
+    return float(np.mean([line[metric] for line in lines])) if lines else 0.0
 
 
 def choices(results: Results, methods: list[str]) -> list[list[str]]:
-    """A line for each setting that was tried, with its hard third on the data for choosing; a star at the chosen."""
+    """Return one row per tried setting with its hard third; the chosen one is starred."""
     found = []
     for method in methods:
-        for choice, hard in results.chosen_by(method).items():
-            told = f"{hard:.1f}" if hard >= 0 else "not finite"
-            found.append([method, choice, f"{told} *" if choice == results.best(method) else told])
+        for choice, hard in results.hard_by_choice(method).items():
+            text = f"{hard:.1f}" if hard >= 0 else "not finite"
+            found.append([method, choice, f"{text} *" if choice == results.best(method) else text])
     return found
 
 
 def show(title: str, columns: list[str], lines: list[list[str]], *, markdown: bool, console: Console) -> None:
-    """A table, in the terminal or as Markdown."""
+    """Print a table to the terminal or as Markdown."""
     if markdown:
         print(f"| {' | '.join(columns)} |\n|{'---|' * len(columns)}")
         for line in lines:
@@ -208,7 +208,7 @@ def main(words: list[str] | None = None) -> None:
     parser.add_argument("--jobs", type=int, default=2)
     parser.add_argument("--results", type=Path, default=Path("runs/compare_methods.jsonl"))
     parser.add_argument("--markdown", action="store_true", help="print Markdown")
-    parser.add_argument("--choices", action="store_true", help="print the trainings that settings were chosen by")
+    parser.add_argument("--choices", action="store_true", help="print the runs that chose the settings")
     options = parser.parse_args(words)
     methods = list(dict.fromkeys(["erm", *options.methods]))
     console = Console()
@@ -217,13 +217,13 @@ def main(words: list[str] | None = None) -> None:
     results.measure(tried, "choosing", console)
     form = {"markdown": options.markdown, "console": console}
     if options.choices:
-        title = f"MNIST-1D of another generator seed, {options.epochs} epochs a stage, one training each"
+        title = f"MNIST-1D, another generator seed, {options.epochs} epochs per stage, one run each"
         show(title, ["method", "setting", "hard third, %"], choices(results, methods), **form)
         return
     ends = [(END, method, results.best(method), seed) for seed in range(options.seeds) for method in methods]
     results.measure(ends, "training", console)
-    title = f"MNIST-1D, {options.epochs} epochs a stage, {options.seeds} seeds: accuracy in %, 95 % interval"
-    show(title, ["method", "chosen", *FIGURES, "time / erm"], rows(results, methods, options.seeds), **form)
+    title = f"MNIST-1D, {options.epochs} epochs per stage, {options.seeds} seeds: accuracy in %, 95 % interval"
+    show(title, ["method", "chosen", *METRICS, "time / erm"], rows(results, methods, options.seeds), **form)
 
 
 if __name__ == "__main__":

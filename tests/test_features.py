@@ -75,6 +75,18 @@ def test_wrong_layer_is_noticed(compiled: bool) -> None:
         _ = tap.features
 
 
+def test_wrong_layer_is_noticed_in_a_mapping() -> None:
+    class Mapped(Net):
+        def forward(self, x: Tensor) -> Any:
+            return {"logits": super().forward(x)}
+
+    model = Mapped()
+    tap = FeatureTap(model, head="body")
+    model(torch.randn(2, 6))
+    with pytest.raises(ValueError, match="logits have 7 columns"):
+        _ = tap.features
+
+
 def test_old_features_are_gone_when_the_next_forward_starts() -> None:
     watched: list[weakref.ref[Tensor]] = []
     alive: list[bool] = []

@@ -1,4 +1,4 @@
-"""Draws docs/mr2.png: what each form gains on the hard third over tuned cross-entropy, from the stored results.
+"""Draw docs/mr2.png: the gain of each form on the hard third over tuned cross-entropy, from stored results.
 
     python experiments/mr2/figure.py
 
@@ -11,7 +11,7 @@ from pathlib import Path
 
 import matplotlib as mpl
 import numpy as np
-from plans import results_of
+from plans import problem_results
 from tables import differences, half_width
 
 from classgap._atomic_write import atomic_write
@@ -50,16 +50,16 @@ FORMS = {
     ],
     "Usual remedies": ["label smoothing"],
 }
-COLOURS = ("#888888", "#d95f02", "#1b7f79", "#5e60ce")
+COLORS = ("#888888", "#d95f02", "#1b7f79", "#5e60ce")
 
 
 def gains(problem: str, method: str) -> np.ndarray:
-    """Points of the hard third over cross-entropy, a number a seed."""
-    return differences(results_of("forms", problem), method, "cross-entropy", "hard")
+    """Gain on the hard third over cross-entropy in percentage points, one per seed."""
+    return differences(problem_results("forms", problem), method, "cross-entropy", "hard")
 
 
 def label(method: str) -> str:
-    """Penalties that do not say their force have 4."""
+    """Add the default force of 4 to penalties without one."""
     bounded = method in FORMS["Tighter classes"][2:] + FORMS["Smaller features"]
     return f"{method}, force 4" if bounded and "force" not in method else method
 
@@ -68,20 +68,20 @@ def main() -> None:
     mpl.use("Agg")
     import matplotlib.pyplot as plt
 
-    rows = [(method, colour) for colour, methods in zip(COLOURS, FORMS.values(), strict=True) for method in methods]
+    rows = [(method, color) for color, methods in zip(COLORS, FORMS.values(), strict=True) for method in methods]
     figure, axes = plt.subplots(1, len(PROBLEMS), figsize=(10, 6), sharey=True, layout="constrained")
     for axis, (problem, title) in zip(axes, PROBLEMS.items(), strict=True):
         axis.axvline(0, color="black", linewidth=0.8)
-        for i, (method, colour) in enumerate(rows):
+        for i, (method, color) in enumerate(rows):
             values = gains(problem, method)
-            axis.errorbar(values.mean(), -i, xerr=half_width(values), fmt="o", color=colour, capsize=2)
+            axis.errorbar(values.mean(), -i, xerr=half_width(values), fmt="o", color=color, capsize=2)
         axis.set_title(title)
         axis.set_xlabel("hard third: points over tuned cross-entropy")
         axis.grid(axis="x", alpha=0.3)
         axis.set_xlim(-8 if problem == "mnist1d-40" else -3, 5 if problem == "mnist1d-40" else 3)
     axes[0].set_yticks([-i for i in range(len(rows))], [label(method) for method, _ in rows])
-    for text, (_, colour) in zip(axes[0].get_yticklabels(), rows, strict=True):
-        text.set_color(colour)
+    for text, (_, color) in zip(axes[0].get_yticklabels(), rows, strict=True):
+        text.set_color(color)
     with atomic_write(OUT) as file:
         figure.savefig(file, dpi=110, metadata={"Software": None})
 

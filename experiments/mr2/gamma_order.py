@@ -1,9 +1,9 @@
-"""How much MR²'s margins γ differ between classes, and whether harder classes have the larger ones.
+"""Variation of MR²'s margins γ between classes, and their correlation with class error.
 
     python experiments/mr2/gamma_order.py --clinc FILE.npz > experiments/mr2/gamma_order.md    # a minute on one core
 
-On other data, or validation samples. For each problem and seed: the deviation of γ over its mean, the largest over the
-smallest, and Spearman's correlation of γ with the class's error, where 1 would be "the harder, the larger".
+On the samples for choosing. For each problem and seed: standard deviation / mean of γ, largest / smallest γ, and
+Spearman's correlation of γ with the class error; 1 means that harder classes have larger margins.
 """
 
 from __future__ import annotations
@@ -12,9 +12,9 @@ import argparse
 from pathlib import Path
 
 import torch
-from plans import settings_of
+from plans import problem_settings
 from scipy.stats import spearmanr
-from training import trained
+from training import temporary_run
 
 from classgap import Audit
 from classgap.audit import read_predictions
@@ -28,9 +28,9 @@ PROBLEMS = {
 }
 
 
-def one(settings: dict[str, object], seed: int) -> tuple[float, float, float]:
-    """Deviation over mean, largest over smallest, correlation with the error."""
-    with trained(settings, seed) as run:
+def run_one(settings: dict[str, object], seed: int) -> tuple[float, float, float]:
+    """Return deviation / mean, largest / smallest, and the correlation with the error."""
+    with temporary_run(settings, seed) as run:
         gamma_K = class_margins(load_checkpoint(run.last)["method"]["loss.stats.size"])
         classes = Audit.from_checked(read_predictions(run.path)).classes
     errors = [1 - each.accuracy for each in classes]
@@ -49,9 +49,9 @@ def main() -> None:
     torch.set_num_threads(1)
     print("| problem | deviation / mean | largest / smallest | correlation with the error |\n|---|---|---|---|")
     for problem, tuned in PROBLEMS.items():
-        settings = settings_of(problem, "choice", {"clinc": options.clinc}) | tuned | {"method": "mr2:strength=0"}
-        figures = zip(*(one(settings, seed) for seed in options.seeds), strict=True)
-        shown = [", ".join(f"{value:.2f}" for value in column) for column in figures]
+        settings = problem_settings(problem, "choice", {"clinc": options.clinc}) | tuned | {"method": "mr2:strength=0"}
+        columns = zip(*(run_one(settings, seed) for seed in options.seeds), strict=True)
+        shown = [", ".join(f"{value:.2f}" for value in column) for column in columns]
         print(f"| {problem} | {' | '.join(shown)} |", flush=True)
 
 

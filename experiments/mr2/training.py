@@ -1,4 +1,4 @@
-"""A training as a plan asks for it, in a folder that goes when all is read."""
+"""Train in a temporary directory."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ from typing import Any
 
 from classgap.data import load
 from classgap.engine import RunDirectory, TrainConfig, train
-from classgap.engine.config_file import checked_settings
+from classgap.engine.config import parse_settings
 
-loaded = functools.cache(load)
+load_cached = functools.cache(load)
 
 
 @contextmanager
-def trained(settings: dict[str, Any], seed: int) -> Iterator[RunDirectory]:
-    """What a training with the settings of ``classgap train`` has written."""
+def temporary_run(settings: dict[str, Any], seed: int) -> Iterator[RunDirectory]:
+    """Train with settings of ``classgap train`` and yield the run directory."""
     with tempfile.TemporaryDirectory() as folder:
-        config = TrainConfig(**checked_settings(settings), seed=seed, out=Path(folder) / "run", report=False)
-        yield RunDirectory(train(config, data=loaded(config.data), quiet=True).directory)
+        config = TrainConfig(**parse_settings(settings), seed=seed, out=Path(folder) / "run", report=False)
+        yield RunDirectory(train(config, data=load_cached(config.data), quiet=True).run_dir)

@@ -1,4 +1,4 @@
-"""``python -m classgap`` and the script ``classgap``: the command line as a process of its own."""
+"""Run the command line as a process: ``python -m classgap`` and the script ``classgap``."""
 
 import os
 import signal
@@ -9,26 +9,25 @@ from classgap.cli import main
 from classgap.cli.main import INTERRUPTED
 
 
-def end(code: int) -> NoReturn:
-    """Exit with a code, or as Ctrl-C ends a program; a process that torchrun started exits at once.
+def run() -> NoReturn:
+    """Run the command line and exit with its code."""
+    exit_process(main())
 
-    DistributedDataParallel keeps its process group, and with it the threads of gloo, until the very end, even if it is
-    deleted first. Python's orderly way out takes things away from under them, and a process whose work is done could
-    still end in a crash.
+
+def exit_process(code: int) -> NoReturn:
+    """Exit with a code, by SIGINT after an interruption, and immediately under torchrun.
+
+    DistributedDataParallel keeps its process group and gloo's threads until the process ends, even after it is deleted.
+    A regular interpreter shutdown frees resources that these threads still use, so a finished process could crash.
     """
     sys.stdout.flush()
     sys.stderr.flush()
-    if code == INTERRUPTED:  # by the signal, or a shell would go on with the next command of a loop
+    if code == INTERRUPTED:  # a shell only stops a loop of commands if the process dies by the signal
         signal.signal(signal.SIGINT, signal.SIG_DFL)
         os.kill(os.getpid(), signal.SIGINT)
     if "TORCHELASTIC_RUN_ID" in os.environ:
         os._exit(code)
     sys.exit(code)
-
-
-def run() -> NoReturn:
-    """The command line, to its end; also what the script ``classgap`` is."""
-    end(main())
 
 
 if __name__ == "__main__":

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Any, Self
 
 from torch import Tensor, nn
@@ -110,10 +110,20 @@ class FeatureTap:
             self._head_width = output.shape[-1] if isinstance(output, Tensor) else None
 
     def _after_model(self, module: nn.Module, args: Any, output: Any) -> None:
-        logits = getattr(output, "logits", output)
+        logits = unwrap_logits(output)
         comparable = isinstance(logits, Tensor) and logits.dim() == 2 and self._head_width is not None
         if comparable and logits.shape[-1] != self._head_width:
             self._other_width = logits.shape[-1]
+
+
+def unwrap_logits(output: Any) -> Any:
+    """Return the ``logits`` attribute or entry of a model's output, or the output itself if it has none.
+
+    >>> unwrap_logits({"loss": 0.5, "logits": [1.0, 2.0]})
+    [1.0, 2.0]
+    """
+    logits = getattr(output, "logits", output)
+    return logits["logits"] if isinstance(logits, Mapping) and "logits" in logits else logits
 
 
 def _unwrap(model: nn.Module) -> nn.Module:

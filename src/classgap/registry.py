@@ -1,7 +1,7 @@
-"""Things with a name that people type: ``mnist1d``, ``folder:PATH:size=32``, ``mr2:strength=0.1``.
+"""Registries of named components: ``mnist1d``, ``folder:PATH:size=32``, ``mr2:strength=0.1``.
 
-A name may have an argument and options: ``NAME[:ARGUMENT][:key=value …]``. What a thing is made by is a function; its
-keyword-only parameters are the options, its annotations say of which type they are, and its defaults are theirs.
+A name may have an argument and options: ``NAME[:ARGUMENT][:key=value …]``. A component is built by a function or a
+class; its keyword-only parameters are the options, with their annotated types and defaults.
 """
 
 from __future__ import annotations
@@ -18,15 +18,14 @@ from typing import Any, Generic, TypeVar
 T = TypeVar("T")
 
 _OPTION = re.compile(r"[a-z][a-z0-9_-]*=[^=]*")
-_TRUE, _FALSE = ("true", "yes", "on", "1"), ("false", "no", "off", "0")
 
 
 @dataclass(frozen=True)
 class Spec:
-    """A typed name, taken apart.
+    """A parsed name.
 
-    >>> Spec.parse("folder:photos/2024:size=32:lt=100")
-    Spec(name='folder', argument='photos/2024', options={'size': '32', 'lt': '100'})
+    >>> Spec.parse("folder:photos/2024:size=32:imbalance=100")
+    Spec(name='folder', argument='photos/2024', options={'size': '32', 'imbalance': '100'})
     """
 
     name: str
@@ -35,23 +34,23 @@ class Spec:
 
     @classmethod
     def parse(cls, text: str) -> Spec:
-        """Take ``NAME[:ARGUMENT][:key=value …]`` apart; only the options at the end are options."""
+        """Parse ``NAME[:ARGUMENT][:key=value …]``; an argument may contain colons, options come last."""
         name, *rest = text.split(":")
         options: dict[str, str] = {}
         while rest and _OPTION.fullmatch(rest[-1]):
             key, value = rest.pop().split("=")
             key = key.replace("-", "_")
             if key in options:
-                raise ValueError(f"{text!r} gives {key} twice.")
+                raise ValueError(f"{text!r} sets {key} twice.")
             options[key] = value
         if not name:
-            raise ValueError(f"{text!r} has no name in front.")
+            raise ValueError(f"{text!r} must start with a name.")
         return cls(name, ":".join(rest) if rest else None, dict(reversed(options.items())))
 
 
 @dataclass(frozen=True)
 class Option:
-    """What may be set about a thing."""
+    """An option of a component: its name, annotated type and default."""
 
     name: str
     kind: Any
@@ -60,16 +59,16 @@ class Option:
 
 @dataclass(frozen=True)
 class Entry(Generic[T]):
-    """One thing of a registry.
+    """A component of a registry.
 
     Attributes:
-        name: what people type.
+        name: name to type.
         summary: one line.
-        make: builds it; the argument is its first parameter, if it takes one.
-        argument: what the argument stands for, such as ``PATH``; empty if there is none.
-        given: parameters of ``make`` that the program fills in, not the user.
+        make: function or class that builds the component; the argument, if any, is its first parameter.
+        argument: placeholder of the argument, for example ``PATH``; empty if the component takes none.
+        given: parameters of ``make`` that the program fills in.
         hidden: parameters of ``make`` that keep their defaults.
-        extra: the optional dependency group that it needs, such as ``vision``.
+        extra: optional dependency group that the component needs, for example ``vision``.
     """
 
     name: str
@@ -82,11 +81,11 @@ class Entry(Generic[T]):
 
     @property
     def usage(self) -> str:
-        """How it is typed, without options."""
+        """Name and argument."""
         return f"{self.name}:{self.argument}" if self.argument else self.name
 
     def options(self) -> dict[str, Option]:
-        """What may be set, by name."""
+        """Return the options by name."""
         hints = typing.get_type_hints(self.make.__init__ if inspect.isclass(self.make) else self.make)
         return {
             name: Option(name, hints.get(name, str), parameter.default)
@@ -96,11 +95,11 @@ class Entry(Generic[T]):
 
 
 class Registry(Generic[T]):
-    """Named things of one kind.
+    """Components of one kind by name.
 
     >>> def _circle(*, radius: float = 1.0) -> str:
     ...     return f"circle of {radius}"
-    >>> shapes = Registry("shape", [Entry("circle", "A round one.", _circle)])
+    >>> shapes = Registry("shape", [Entry("circle", "A circle.", _circle)])
     >>> shapes.build("circle:radius=2")
     'circle of 2.0'
     >>> shapes.build("cirle")
@@ -113,56 +112,58 @@ class Registry(Generic[T]):
         self.entries = {entry.name: entry for entry in entries}
 
     def names(self) -> list[str]:
-        """What there is, in order."""
+        """Return all names, in order of registration."""
         return list(self.entries)
 
     def entry(self, name: str) -> Entry[T]:
-        """The entry of that name.
+        """Return the entry with this name.
 
         Raises:
-            ValueError: if there is none, with the nearest name.
+            ValueError: if the name is unknown, with the closest one.
         """
         if name not in self.entries:
             raise ValueError(f"there is no {self.kind} {name!r}; {suggestion(name, self.entries)}")
         return self.entries[name]
 
     def build(self, text: str | Spec, **given: Any) -> T:
-        """Make what ``text`` names.
+        """Build a component.
 
         Args:
             text: ``NAME[:ARGUMENT][:key=value …]``.
-            given: what the program knows and the user does not type; an entry takes of it what it asks for.
+            given: values that the program fills in; each entry takes those it lists in ``given``.
 
         Raises:
-            ValueError: if the name, the argument or an option is wrong.
+            ValueError: if the name, the argument or an option is invalid.
         """
         spec = Spec.parse(text) if isinstance(text, str) else text
         entry = self.entry(spec.name)
         if bool(entry.argument) != (spec.argument is not None):
-            wanted = f"is written {entry.usage}" if entry.argument else f"takes no argument; got {spec.argument!r}"
+            wanted = (
+                f"needs an argument: {entry.usage}" if entry.argument else f"takes no argument; got {spec.argument!r}"
+            )
             raise ValueError(f"{self.kind} {spec.name} {wanted}.")
         allowed = entry.options()
         settings = {key: given[key] for key in entry.given if key in given}
         for key, value in spec.options.items():
             if key not in allowed:
-                hint = suggestion(key, allowed) if allowed else "it has none."
+                hint = suggestion(key, allowed) if allowed else "it has no options."
                 raise ValueError(f"{self.kind} {spec.name} has no option {key!r}; {hint}")
             settings[key] = convert(f"{self.kind} {spec.name}: {key}", value, allowed[key].kind)
         return entry.make(*([spec.argument] if entry.argument else []), **settings)
 
 
 def suggestion(name: str, allowed: Collection[str]) -> str:
-    """How an error about an unknown name ends.
+    """Return the end of an error message about an unknown name: the closest name, or all of them.
 
     >>> suggestion("epoch", ["epochs", "seed"])
     "did you mean 'epochs'?"
     """
     near = nearest(name, allowed)
-    return f"did you mean {near!r}?" if near else f"there are {', '.join(allowed)}."
+    return f"did you mean {near!r}?" if near else f"choose from {', '.join(allowed)}."
 
 
 def nearest(name: str, allowed: Collection[str]) -> str | None:
-    """The allowed name that an unknown one is most like, if it is like any.
+    """Return the allowed name closest to an unknown one, or ``None`` if none is close.
 
     >>> nearest("epoch", ["epochs", "seed"]), nearest("colour", ["epochs", "seed"])
     ('epochs', None)
@@ -171,26 +172,67 @@ def nearest(name: str, allowed: Collection[str]) -> str | None:
 
 
 def convert(name: str, text: str, kind: Any) -> Any:
-    """The value that a user typed, in the type that an annotation asks for.
+    """Convert the text of an option to its annotated type; ``none`` means ``None`` where that is allowed.
 
     Raises:
-        ValueError: if it is none of that type.
+        ValueError: if the text does not fit the type.
 
     >>> convert("radius", "2", float), convert("strength", "auto", float | str), convert("frozen", "yes", bool)
     (2.0, 'auto', True)
     """
-    members = typing.get_args(kind) if typing.get_origin(kind) in (types.UnionType, typing.Union) else (kind,)
-    for member in sorted(members, key=lambda each: each is str):  # anything is text: try numbers first
-        if member is type(None) and text.lower() == "none":
-            return None
-        if member is bool and text.lower() in _TRUE + _FALSE:
-            return text.lower() in _TRUE
-        if member is str:
-            return text
-        if member in (int, float):
-            try:
-                return member(text)
-            except ValueError:
-                continue
-    wanted = " or ".join("none" if member is type(None) else member.__name__ for member in members)
-    raise ValueError(f"{name} must be {wanted}; got {text!r}.")
+    return None if text.lower() == "none" and type(None) in _members(kind) else validate(name, text, kind)
+
+
+def validate(name: str, value: Any, kind: Any) -> Any:
+    """Convert a value to an annotated type with pydantic, and name the argument in the error.
+
+    Numbers and booleans may be written as text. A union with ``str`` prefers its other types. Booleans are not numbers.
+
+    Raises:
+        ValueError: if the value does not fit the type.
+
+    >>> from typing import Literal
+    >>> validate("size", "32", int | None), validate("size", None, int | None)
+    (32, None)
+    >>> validate("mode", "fast", Literal["slow", "exact"])
+    Traceback (most recent call last):
+    ValueError: mode must be one of 'slow', 'exact'; got 'fast'.
+    """
+    from pydantic import ConfigDict, TypeAdapter, ValidationError
+
+    members = _members(kind)
+    for member in sorted(members, key=lambda each: each is str):  # any text is a str: try the others first
+        adapter: TypeAdapter[Any] = TypeAdapter(member, config=ConfigDict(arbitrary_types_allowed=True))
+        try:
+            converted = adapter.validate_python(value)
+        except ValidationError:
+            continue
+        if not isinstance(value, bool) or isinstance(converted, bool):
+            return converted
+    raise ValueError(f"{name} must be {' or '.join(map(_describe, members))}; got {value!r}.")
+
+
+def _members(kind: Any) -> tuple[Any, ...]:
+    """Return the types of a union, or the type itself."""
+    return typing.get_args(kind) if typing.get_origin(kind) in (types.UnionType, typing.Union) else (kind,)
+
+
+def _describe(kind: Any) -> str:
+    """Return the name of a type, for an error message."""
+    if kind is type(None):
+        return "none"
+    if typing.get_origin(kind) is typing.Literal:
+        return f"one of {', '.join(map(repr, typing.get_args(kind)))}"
+    return kind.__name__ if inspect.isclass(kind) and not typing.get_args(kind) else str(kind).replace("typing.", "")
+
+
+def argument_docs(function: Callable[..., Any]) -> dict[str, str]:
+    """Return the descriptions in the ``Args`` section of a docstring, by name.
+
+    >>> argument_docs(Registry.build)["text"]
+    '`NAME[:ARGUMENT][:key=value …]`.'
+    """
+    _, _, section = (inspect.getdoc(function) or "").partition("Args:\n")
+    section = re.split(r"^(?:\w+:$|>>>)", section, maxsplit=1, flags=re.MULTILINE)[0]
+    found = re.findall(r"^    (\w+): (.*(?:\n      .*)*)", section, flags=re.MULTILINE)
+    return {name: " ".join(text.replace("``", "`").split()) for name, text in found}

@@ -10,7 +10,7 @@ from sklearn import metrics
 
 from classgap.audit import Audit, AuditSettings
 from classgap.audit.results import Notice
-from classgap.report.summary import gap_is_clear
+from classgap.report.summary import gap_is_significant
 
 
 @pytest.fixture(scope="module")
@@ -95,7 +95,7 @@ def test_failed_save_keeps_the_old_file(full, tmp_path, monkeypatch):
         (lambda data: json.dumps(data | {"samples": {}}), "samples must have exactly the keys"),
     ],
 )
-def test_damaged_files_are_refused(full, tmp_path, change, message):
+def test_damaged_files_are_rejected(full, tmp_path, change, message):
     file = tmp_path / "audit.json"
     file.write_text(change(full.to_dict()))
     with pytest.raises(ValueError, match=message) as caught:
@@ -104,7 +104,7 @@ def test_damaged_files_are_refused(full, tmp_path, change, message):
     assert "\n" not in str(caught.value)
 
 
-def test_missing_file_is_refused(tmp_path):
+def test_missing_file_is_rejected(tmp_path):
     with pytest.raises(ValueError, match="cannot be read"):
         Audit.load(tmp_path / "none.json")
 
@@ -187,7 +187,7 @@ def test_the_gap_by_a_baseline_on_the_same_samples_is_partly_shared_luck():
         again = np.where(rng.random(1500) < 0.2, rng.random(1500) < 0.7, right)
         baseline = audited(right)
         found = audited(again, rank_by=baseline)
-        clear += gap_is_clear(found)
+        clear += gap_is_significant(found)
         assert found.gap.easy_hard > 0.05
         assert found.gap.expected_by_chance["easy_hard"] > 0.05
     assert clear <= 2

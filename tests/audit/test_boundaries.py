@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 import torch
 
-from classgap.audit.geometry.boundaries import boundaries, head_scores
+from classgap.audit.geometry.boundaries import build_scorer, measure_boundaries
 from classgap.audit.io.predictions import Predictions
 from classgap.audit.metrics.class_order import ClassOrder
 from classgap.functional import signed_boundary_distance
@@ -22,13 +22,13 @@ def test_margins_against_the_formula(case):
     features, weight, bias, labels = case
     order = ClassOrder.from_labels(labels.numpy(), 5)
     means = torch.stack([features[labels == k].mean(dim=0) if k < 4 else torch.zeros(6) for k in range(5)])
-    got = boundaries(lambda rows: features[rows] @ weight.T + bias, means, order, weight, bias)
+    got = measure_boundaries(lambda rows: features[rows] @ weight.T + bias, means, order, weight, bias)
     signed = signed_boundary_distance(features, labels, weight, bias)
-    centre = signed_boundary_distance(means, torch.arange(5), weight, bias)
+    center = signed_boundary_distance(means, torch.arange(5), weight, bias)
     for k in range(4):
         assert got.class_margin_K[k] == pytest.approx(float(signed[labels == k].abs().min()), rel=1e-4)
-        assert got.centroid_margin_K[k] == pytest.approx(float(centre[k].min()), rel=1e-4)
-        assert got.facing_K[k] == int(centre[k].argmin())
+        assert got.centroid_margin_K[k] == pytest.approx(float(center[k].min()), rel=1e-4)
+        assert got.facing_K[k] == int(center[k].argmin())
     assert np.isnan(got.class_margin_K[4])
     assert got.facing_K[4] == -1
 
@@ -37,20 +37,20 @@ def test_margins_against_the_formula(case):
 def test_rows_that_coincide_have_no_boundary(apart):
     weight, features = torch.tensor([[1.0, 1.0, 0.0], [1.0, 1.0, apart]]), torch.randn(4, 3)
     order = ClassOrder.from_labels(np.array([0, 0, 1, 1]), 2)
-    got = boundaries(lambda rows: features[rows] @ weight.T, torch.zeros(2, 3), order, weight, None)
+    got = measure_boundaries(lambda rows: features[rows] @ weight.T, torch.zeros(2, 3), order, weight, None)
     assert np.isnan(got.class_margin_K).all()
     assert got.facing_K.tolist() == [-1, -1]
 
 
-def test_scores_come_from_the_logits_only_if_they_are_the_heads(case):
+def test_logits_are_used_only_if_they_are_the_heads_scores(case):
     features, weight, bias, labels = case
     logits, rng = features @ weight.T + bias, np.random.default_rng(0)
     rows = np.arange(5)
 
     def scores(logits_NK, features_ND):
         given = Predictions.from_arrays(labels, logits=logits_NK, features=features_ND, head=(weight, bias))
-        return head_scores(given, rng)
+        return build_scorer(given, rng)
 
     torch.testing.assert_close(scores(logits, features)(rows), logits[:5])
-    torch.testing.assert_close(scores(3 * logits, features)(rows), logits[:5])  # same decisions on another scale
+    torch.testing.assert_close(scores(3 * logits, features)(rows), logits[:5])  # same predictions on another scale
     assert scores(logits, -features) is None  # not the features of this head

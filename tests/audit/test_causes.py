@@ -1,4 +1,4 @@
-"""Single causes on evidence made by hand: where each of their conditions decides."""
+"""Each cause at its thresholds, on constructed evidence."""
 
 import dataclasses
 
@@ -56,17 +56,20 @@ def test_overlap_needs_nearness_both_in_rank_and_in_distance(evidence):
     ("confusions", "found"),
     [
         ((Confusion("b", 50, 0.5),), True),
-        ((Confusion("b", 29, 0.29),), False),  # of 60 mistakes half are asked for, twice the even share of four
+        (
+            (Confusion("b", 29, 0.29),),
+            False,
+        ),  # half of 60 mistakes are required, twice the even fraction of four classes
         ((Confusion("b", 30, 0.30),), True),
         ((), False),
     ],
 )
-def test_overlap_needs_a_share_of_the_mistakes(evidence, confusions, found):
+def test_overlap_needs_a_fraction_of_the_mistakes(evidence, confusions, found):
     changed = dataclasses.replace(evidence, confusions=[confusions, (), (), (), ()])
     assert (overlap(0, changed) is not None) == found
 
 
-def test_over_fitting_must_be_beyond_doubt_and_beyond_the_usual(evidence):
+def test_over_fitting_must_be_significant_and_unusual(evidence):
     assert over_fitted(0, evidence).figure == pytest.approx(0.6)
     few = dataclasses.replace(evidence, train_support_K=np.array([3, 300, 300, 300, 300]))
     assert over_fitted(0, few) is None  # 3 of 3 in training could be 44 %, 40 of 100 in the test 50 %
@@ -74,7 +77,7 @@ def test_over_fitting_must_be_beyond_doubt_and_beyond_the_usual(evidence):
     assert over_fitted(0, usual) is None  # every class loses as much
 
 
-def test_counts_and_spread_at_their_limits(evidence):
+def test_counts_and_spread_at_their_thresholds(evidence):
     def counted(count):
         return few_training_samples(
             0, dataclasses.replace(evidence, train_counts_K=np.array([count, 500.0, 500, 500, 500]))
@@ -91,18 +94,18 @@ def test_counts_and_spread_at_their_limits(evidence):
 
     assert spread(1.25) is not None
     assert spread(1.24) is None
-    assert spread(9.0, support=4) is None  # too few samples to know their spread
+    assert spread(9.0, support=4) is None  # too few samples to estimate the spread
 
 
 @pytest.mark.parametrize(
     ("counts", "usual"),
     [
-        ([16.0, 16, 16, 16, 16], None),  # what every class has explains no gap
+        ([16.0, 16, 16, 16, 16], None),  # a number that all classes share explains no gap
         ([15.0, 16, 16, 16, 16], None),
-        ([12.0, 16, 16, 16, 16], 16),  # in the tail a smaller lack counts
+        ([12.0, 16, 16, 16, 16], 16),  # in the tail, a smaller difference counts
         ([30.0, 40, 40, 40, 40], None),
-        ([5.0, 5, 5, 500, 500], 252.5),  # the median class is in the tail, too; b to e do well
-        ([5.0, 5, 5, 5, 500], None),  # b to d do well with as few
+        ([5.0, 5, 5, 500, 500], 252.5),  # the median class is in the tail; b to e are accurate
+        ([5.0, 5, 5, 5, 500], None),  # b to d are accurate with as few
         ([0.0, 0, 0, 300, 500], 150),
         ([0.0, 0, 0, 0, 0], None),
         ([400.0, 16, 16, 16, 16], None),
@@ -123,11 +126,11 @@ def test_few_training_samples_are_fewer_than_others_have(evidence, counts, usual
         ([16.0, 16, 16, 16, 16], False),
         ([500.0, 500, 500, 500, 500], False),
         ([100.0, 500, 500, 500, 500], True),
-        ([500.0, 100, 500, 500, 500], False),  # it has more than the class beyond: its boundary would come closer still
-        ([500.0, 500, 100, 500, 500], False),  # no boundary to the rare class is at fault
+        ([500.0, 100, 500, 500, 500], False),  # more than the class across the boundary, which priors would move closer
+        ([500.0, 500, 100, 500, 500], False),  # the close boundary is not the one to the rare class
     ],
 )
-def test_priors_are_weighed_only_against_a_class_with_more_training_samples(evidence, counts, advised):
+def test_priors_are_advised_only_against_a_class_with_more_training_samples(evidence, counts, advised):
     midpoints = np.array([2.0, 3.0, 4.0, 5.0, 6.0])
     changed = dataclasses.replace(
         evidence,
@@ -139,7 +142,7 @@ def test_priors_are_weighed_only_against_a_class_with_more_training_samples(evid
     assert close_boundary(0, changed).methods == (("lmdl", "logit-adjustment", "ldam") if advised else ("lmdl",))
 
 
-def test_a_boundary_is_close_only_beside_those_of_classes_that_do_well(evidence):
+def test_a_boundary_is_close_relative_to_accurate_classes(evidence):
     def boundary(shares, k=0):
         midpoints = np.array([2.0, 3.0, 4.0, 5.0, 6.0])
         changed = dataclasses.replace(
@@ -154,14 +157,14 @@ def test_a_boundary_is_close_only_beside_those_of_classes_that_do_well(evidence)
     assert (found.figure, found.reference) == (pytest.approx(0.1), pytest.approx(0.4))
     assert found.other == "b"
     assert found.strength == pytest.approx(0.5 + 0.5 * (0.5 - 0.25) / 1.5 - 0.4)
-    assert boundary([0.21, 0.4, 0.4, 0.4, 0.6]) is None  # far from the midpoint, as all of them are
-    assert boundary([0.1, 0.0, 0.05, 0.4, 0.6]) is None  # classes that do well have boundaries as close
+    assert boundary([0.21, 0.4, 0.4, 0.4, 0.6]) is None  # far from the midpoint, but so are all others
+    assert boundary([0.1, 0.0, 0.05, 0.4, 0.6]) is None  # accurate classes have boundaries as close
     assert boundary([-9.0, 0.4, 0.4, 0.4, 0.6]).strength == pytest.approx(0.6)
     assert boundary([np.nan, 0.4, 0.4, 0.4, 0.6]) is None
-    assert boundary([-2.0, -0.1, -0.1, -0.1, -0.1]) is None  # nothing usual to compare with
+    assert boundary([-2.0, -0.1, -0.1, -0.1, -0.1]) is None  # no usual position to compare with
 
 
-def test_a_symptom_is_below_every_cause_unless_much_stronger(evidence):
+def test_a_symptom_ranks_below_every_cause_unless_much_stronger(evidence):
     few = dataclasses.replace(evidence, train_counts_K=np.array([100.0, 500, 500, 500, 500]))
     assert few_training_samples(0, few).strength == pytest.approx(0.8)
     # 100 % in training, 40 % in the test; the median class loses 5 %: 0.55 of at most 1, beyond 0.1.
@@ -171,14 +174,14 @@ def test_a_symptom_is_below_every_cause_unless_much_stronger(evidence):
     assert over_fitted(0, hopeless).strength > few_training_samples(0, barely).strength
 
 
-def test_doubtful_labels_must_be_more_than_usual(evidence):
+def test_label_errors_must_be_more_than_usual(evidence):
     def doubted(counts):
         return wrong_labels(0, dataclasses.replace(evidence, label_issues_K=np.array(counts)))
 
     found = doubted([30, 2, 2, 2, 2])
     assert (found.figure, found.reference) == (0.3, 0.02)
     assert found.strength == pytest.approx(0.5 + 0.5 * 30 / 60 * 0.8)  # of 60 mistakes; mean accuracy 0.8
-    assert doubted([30, 16, 16, 16, 16]) is None  # a model that doubts everywhere
+    assert doubted([30, 16, 16, 16, 16]) is None  # a model that contradicts labels of all classes
     assert doubted([9, 0, 0, 0, 0]) is None
     few = {"label_issues_K": np.array([30, 2, 2, 2, 2]), "train_counts_K": np.array([19.0, 500, 500, 500, 500])}
-    assert wrong_labels(0, dataclasses.replace(evidence, **few)) is None  # its model is not to be asked
+    assert wrong_labels(0, dataclasses.replace(evidence, **few)) is None  # tail classes are skipped

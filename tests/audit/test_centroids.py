@@ -6,15 +6,14 @@ from scipy.spatial.distance import cdist
 from sklearn.neighbors import NearestCentroid
 
 from classgap.audit.geometry import centroids as module
-from classgap.audit.geometry.centroids import centroid_agreement, nearest_centroids
-from classgap.audit.geometry.distances import row_distances
+from classgap.audit.geometry.centroids import centroid_agreement, nearest_centroids, pairwise_distances
 
 
 def test_nearest_against_all_distances():
     rng = np.random.default_rng(0)
     means = rng.normal(size=(9, 4))
     seen = np.array([0, 1, 3, 4, 5, 7, 8])
-    classes, distances = nearest_centroids(torch.from_numpy(means), seen, neighbours=3)
+    classes, distances = nearest_centroids(torch.from_numpy(means), seen, neighbors=3)
     between = cdist(means, means)
     for k in range(9):
         if k not in seen:
@@ -25,7 +24,7 @@ def test_nearest_against_all_distances():
         np.testing.assert_allclose(distances[k], between[k, others])
 
 
-def test_fewer_classes_than_neighbours():
+def test_fewer_classes_than_neighbors():
     classes, distances = nearest_centroids(torch.tensor([[0.0], [2.0]]), np.array([0, 1]))
     assert classes.tolist() == [[1, -1, -1], [0, -1, -1]]
     assert distances[0, 0] == 2
@@ -51,6 +50,6 @@ def test_distances_keep_nearly_equal_rows_apart():
     a = rng.normal(size=(5, 300)) * 100
     b = np.concatenate([a[:2] + 1e-3 * rng.normal(size=(2, 300)), a[:1], rng.normal(size=(4, 300))]).astype(np.float32)
     a = a.astype(np.float32)
-    got = row_distances(torch.from_numpy(a), torch.from_numpy(b)).numpy()
+    got = pairwise_distances(torch.from_numpy(a), torch.from_numpy(b)).numpy()
     np.testing.assert_allclose(got, cdist(a.astype(float), b.astype(float)), rtol=2e-3)
     assert got[0, 2] == 0

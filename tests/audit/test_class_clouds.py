@@ -1,4 +1,4 @@
-"""Feature figures against loops over classes and pairs."""
+"""Feature statistics against loops over classes and pairs."""
 
 import numpy as np
 import pytest
@@ -44,14 +44,14 @@ def test_gamma_is_equation_one(case):
     assert np.isnan(gamma[5])
 
 
-def test_one_sample_has_no_spread_and_no_sample_nothing(case):
+def test_one_sample_has_no_spread(case):
     labels, features = case
     clouds = class_clouds(torch.from_numpy(features), ClassOrder.from_labels(labels, 6))
     assert np.isfinite(clouds.mean_norm_K[4])
     assert np.isnan([clouds.spread_K[4], clouds.dispersion_K[4], clouds.mean_norm_K[5]]).all()
 
 
-def test_half_precision_and_a_far_origin_do_not_spoil_distances():
+def test_distances_in_half_precision_far_from_the_origin():
     rng = np.random.default_rng(1)
     near = torch.from_numpy(rng.normal(size=(40, 4))).float()
     moved = class_clouds(near + 1e4, ClassOrder.from_labels(np.zeros(40, dtype=int), 1))

@@ -1,4 +1,4 @@
-"""Comparisons: loops over classes, scipy, and what must be refused."""
+"""Comparisons: loops over classes, scipy, and invalid pairs."""
 
 import numpy as np
 import pytest
@@ -6,7 +6,7 @@ from scipy import stats
 
 from classgap.audit import Audit, AuditDiff, AuditSettings
 from classgap.audit.serialization import write_json
-from classgap.audit.stats.pairing import pair
+from classgap.audit.stats.pairing import pair_audits
 
 CLASSES, EACH = 6, 80
 TARGETS = np.repeat(np.arange(CLASSES), EACH)
@@ -81,9 +81,9 @@ def test_it_is_shown_in_one_line(sides):
     counts = [
         sum(entry.verdict == verdict for entry in before.diff(after).classes) for verdict in ("gained", "regressed")
     ]
-    told = f"accuracy {overall}, hard third {thirds}, {counts[0]} gained, {counts[1]} regressed>"
+    text = f"accuracy {overall}, hard third {thirds}, {counts[0]} gained, {counts[1]} regressed>"
     start = f"<AuditDiff 'plain' to 'fixed': 6 classes, {len(TARGETS)} samples, "
-    assert repr(before.diff(after)) == start + told
+    assert repr(before.diff(after)) == start + text
     assert repr(AuditDiff.from_audits([before, before], [after, after])).startswith(
         f"{start}2 runs per side, accuracy {overall}"
     )
@@ -132,8 +132,8 @@ def test_thirds_of_equal_models_move_by_chance_and_that_is_said():
 
 
 def test_random_swaps_against_swapping_samples(sides):
-    counts = pair([sides[0]], [sides[1]])
-    before, after = counts.swapped(3000, np.random.default_rng(0))
+    counts = pair_audits([sides[0]], [sides[1]])
+    before, after = counts.swap_sides(3000, np.random.default_rng(0))
     rng = np.random.default_rng(1)
     a, b = sides[0].samples.correct, sides[1].samples.correct
     own = TARGETS == 5
@@ -240,33 +240,33 @@ def test_unseen_classes_stay_unseen():
     assert (entry.status, entry.change, entry.p_value) == ("unseen", None, None)
 
 
-def relabelled(targets, **given):
+def relabel(targets, **given):
     return Audit.from_predictions(predictions=targets, targets=targets, name="other", settings=QUICK, **given)
 
 
-REFUSED = {
-    "fewer samples": (lambda: relabelled(TARGETS[:-1]), "480 and 479 samples"),
-    "other labels": (lambda: relabelled(np.roll(TARGETS, 1)), "other labels, the first is number 0"),
-    "other names": (lambda: relabelled(TARGETS, class_names=list("abcdef")), "class names"),
-    "other order": (lambda: relabelled(TARGETS, class_names=list("102345")), "different order"),
+INVALID = {
+    "fewer samples": (lambda: relabel(TARGETS[:-1]), "480 and 479 samples"),
+    "other labels": (lambda: relabel(np.roll(TARGETS, 1)), "different labels, the first at position 0"),
+    "other names": (lambda: relabel(TARGETS, class_names=list("abcdef")), "class names"),
+    "other order": (lambda: relabel(TARGETS, class_names=list("102345")), "different order"),
 }
 
 
-@pytest.mark.parametrize(("other", "reason"), REFUSED.values(), ids=REFUSED)
-def test_other_test_sets_are_refused_with_the_reason(sides, other, reason):
+@pytest.mark.parametrize(("other", "reason"), INVALID.values(), ids=INVALID)
+def test_other_test_sets_are_rejected_with_the_reason(sides, other, reason):
     with pytest.raises(ValueError, match=reason) as caught:
         sides[0].diff(other())
     assert "'plain' and 'other' cannot be compared" in str(caught.value)
 
 
-def test_other_sample_numbers_are_refused():
+def test_other_index_values_are_rejected():
     index = np.arange(len(TARGETS))
-    with pytest.raises(ValueError, match="sample numbers"):
-        relabelled(TARGETS, index=index).diff(relabelled(TARGETS, index=index + 1))
+    with pytest.raises(ValueError, match="index values differ"):
+        relabel(TARGETS, index=index).diff(relabel(TARGETS, index=index + 1))
 
 
-def test_unpaired_seeds_are_refused(sides):
-    with pytest.raises(ValueError, match="1 before and 2 after"):
+def test_unpaired_seeds_are_rejected(sides):
+    with pytest.raises(ValueError, match="got 1 and 2"):
         AuditDiff.from_audits([sides[0]], [sides[1], sides[1]])
 
 
@@ -274,7 +274,7 @@ def test_files_that_number_their_classes_differently_can_be_compared():
     # A class that is only ever predicted is known to the first alone.
     first = Audit.from_predictions(predictions=["a", "c", "b"], targets=["a", "b", "b"])
     second = Audit.from_predictions(predictions=["a", "b", "b"], targets=["a", "b", "b"])
-    counts = pair([first], [second])
+    counts = pair_audits([first], [second])
     assert counts.names == ("a", "b")
     assert (counts.fixed_U.tolist(), counts.broken_U.tolist()) == ([0, 1], [0, 0])
 
@@ -290,13 +290,13 @@ def test_round_trip(sides, tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("change", "told"),
+    ("change", "text"),
     [
         ({"gained": ["nobody"]}, "gained does not match"),
         ({"runs_per_side": "two"}, "runs_per_side must be .* got 'two'"),
     ],
 )
-def test_a_damaged_comparison_is_refused_with_its_name(sides, tmp_path, change, told):
+def test_a_damaged_comparison_is_rejected_with_its_name(sides, tmp_path, change, text):
     write_json(tmp_path / "diff.json", sides[0].diff(sides[1]).to_dict() | change)
-    with pytest.raises(ValueError, match=rf"diff\.json: .*{told}"):
+    with pytest.raises(ValueError, match=rf"diff\.json: .*{text}"):
         AuditDiff.load(tmp_path / "diff.json")

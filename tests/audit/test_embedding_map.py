@@ -1,4 +1,4 @@
-"""The 2-D map keeps neighbours together and its promises about points."""
+"""Classes, number of points and neighborhoods of the 2-D map."""
 
 import numpy as np
 import pytest
@@ -27,14 +27,14 @@ def test_separate_classes_are_separate_in_the_map(audit):
     assert near.score(points, audit.map.target) > 0.95
 
 
-def test_unknown_class_is_refused_and_too_few_points_give_no_map():
+def test_unknown_class_is_rejected_and_too_few_points_give_no_map():
     case = blobs([1.0] * 3, each=3)
     assert audit_of(*case, settings=AuditSettings(n_resamples=10)).map is None
     with pytest.raises(ValueError, match="map has the unknown label 'x'"):
         audit_of(*case, settings=AuditSettings(map=["x"]))
 
 
-def test_auto_shows_the_worst_class_and_what_it_is_taken_for():
+def test_auto_shows_the_worst_class_and_its_confusions():
     audit = audit_of(*blobs([1.0] * 11 + [6.0], each=20), settings=AuditSettings(n_resamples=10, map_points=80))
     assert "class 11" in audit.map.classes
     assert audit.classes[11].top_confusion.name in audit.map.classes
@@ -45,6 +45,6 @@ def test_features_without_any_variation_have_no_map():
     settings = AuditSettings(n_resamples=10, check_labels=False)
     targets, features, weight, bias = blobs([1.0] * 3, each=10)
     assert audit_of(targets, np.ones_like(features), weight, bias, settings=settings).map is None
-    features[:] = np.eye(16)[0] * (targets == 0)[:, None]  # two points, many times over
+    features[:] = np.eye(16)[0] * (targets == 0)[:, None]  # only two distinct points
     two = audit_of(targets, features, weight, bias, settings=settings).map
     assert two is None or bool(np.isfinite([two.x, two.y]).all())

@@ -1,4 +1,4 @@
-"""Gap measures against loops, and what chance makes of equal classes."""
+"""Gap measures against loops, and their expectation for equal classes."""
 
 import numpy as np
 import pytest
@@ -6,7 +6,7 @@ from scipy import stats
 
 from classgap.audit.metrics import gaps
 from classgap.audit.metrics.accuracy import ClassCounts
-from classgap.audit.stats.intervals import resampled_accuracies
+from classgap.audit.stats.intervals import resample_accuracies
 
 NAMES = tuple(f"c{k}" for k in range(12))
 
@@ -15,8 +15,10 @@ def audit_gap(correct, support, rank_by=None, seed=0, shared=None):
     counts = ClassCounts(np.asarray(support), np.asarray(correct), np.asarray(support))
     seen = counts.seen_K
     rng = np.random.default_rng(seed)
-    n_resamples = resampled_accuracies(counts.correct_K[seen], counts.support_K[seen], 2000, rng)
-    return gaps.gap(counts, n_resamples, NAMES, ranking_K=rank_by, shared_KBA=shared, confidence_level=0.95, rng=rng)
+    replicates = resample_accuracies(counts.correct_K[seen], counts.support_K[seen], 2000, rng)
+    return gaps.compute_gap(
+        counts, replicates, NAMES, ranking_K=rank_by, shared_KBA=shared, confidence_level=0.95, rng=rng
+    )
 
 
 def test_measures_against_loops():
@@ -50,11 +52,11 @@ def test_intervals_hold_their_values():
     assert set(result.intervals) == set(gaps.MEASURES)
 
 
-def test_given_ranking_makes_the_thirds():
+def test_ranking_defines_the_thirds():
     accuracy = np.array([0.2, 0.5, 0.8])
     result = audit_gap((accuracy * 10).astype(int), [10] * 3, rank_by=-accuracy)
     assert result.easy_hard == pytest.approx(0.2 - 0.8)
-    assert "easy_hard" not in result.expected_by_chance  # what chance would do depends on where the ranking is from
+    assert "easy_hard" not in result.expected_by_chance  # it depends on the origin of the ranking
 
 
 def test_thirds_by_a_model_with_the_same_luck_differ_by_chance():

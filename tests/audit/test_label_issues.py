@@ -19,11 +19,11 @@ def skipped(reason: str) -> Notice:
     return Notice("labels-not-checked", {"reason": reason})
 
 
-def test_off_says_so():
+def test_off_is_noted():
     assert label_issues(LOGITS, TARGETS, wanted=False) == (None, skipped("disabled"))
 
 
-def test_without_cleanlab_it_is_skipped_with_a_remark_or_refused_if_wanted(monkeypatch):
+def test_without_cleanlab_it_is_skipped_or_an_error_if_wanted(monkeypatch):
     monkeypatch.setattr(importlib.util, "find_spec", lambda name: None)
     assert label_issues(LOGITS, TARGETS, wanted=None) == (None, skipped("no-cleanlab"))
     with pytest.raises(ValueError, match="cleanlab is not installed"):
@@ -49,7 +49,7 @@ def test_samples_of_a_single_class_are_not_checked_whichever_class_it_is(only):
     assert notice in audit.notices
 
 
-def test_cleanlab_counts_what_was_relabelled():
+def test_cleanlab_counts_changed_labels():
     pytest.importorskip("cleanlab")
     rng = np.random.default_rng(0)
     truth = np.repeat(np.arange(3), 100)

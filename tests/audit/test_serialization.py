@@ -68,7 +68,7 @@ def test_numbers_that_json_lacks_are_not_written(tmp_path: Path) -> None:
     assert not list(tmp_path.iterdir())
 
 
-def test_files_that_are_no_json_are_refused(tmp_path: Path) -> None:
+def test_files_that_are_no_json_are_rejected(tmp_path: Path) -> None:
     broken = tmp_path / "broken.json"
     broken.write_text('{"a": ')
     with pytest.raises(ValueError, match=r"broken\.json is not a valid JSON file"):
@@ -77,7 +77,7 @@ def test_files_that_are_no_json_are_refused(tmp_path: Path) -> None:
         read_json(tmp_path / "nowhere.json")
 
 
-def test_files_that_are_nested_too_deeply_are_refused(tmp_path: Path) -> None:
+def test_files_that_are_nested_too_deeply_are_rejected(tmp_path: Path) -> None:
     deep = tmp_path / "deep.json"
     deep.write_text("[" * 200_000 + "]" * 200_000)
     with pytest.raises(ValueError, match=r"deep\.json .* nested too deeply\.$"):
@@ -160,7 +160,7 @@ CHANGES = {
 
 
 @pytest.mark.parametrize(("change", "message"), CHANGES.values(), ids=CHANGES)
-def test_parts_that_do_not_belong_together_are_refused(change: Callable[[Any], None], message: str):
+def test_parts_that_do_not_belong_together_are_rejected(change: Callable[[Any], None], message: str):
     data = saved()
     Audit.from_dict(data)
     change(data)

@@ -1,4 +1,4 @@
-"""No default wrecks training: some cells of the grid in benchmarks/stress_strength.py."""
+"""Defaults do not break training in some cells of benchmarks/stress_strength.py."""
 
 import importlib.util
 import json
@@ -22,10 +22,10 @@ def stress():
     del MODELS.entries["stressed"], sys.modules["stress_strength"]
 
 
-def test_the_grid_holds_every_stress_for_both_numbers_of_classes(stress) -> None:
+def test_the_grid_covers_every_factor_for_both_problems(stress) -> None:
     for data, classes in ((stress.MNIST1D, 10), (stress.GAUSSIAN, 150)):
         here = [cell for cell in stress.cells() if cell.data == data]
-        assert stress.data_of(data).num_classes == classes
+        assert stress.load_data(data).num_classes == classes
         assert {cell.rate for cell in here} == {0.1, 0.3, 1.0, 3.0}
         assert {cell.epochs for cell in here} == {5, 40, 200}
         assert {cell.batch_size for cell in here} == {16, 128, 512}
@@ -36,7 +36,7 @@ def test_the_grid_holds_every_stress_for_both_numbers_of_classes(stress) -> None
 
 
 @pytest.mark.parametrize("shape", [(1, 40), (64,)])
-def test_the_scale_of_the_features_does_not_change_the_function(stress, shape: tuple[int, ...]) -> None:
+def test_feature_scale_does_not_change_the_function(stress, shape: tuple[int, ...]) -> None:
     outputs, sizes = [], []
     for scale in (1.0, 10.0):
         torch.manual_seed(0)

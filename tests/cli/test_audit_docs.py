@@ -12,7 +12,7 @@ DOCS = Path(__file__).parents[2] / "docs" / "audit.md"
 def test_the_page_works_from_top_to_bottom(tmp_path: Path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
     text = DOCS.read_text(encoding="utf-8")
-    groups = re.search(r"`groups.json` holds `([^`]+)`", text)
+    groups = re.search(r"`groups.json` contains `([^`]+)`", text)
     Path("groups.json").write_text(groups[1])
     names: dict[str, object] = {}
     commands = 0
@@ -27,5 +27,5 @@ def test_the_page_works_from_top_to_bottom(tmp_path: Path, monkeypatch, capsys):
             assert capsys.readouterr().err == ""
             commands += 1
     assert commands >= 8
-    pages = {"linear.html", "diff.html", "again.html", "from_python.html", "linear_neighbours.html"}
-    assert pages | {"neighbours.json", "classes.csv", "diff.json"} <= {path.name for path in tmp_path.iterdir()}
+    pages = {"linear.html", "diff.html", "again.html", "from_python.html", "linear_neighbors.html"}
+    assert pages | {"neighbors.json", "classes.csv", "diff.json"} <= {path.name for path in tmp_path.iterdir()}

@@ -13,7 +13,7 @@ TARGETS = np.arange(120) % 3
 
 
 def save(path: Path, wrong: list[int], **changes: object) -> str:
-    """Predictions that are right but for the samples ``wrong``."""
+    """Save predictions that are wrong for the given samples only."""
     labels = np.where(np.isin(np.arange(120), wrong), (TARGETS + 1) % 3, TARGETS)
     path.parent.mkdir(exist_ok=True)
     np.savez(path, **({"targets": TARGETS, "predictions": labels, "class_names": ["a", "b", "c"]} | changes))
@@ -22,19 +22,20 @@ def save(path: Path, wrong: list[int], **changes: object) -> str:
 
 @pytest.fixture
 def before(tmp_path: Path) -> str:
-    return save(tmp_path / "before.npz", list(range(0, 90, 3)))  # 30 of a's 40
+    return save(tmp_path / "before.npz", list(range(0, 90, 3)))  # 30 of the 40 samples of a
 
 
-def test_who_gained_and_who_paid(before: str, tmp_path: Path, capsys):
-    after = save(tmp_path / "after.npz", list(range(1, 90, 3)))  # a is right now, and b pays
+def test_gained_and_regressed_classes(before: str, tmp_path: Path, capsys):
+    after = save(tmp_path / "after.npz", list(range(1, 90, 3)))  # all of a is right, 30 samples of b are wrong
     html, saved = tmp_path / "d.html", tmp_path / "d.json"
     assert main(["compare", before, after, "--html", str(html), "--json", str(saved)]) == 0
     diff = AuditDiff.load(saved)
     assert (diff.gained, diff.regressed) == (("a",), ("b",))
     assert diff.classes[0].p_value == pytest.approx(binomtest(30, 30).pvalue)
     out = capsys.readouterr().out
-    assert "Who gained: 1" in out
-    assert "Who paid: 1" in out
+    assert "Gained: 1" in out
+    assert "Regressed: 1" in out
+    assert "+75.0" in out
     assert "before → after" in html.read_text(encoding="utf-8")
 
 
@@ -50,7 +51,7 @@ def test_saved_audits_and_runs_compare_like_their_predictions(before: str, tmp_p
     assert results[0]["after_name"] == "run"
 
 
-def test_every_further_source_is_compared_with_the_first(before: str, tmp_path: Path, capsys):
+def test_every_other_source_is_compared_with_the_first(before: str, tmp_path: Path, capsys):
     others = [save(tmp_path / f"{name}.npz", wrong) for name, wrong in (("one", [1]), ("two", [2, 5]))]
     html, saved = tmp_path / "d.html", tmp_path / "d.json"
     assert main(["compare", before, *others, "--html", str(html), "--json", str(saved)]) == 0
@@ -60,7 +61,7 @@ def test_every_further_source_is_compared_with_the_first(before: str, tmp_path: 
     assert "before against 2 others" in html.read_text(encoding="utf-8")
 
 
-def test_seeds_are_paired_blocks(tmp_path: Path):
+def test_runs_per_side_splits_the_sources_into_blocks(tmp_path: Path):
     wrong = ([0, 3, 6], [0, 3, 9], [0], [3])
     sources = [save(tmp_path / f"{i}.npz", list(some)) for i, some in enumerate(wrong)]
     assert main(["compare", "--runs-per-side", "2", *sources, "--json", str(tmp_path / "d.json")]) == 0
@@ -69,14 +70,14 @@ def test_seeds_are_paired_blocks(tmp_path: Path):
     assert diff.over_runs["accuracy"].change_mean == pytest.approx(2 / 120)
 
 
-def test_csv_has_a_line_a_class_of_each_comparison(before: str, tmp_path: Path):
+def test_csv_has_one_row_per_class_and_comparison(before: str, tmp_path: Path):
     others = [save(tmp_path / "one.npz", list(range(1, 90, 3))), save(tmp_path / "two.npz", [2, 5])]
     table, saved = tmp_path / "d.csv", tmp_path / "d.json"
     assert main(["compare", before, *others, "--csv", str(table), "--json", str(saved)]) == 0
     with table.open(newline="", encoding="utf-8") as file:
         lines = list(csv.DictReader(file))
     assert [(line["after_name"], line["name"]) for line in lines] == [(f, c) for f in ("one", "two") for c in "abc"]
-    first = lines[0]  # 30 of a's 40 samples were wrong before, none is after
+    first = lines[0]  # 30 of the 40 samples of a were wrong before, none after
     assert [float(first[key]) for key in ("before", "after", "change")] == pytest.approx([0.25, 1.0, 0.75])
     assert (first["fixed"], first["broken"], first["verdict"]) == ("30", "0", "gained")
     assert float(first["p_value"]) == pytest.approx(binomtest(30, 30).pvalue)
@@ -84,7 +85,7 @@ def test_csv_has_a_line_a_class_of_each_comparison(before: str, tmp_path: Path):
     assert [float(first["interval_low"]), float(first["interval_high"])] == entry["interval"]
 
 
-def test_level_and_seed_reach_the_intervals_of_predictions_and_saved_audits(before: str, tmp_path: Path, capfd):
+def test_confidence_level_and_seed_apply_to_predictions_and_saved_audits(before: str, tmp_path: Path, capfd):
     after = save(tmp_path / "after.npz", list(range(1, 60, 3)))
     Audit.from_file(before).save(tmp_path / "before.json")
     found = {}
@@ -104,7 +105,7 @@ def test_level_and_seed_reach_the_intervals_of_predictions_and_saved_audits(befo
         assert capfd.readouterr().err.count("\n") == 1
 
 
-def test_runs_of_the_same_name_are_told_apart_by_their_path(tmp_path: Path):
+def test_runs_with_the_same_name_are_named_by_their_path(tmp_path: Path):
     sources = [save(tmp_path / side / "run.npz", [0]) for side in ("x", "y")]
     assert main(["compare", *sources, "--json", str(tmp_path / "d.json")]) == 0
     diff = AuditDiff.load(tmp_path / "d.json")
@@ -116,17 +117,17 @@ def test_runs_of_the_same_name_are_told_apart_by_their_path(tmp_path: Path):
     [
         ("one source", "two or more"),
         ("odd blocks", "blocks of 2"),
-        ("no seeds", "--runs-per-side"),
+        ("no runs", "--runs-per-side"),
         ("other samples", "other"),
         ("other names", "class"),
         ("missing", "does not exist"),
     ],
 )
-def test_what_cannot_be_compared_is_refused_with_the_reason(case: str, reason: str, before: str, tmp_path: Path, capfd):
+def test_invalid_sources_are_rejected(case: str, reason: str, before: str, tmp_path: Path, capfd):
     other = {
         "one source": [],
         "odd blocks": [before, before, "--runs-per-side", "2"],
-        "no seeds": [before, "--runs-per-side", "0"],
+        "no runs": [before, "--runs-per-side", "0"],
         "missing": [str(tmp_path / "nowhere")],
     }
     if case == "other samples":

@@ -1,5 +1,3 @@
-"""``classgap train``, ``demo``, ``datasets`` and ``models`` as a user meets them."""
-
 import json
 from pathlib import Path
 
@@ -8,30 +6,31 @@ import pytest
 from PIL import Image
 
 from classgap.cli import main
-from classgap.cli.main import _parse
+from classgap.cli.parser import parse
 from classgap.cli.train_command import TrainCommand
-from classgap.data import DATASETS
-from classgap.models import MODELS
 
 SMALL = ["--data", "digits", "--model", "mlp:width=8", "--epochs", "1"]
 
 
-def test_a_file_and_flags_give_the_same_settings(tmp_path: Path) -> None:
+def parse_train(*words: str) -> TrainCommand:
+    return parse("train", TrainCommand, words)
+
+
+def test_config_file_and_flags_give_the_same_settings(tmp_path: Path) -> None:
     file = tmp_path / "settings.yaml"
     file.write_text("data: digits\nlr: 1e-2\nmilestones: [2, 3]\nnesterov: true\nsave-every: 5\nclip_grad: 1\n")
     flags = ["--data", "digits", "--lr", "0.01", "--milestones", "2", "3", "--nesterov"]
     flags += ["--save-every", "5", "--clip-grad", "1"]
-    from_file = _parse("train", ["--config", str(file)])
-    from_flags = _parse("train", flags)
-    assert isinstance(from_file, TrainCommand)
+    from_file = parse_train("--config", str(file))
+    from_flags = parse_train(*flags)
     assert from_file.settings() == from_flags.settings()
     assert from_file.milestones == (2.0, 3.0)
 
 
-def test_flags_win_over_the_file(tmp_path: Path) -> None:
+def test_flags_override_the_config_file(tmp_path: Path) -> None:
     file = tmp_path / "settings.yaml"
     file.write_text("data: digits\nlr: 0.5\nnesterov: true\n")
-    parsed = _parse("train", [f"--config={file}", "--lr", "0.1", "--no-nesterov"])
+    parsed = parse_train(f"--config={file}", "--lr", "0.1", "--no-nesterov")
     assert (parsed.lr, parsed.nesterov, parsed.data) == (0.1, False, "digits")
 
 
@@ -49,30 +48,32 @@ def test_flags_win_over_the_file(tmp_path: Path) -> None:
         ("steps: 0", ["--steps", "4"], {"steps": 4}),
     ],
 )
-def test_a_file_is_checked_together_with_the_flags(text: str, flags: list[str], expected: dict, tmp_path: Path) -> None:
+def test_config_file_is_checked_together_with_the_flags(
+    text: str, flags: list[str], expected: dict, tmp_path: Path
+) -> None:
     file = tmp_path / "settings.yaml"
     file.write_text(f"data: digits\n{text}\n")
-    found = _parse("train", ["--config", str(file), *flags]).settings()
+    found = parse_train("--config", str(file), *flags).settings()
     assert {name: getattr(found, name) for name in expected} == expected
 
 
 @pytest.mark.parametrize(
-    ("text", "flags", "told"),
+    ("text", "flags", "message"),
     [
         ("monitor: hard", ["--epochs", "1"], "val_fraction"),
-        ("epochs: 3", ["--epochs", "2", "--steps", "10"], "epochs and steps cannot both be given; got 2 and 10"),
-        ("{epochs: 3, steps: 10}", [], "epochs and steps cannot both be given; got 3 and 10"),
+        ("epochs: 3", ["--epochs", "2", "--steps", "10"], "got 2 and 10"),
+        ("{epochs: 3, steps: 10}", [], "got 3 and 10"),
     ],
 )
-def test_what_a_file_and_flags_cannot_be_together_is_refused(
-    text: str, flags: list[str], told: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+def test_contradictory_settings_are_rejected(
+    text: str, flags: list[str], message: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     file, out = tmp_path / "settings.yaml", tmp_path / "run"
     file.write_text(text)
     words = ["train", "--data", "digits", "--config", str(file), "--out", str(out), *flags]
     for more in ([], ["--dry-run"]):
         assert main([*words, *more]) == 2
-        assert told in capsys.readouterr().err
+        assert message in capsys.readouterr().err
     assert not out.exists()
 
 
@@ -85,30 +86,30 @@ def test_a_run_can_be_repeated_from_its_own_settings(tmp_path: Path, capsys: pyt
     assert finals[0] == finals[1]
 
 
-def test_a_dry_run_shows_the_settings_and_writes_nothing(
+def test_dry_run_prints_the_settings_and_writes_nothing(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.chdir(tmp_path)
     assert main(["train", *SMALL, "--dry-run"]) == 0
-    told = " ".join(capsys.readouterr().out.split())
-    assert "weight_decay" in told
-    assert "0.0005" in told  # what suits the data
-    assert "runs/digits-mlp-width-8-erm-seed0" in told
-    assert "Nothing was trained." in told
+    out = " ".join(capsys.readouterr().out.split())
+    assert "weight_decay" in out
+    assert "0.0005" in out  # the default for this data set
+    assert "runs/digits-mlp-width-8-erm-seed0" in out
+    assert "nothing was trained" in out
     assert list(tmp_path.iterdir()) == []
 
 
 @pytest.mark.parametrize(
-    ("method", "told"),
-    [("erm", "updates an epoch, 42 in all."), ("jtt", "updates an epoch, 14 in stage find errors of find errors, ")],
+    ("method", "message"),
+    [("erm", "14 per epoch, 42 in total"), ("jtt", "14 in stage find errors (stages: find errors, ")],
 )
-def test_a_dry_run_names_a_stage_where_there_are_several(method: str, told: str, capsys) -> None:
+def test_dry_run_names_the_stage_of_a_staged_method(method: str, message: str, capsys) -> None:
     words = ["--data", "digits", "--model", "mlp:width=8", "--batch-size", "64", "--epochs", "3", "--method", method]
     assert main(["train", *words, "--dry-run"]) == 0
-    assert told in " ".join(capsys.readouterr().out.split())
+    assert message in " ".join(capsys.readouterr().out.split())
 
 
-def test_what_was_left_out_is_said_once(
+def test_skipped_images_are_reported_once(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], recwarn
 ) -> None:
     monkeypatch.setenv("CLASSGAP_CACHE", str(tmp_path / "cache"))
@@ -117,17 +118,17 @@ def test_what_was_left_out_is_said_once(
         place.mkdir(parents=True, exist_ok=True)
         Image.fromarray(np.full((8, 8, 3), 20 * number, np.uint8)).save(place / f"{number}.png")
     (tmp_path / "photos" / "a" / "bad.png").write_bytes(b"no image")
-    words = ["train", "--data", f"folder:{tmp_path}/photos:broken=skip", "--model", "linear", "--epochs", "1"]
+    words = ["train", "--data", f"folder:{tmp_path}/photos:on_error=skip", "--model", "linear", "--epochs", "1"]
     words += ["--augment", "none", "--no-report", "--out", str(tmp_path / "run")]
     for more in (["--dry-run"], []):
         assert main([*words, *more]) == 0
         out, err = capsys.readouterr()
-        assert (out + err).count("cannot be read") == 1
+        assert (out + err).count("cannot read 1 of 9 images") == 1
     assert not recwarn.list
 
 
-@pytest.mark.parametrize("folder", ["[old]", "a[/old]"])  # in rich's markup a style, and the end of one
-def test_a_dry_run_shows_brackets_as_they_are(
+@pytest.mark.parametrize("folder", ["[old]", "a[/old]"])  # opening and closing tags in rich's markup
+def test_dry_run_does_not_read_brackets_as_markup(
     folder: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.chdir(tmp_path)
@@ -137,69 +138,41 @@ def test_a_dry_run_shows_brackets_as_they_are(
     assert f"features:{folder}/f.npz" in capsys.readouterr().out
 
 
-@pytest.mark.parametrize(("rank", "tells"), [("0", True), ("1", False)])
-def test_of_several_processes_one_shows_the_plan(
-    rank: str, tells: bool, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+@pytest.mark.parametrize(("rank", "prints"), [("0", True), ("1", False)])
+def test_only_rank_zero_prints_the_plan(
+    rank: str, prints: bool, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setenv("TORCHELASTIC_RUN_ID", "none")  # as torchrun does
     monkeypatch.setenv("RANK", rank)
     assert main(["train", *SMALL, "--dry-run"]) == 0
-    assert ("Nothing was trained." in capsys.readouterr().out) == tells
+    assert ("nothing was trained" in capsys.readouterr().out) == prints
 
 
 @pytest.mark.parametrize(
-    ("words", "code", "told"),
+    ("words", "code", "message"),
     [
         (["--data", "digit"], 2, "did you mean 'digits'?"),
         (["--data", "digits", "--method", "mr3"], 2, "did you mean 'mr2'?"),
         (["--data", "digits", "--method", "mr2:strenth=1"], 2, "did you mean 'strength'?"),
         (["--data", "digits", "--model", "conv1d"], 2, "conv1d"),
         (["--data", "digits", "--augment", "crop-flap"], 2, "did you mean 'crop-flip'?"),
-        (["--data", "digits", "--device", "cuda"], 2, "torch sees no GPU here"),
+        (["--data", "digits", "--device", "cuda"], 2, "cuda"),
         (["--epoch", "3", "--data", "digits"], 2, "did you mean --epochs?"),
         (["--model", "mlp"], 2, "--data"),
-        (["--data", "digits", "--lr", "1e39"], 2, "lr must be at most 1e+30"),
+        (["--data", "digits", "--lr", "1e39"], 2, "1e+30"),
         (
             ["--data", "digits", "--model", "mlp", "--lr", "1e30", "--epochs", "3"],
             1,
-            "the loss is not finite at epoch 1",
+            "epoch 1",
         ),
     ],
 )
-def test_what_goes_wrong_is_one_line_and_a_code(
-    words: list[str], code: int, told: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys
+def test_errors_are_one_line_with_an_exit_code(
+    words: list[str], code: int, message: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys
 ) -> None:
     monkeypatch.chdir(tmp_path)
     assert main(["train", *words]) == code
     err = capsys.readouterr().err
-    assert told in err
+    assert message in err
     assert err.startswith("classgap: ")
     assert "Traceback" not in err
-
-
-def test_the_demo_compares_and_says_what_happened(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    out = tmp_path / "demo"
-    assert main(["demo", "--epochs", "1", "--seeds", "1", "--out", str(out)]) == 0
-    told = capsys.readouterr().out
-    assert "the hard classes: " in told
-    assert "1 seed, 10,000 test samples." in told
-    assert "what knows no classes: a penalty on the feature norm " in told
-    assert "try it first (--method feature-norm" in told
-    assert (out / "report.html").exists()
-    before = (out / "mr2-seed0" / "metrics.jsonl").stat().st_mtime_ns
-    assert main(["demo", "--epochs", "1", "--seeds", "1", "--out", str(out)]) == 0
-    assert (out / "mr2-seed0" / "metrics.jsonl").stat().st_mtime_ns == before
-    assert main(["demo", "--seeds", "0"]) == 2
-    other = ["demo", "--epochs", "2", "--seeds", "1", "--out", str(out)]
-    assert main(other) == 2
-    assert "--overwrite" in capsys.readouterr().err
-    assert main([*other, "--overwrite"]) == 0
-    assert len((out / "mr2-seed0" / "metrics.jsonl").read_text().splitlines()) == 3  # two epochs and the test
-
-
-@pytest.mark.parametrize(("command", "registry"), [("datasets", DATASETS), ("models", MODELS)])
-def test_listings_name_everything(command: str, registry, capsys: pytest.CaptureFixture[str]) -> None:
-    assert main([command]) == 0
-    told = capsys.readouterr().out
-    assert all(name in told for name in registry.names())
-    assert "classgap[vision]" in told

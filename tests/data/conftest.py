@@ -1,4 +1,4 @@
-"""What tests of data share: a cache of their own."""
+"""Give each data test its own empty cache."""
 
 from pathlib import Path
 
@@ -7,8 +7,8 @@ import pytest
 
 @pytest.fixture(autouse=True)
 def cache(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """An empty cache folder that the test's process, and those it starts, use."""
-    place = tmp_path_factory.mktemp("cache")
-    monkeypatch.setenv("CLASSGAP_CACHE", str(place))
+    """Empty cache directory for the test and its subprocesses."""
+    directory = tmp_path_factory.mktemp("cache")
+    monkeypatch.setenv("CLASSGAP_CACHE", str(directory))
     monkeypatch.delenv("CLASSGAP_DATA", raising=False)
-    return place
+    return directory

@@ -4,12 +4,12 @@ from scipy import stats
 
 from classgap.data.sampling.keyed_random import (
     Keys,
-    key_of,
+    cumcount,
     keyed_bits,
     keyed_permutation,
     keyed_uniform,
-    occurrences,
     sample_keys,
+    stream_key,
 )
 
 WORD = 2**64
@@ -44,19 +44,19 @@ def test_the_numbers_never_change() -> None:
 
 def test_the_first_outputs_are_splitmix64() -> None:
     # A well-known reference sequence: SplitMix64 seeded with 0 begins so.
-    from classgap.data.sampling.keyed_random import _GOLDEN, _mixed
+    from classgap.data.sampling.keyed_random import _GOLDEN, _finalize
 
     wanted = [0xE220A8397B1DCDAF, 0x6E789E6AA1B965F4]
-    assert [_mixed(n * _GOLDEN) % WORD for n in (1, 2)] == wanted
+    assert [_finalize(n * _GOLDEN) % WORD for n in (1, 2)] == wanted
     words = torch.tensor([n * _GOLDEN % WORD for n in (1, 2)], dtype=torch.uint64).view(torch.int64)
-    assert [word % WORD for word in _mixed(words).tolist()] == wanted
+    assert [word % WORD for word in _finalize(words).tolist()] == wanted
 
 
 def test_keys_of_any_seed_are_those_of_exact_integer_arithmetic() -> None:
     for seed in (0, 1, -1, 2**63, 2**64 - 1, -(2**63)):
         bits = keyed_bits(seed, 7, torch.tensor([3]), 1, stream=5)
         assert int(bits) % WORD == slow_bits(seed, 7, 3, 0, 5)
-        assert 0 <= key_of(seed, 7, 5) < WORD
+        assert 0 <= stream_key(seed, 7, 5) < WORD
 
 
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
@@ -116,7 +116,7 @@ def test_views_and_streams_of_keys_differ() -> None:
 
 
 def test_a_name_is_no_number_of_a_stream() -> None:
-    assert key_of(0, 0, "a") != key_of(0, 0, 0xE8B7BE43)  # its checksum
+    assert stream_key(0, 0, "a") != stream_key(0, 0, 0xE8B7BE43)  # its checksum
 
 
 def test_permutations_are_uniform() -> None:
@@ -128,15 +128,15 @@ def test_permutations_are_uniform() -> None:
     assert stats.chisquare(list(seen.values())).pvalue > 1e-3
 
 
-def test_occurrences_against_a_loop() -> None:
+def test_cumcount_matches_a_loop() -> None:
     rows = torch.randint(0, 10, (200,))
     seen: dict[int, int] = {}
     wanted = []
     for row in rows.tolist():
         wanted.append(seen.get(row, 0))
         seen[row] = wanted[-1] + 1
-    assert occurrences(rows).tolist() == wanted
-    assert occurrences(torch.empty(0, dtype=torch.long)).tolist() == []
+    assert cumcount(rows).tolist() == wanted
+    assert cumcount(torch.empty(0, dtype=torch.long)).tolist() == []
 
 
 @pytest.mark.cuda

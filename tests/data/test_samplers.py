@@ -4,7 +4,7 @@ import pytest
 import torch
 from torch.utils.data import DataLoader, TensorDataset
 
-from classgap.data.sampling.order import ClassAware, ClassBalanced
+from classgap.data.sampling.orders import ClassAwareOrder, ClassBalancedOrder
 from classgap.data.sampling.samplers import ClassAwareBatchSampler, ClassBalancedSampler
 from classgap.testing import Processes
 
@@ -33,20 +33,20 @@ def part(kind: str) -> list:
     return drawn(sampler, 2)
 
 
-def test_one_process_has_the_whole_order() -> None:
-    assert drawn(balanced(), 5) == ClassBalanced(TARGETS, 3)(5).tolist()
-    assert drawn(aware(), 5) == ClassAware(TARGETS, 2, 4, 3)(5).view(-1, 8).tolist()
+def test_one_process_has_the_full_order() -> None:
+    assert drawn(balanced(), 5) == ClassBalancedOrder(TARGETS, 3)(5).tolist()
+    assert drawn(aware(), 5) == ClassAwareOrder(TARGETS, 2, 4, 3)(5).view(-1, 8).tolist()
 
 
 @MAKERS
-def test_every_epoch_is_another(make) -> None:
+def test_epochs_differ(make) -> None:
     sampler = make()
     assert drawn(sampler, 0) != drawn(sampler, 1)
     assert drawn(sampler, 0) == drawn(make(), 0)
     assert len(drawn(sampler, 4)) == len(sampler)
 
 
-def test_two_real_processes_join_to_one(processes: Processes) -> None:
+def test_two_processes_share_the_order_of_one(processes: Processes) -> None:
     one, two = processes.run(part, "balanced")
     assert len(one) == len(two) == 33
     assert list(itertools.chain(*zip(one, two, strict=True))) == drawn(balanced(), 2)[:66]
@@ -102,6 +102,6 @@ def test_a_loader_with_workers_takes_the_batches() -> None:
         (lambda: balanced().load_state_dict({"epoch": 0, "position": 68}), "position"),
     ],
 )
-def test_what_cannot_be_is_refused_by_name(make, named: str) -> None:
+def test_invalid_arguments_raise(make, named: str) -> None:
     with pytest.raises(ValueError, match=named):
         make()

@@ -23,7 +23,7 @@ class Danger:
         return (print, ("executed",))
 
 
-def test_nothing_is_executed(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_loading_executes_no_code(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     torch.save({"format": 1, "danger": Danger()}, tmp_path / "last.pt")
     with pytest.raises(ValueError, match="damaged"):
         load_checkpoint(tmp_path / "last.pt")
@@ -31,7 +31,7 @@ def test_nothing_is_executed(tmp_path: Path, capsys: pytest.CaptureFixture[str])
 
 
 @pytest.mark.parametrize("keep", [0, 10, 200])
-def test_a_damaged_file_is_said_to_be_damaged(keep: int, tmp_path: Path) -> None:
+def test_a_damaged_file_is_reported(keep: int, tmp_path: Path) -> None:
     save_checkpoint({"a": torch.randn(100)}, tmp_path / "last.pt")
     (tmp_path / "last.pt").write_bytes((tmp_path / "last.pt").read_bytes()[:keep])
     with pytest.raises(ValueError, match="damaged"):
@@ -53,12 +53,12 @@ except OSError as error:
 """
 
 
-def test_a_full_disk_is_one_line_and_the_last_good_checkpoint_stays(tmp_path: Path) -> None:
+def test_a_full_disk_keeps_the_last_good_checkpoint(tmp_path: Path) -> None:
     path = tmp_path / "last.pt"
     done = subprocess.run([sys.executable, "-c", FULL_DISK, str(path)], capture_output=True, text=True, check=True)
-    assert "cannot be written" in done.stdout
+    assert "cannot write" in done.stdout
     assert "the disk is full" in done.stdout
-    assert "the one before is kept" in done.stdout
+    assert "the previous file is kept" in done.stdout
     assert load_checkpoint(path)["a"].shape == (10,)
     assert [each.name for each in tmp_path.iterdir()] == ["last.pt"]
 

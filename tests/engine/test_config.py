@@ -4,28 +4,31 @@ from pathlib import Path
 import pytest
 import yaml
 
-from classgap.engine.config import TrainConfig
-from classgap.engine.config_file import checked_settings, read_settings, write_config
+from classgap.engine.config import TrainConfig, parse_settings, read_settings, write_config
 
 
 @pytest.mark.parametrize(
-    ("settings", "told"),
+    ("settings", "message"),
     [
-        ({"epochs": 0}, "epochs must be a whole number of at least 1, got 0"),
-        ({"lr": -1.0}, "lr must be a finite number above 0"),
-        ({"lr": 1e39}, r"lr must be at most 1e\+30, got 1e\+39"),
-        ({"loss_lr": 1e39}, "loss_lr must be at most"),
-        ({"weight_decay": 1e39}, "weight_decay must be at most"),
-        ({"epochs": 3, "steps": 4}, "epochs and steps cannot both be given"),
-        ({"warmup_epochs": 1.0, "warmup_steps": 4}, "warmup_epochs and warmup_steps cannot both"),
+        ({"epochs": 0}, "epochs .* 1, got 0"),
+        ({"epochs": True}, "epochs .*got True"),
+        ({"lr": -1.0}, r"lr .* 0, got -1\.0"),
+        ({"lr": 1e39}, r"lr .* 1e\+30, got 1e\+39"),
+        ({"loss_lr": 1e39}, r"loss_lr .* 1e\+30"),
+        ({"weight_decay": 1e39}, r"weight_decay .* 1e\+30"),
+        ({"epochs": 3, "steps": 4}, "epochs and steps .*3 and 4"),
+        ({"warmup_epochs": 1.0, "warmup_steps": 4}, "warmup_epochs and warmup_steps"),
         ({"monitor": "hard"}, "val_fraction"),
-        ({"val_fraction": 1.0}, "val_fraction must be at least 0 and below 1"),
-        ({"milestones": (3.0, 2.0)}, "milestones must be above 0 and in rising order"),
+        ({"val_fraction": 1.0}, r"val_fraction .*got 1\.0"),
+        ({"wise_ft_alpha": 1.5}, r"wise_ft_alpha .*got 1\.5"),
+        ({"milestones": (3.0, 2.0)}, r"milestones .*\(3\.0, 2\.0\)"),
         ({"micro_batches": 0}, "micro_batches"),
+        ({"optimizer": "adam"}, "optimizer .*'adamw'.*got 'adam'"),
+        ({"precision": "fp8"}, "precision .*'bf16'.*got 'fp8'"),
     ],
 )
-def test_what_cannot_be_is_refused_by_name(settings: dict, told: str) -> None:
-    with pytest.raises(ValueError, match=told):
+def test_invalid_settings_are_named(settings: dict, message: str) -> None:
+    with pytest.raises(ValueError, match=message):
         TrainConfig(data="digits", **settings)
 
 
@@ -37,28 +40,31 @@ def test_yaml_round_trip(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("found", "told"),
+    ("settings", "message"),
     [
-        ({"epoch": 3}, "there is no setting 'epoch'; did you mean 'epochs'?"),
-        ({"epochs": "many"}, "epochs must be int; got 'many'"),
-        ({"epochs": 2.5}, "epochs must be int; got 2.5"),
-        ({"epochs": True}, "epochs must be int; got True"),
-        ({"optimizer": "sdg"}, "optimizer must be one of sgd, adamw; got 'sdg'"),
-        ({"milestones": 3}, "milestones must be a list; got 3"),
+        ({"epoch": 3}, "'epoch' (value 3); did you mean 'epochs'?"),
+        ({"epochs": 3, "wheels": 4}, "'wheels' (value 4)"),
+        ({"epochs": "many"}, "epochs must be int or none; got 'many'"),
+        ({"epochs": 2.5}, "epochs must be int or none; got 2.5"),
+        ({"epochs": True}, "epochs must be int or none; got True"),
+        ({"optimizer": "sdg"}, "'sgd', 'adamw'; got 'sdg'"),
+        ({"milestones": 3}, "got 3"),
         ({"nesterov": "yes please"}, "nesterov must be bool"),
         ({"data": 3}, "data must be str; got 3"),
+        ({"lr": True}, "lr must be float or none; got True"),
+        ({"out": 3}, "out must be Path or none; got 3"),
     ],
 )
-def test_wrong_files_are_refused_by_name(found: dict, told: str, tmp_path: Path) -> None:
+def test_invalid_files_are_rejected_with_key_and_value(settings: dict, message: str, tmp_path: Path) -> None:
     path = tmp_path / "wrong.yaml"
-    path.write_text(yaml.safe_dump(found))
-    with pytest.raises(ValueError, match=r"wrong\.yaml: ") as refusal:
+    path.write_text(yaml.safe_dump(settings))
+    with pytest.raises(ValueError, match=r"wrong\.yaml: ") as error:
         read_settings(path)
-    assert told in str(refusal.value)
+    assert message in str(error.value)
 
 
 @pytest.mark.parametrize("text", ["- a\n- b\n", "a: [", "a: !!python/object:os.system {}"])
-def test_what_is_no_mapping_is_refused_and_nothing_is_run(text: str, tmp_path: Path) -> None:
+def test_files_without_a_mapping_are_rejected_and_execute_nothing(text: str, tmp_path: Path) -> None:
     (tmp_path / "c.yaml").write_text(text)
     with pytest.raises(ValueError, match=r"c\.yaml"):
         read_settings(tmp_path / "c.yaml")
@@ -67,8 +73,12 @@ def test_what_is_no_mapping_is_refused_and_nothing_is_run(text: str, tmp_path: P
 
 
 def test_yaml_numbers_without_a_point_are_numbers() -> None:
-    assert checked_settings(yaml.safe_load("lr: 1e-3\nclip_grad: 1\nout: null")) == {
+    assert parse_settings(yaml.safe_load("lr: 1e-3\nclip_grad: 1\nout: null")) == {
         "lr": 1e-3,
         "clip_grad": 1.0,
         "out": None,
     }
+
+
+def test_none_in_yaml_stays_a_name() -> None:
+    assert parse_settings(yaml.safe_load("augment: none\nmodel: null")) == {"augment": "none", "model": None}

@@ -1,4 +1,4 @@
-"""A batch that goes through the network in parts: every sample once, and losses that remember see part after part."""
+"""Micro-batches contain each sample once, and losses with state see one after the other."""
 
 import copy
 from pathlib import Path
@@ -9,7 +9,7 @@ from training_cases import config, new_run
 
 from classgap.data.batch import Batch
 from classgap.engine import train
-from classgap.engine.micro_batches import micro_batches
+from classgap.engine.batches import split_micro_batches
 from classgap.losses import ClassLoss, LargeMarginDiscriminativeLoss, MR2Loss
 
 
@@ -19,8 +19,8 @@ def made_batch(size: int) -> Batch:
 
 
 @pytest.mark.parametrize(("size", "parts", "sizes"), [(10, 1, [10]), (10, 3, [3, 3, 4]), (2, 5, [1, 1])])
-def test_parts_hold_every_sample_once_and_their_shares_add_up(size: int, parts: int, sizes: list[int]) -> None:
-    found = micro_batches(made_batch(size), parts)
+def test_micro_batches_contain_each_sample_once(size: int, parts: int, sizes: list[int]) -> None:
+    found = split_micro_batches(made_batch(size), parts)
     assert [len(part) for part, _ in found] == sizes
     assert torch.cat([part.rows for part, _ in found]).tolist() == list(range(size))
     assert [share for _, share in found] == [each / size for each in sizes]
@@ -30,8 +30,8 @@ def test_parts_hold_every_sample_once_and_their_shares_add_up(size: int, parts: 
     ("method", "twin"),
     [("mr2:strength=0.5", MR2Loss(10, strength=0.5)), ("lmdl", LargeMarginDiscriminativeLoss(10, 16))],
 )
-def test_a_loss_that_remembers_is_called_for_one_part_after_the_other(method: str, twin: ClassLoss) -> None:
-    """Gradients are those of the parts' losses by their shares; the memory has moved once with each part."""
+def test_a_loss_with_state_sees_one_micro_batch_at_a_time(method: str, twin: ClassLoss) -> None:
+    """Gradients are the weighted sum over micro-batches; the state is updated with each of them."""
     run = new_run(method=method, micro_batches=3)
     model, batch = copy.deepcopy(run.model), made_batch(20)
     run.backward(run.method.objective, batch)
@@ -62,10 +62,10 @@ def test_a_loss_that_remembers_is_called_for_one_part_after_the_other(method: st
         ("sam+ldam", 2, ""),
     ],
 )
-def test_who_trains_in_parts_is_told_that_the_loss_is_another_one(
+def test_losses_over_pairs_cause_a_warning(
     method: str, parts: int, told: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    settings = {"data": "two-moons:train=64:test=20", "epochs": 1, "report": False}
+    settings = {"data": "two-moons:n_train=64:n_test=20", "epochs": 1, "report": False}
     train(config(out=tmp_path / "run", method=method, micro_batches=parts, **settings))
-    remark = f"classgap: micro_batches=2: {told} compares samples or remembers them"
-    assert (remark in capsys.readouterr().err) == bool(told)
+    warning = f"classgap: micro_batches=2: {told} compares samples"
+    assert (warning in capsys.readouterr().err) == bool(told)

@@ -1,4 +1,4 @@
-"""Whatever ends a run, the same command goes on to the same end."""
+"""An interrupted run resumes to the same result as an uninterrupted one."""
 
 import os
 import shlex
@@ -18,7 +18,7 @@ LONGER = {"epochs": 12, "method": "mr2", "save_every": 0.05, "val_fraction": 0.1
 
 
 def wait_for_lines(path: Path, count: int, process) -> None:
-    """Until so many epochs were written."""
+    """Wait until this many epochs were written."""
     deadline = time.monotonic() + 60
     while time.monotonic() < deadline and process.poll() is None:
         if path.exists() and path.read_text().count("\n") >= count:
@@ -39,7 +39,7 @@ def assert_same(one: Path, other: Path) -> None:
     assert all(torch.equal(tensor, weights[1][name]) for name, tensor in weights[0].items())
 
 
-def test_killed_twice(tmp_path: Path, uninterrupted: Path) -> None:
+def test_killed_runs_resume_bit_for_bit(tmp_path: Path, uninterrupted: Path) -> None:
     out = tmp_path / "run"
     for lines in (2, 7):
         process = start(out, **LONGER)
@@ -51,20 +51,20 @@ def test_killed_twice(tmp_path: Path, uninterrupted: Path) -> None:
     assert "is finished" in succeed(start(out, **LONGER))
 
 
-def test_asked_to_stop(tmp_path: Path, uninterrupted: Path) -> None:
+def test_sigterm_saves_and_resumes(tmp_path: Path, uninterrupted: Path) -> None:
     out = tmp_path / "run"
     rarely = LONGER | {"save_every": 1000.0}
     process = start(out, **rarely)
     wait_for_lines(out / "metrics.jsonl", 4, process)
     process.terminate()
-    told = succeed(process)
-    assert "stopped by SIGTERM" in told
-    assert "goes on from here" in told
+    out_text = succeed(process)
+    assert "stopped by SIGTERM" in out_text
+    assert "same command to resume" in out_text
     succeed(start(out, **rarely))
     assert_same(out, uninterrupted)
 
 
-def test_an_interrupted_loop_over_seeds_ends(tmp_path: Path) -> None:
+def test_ctrl_c_ends_a_shell_loop_over_seeds(tmp_path: Path) -> None:
     once = shlex.join(command(tmp_path / "SEED", **LONGER)).replace("SEED", "$seed")
     shell = subprocess.Popen(
         ["bash", "-c", f"for seed in 0 1; do {once}; done"],
@@ -73,33 +73,33 @@ def test_an_interrupted_loop_over_seeds_ends(tmp_path: Path) -> None:
         text=True,
         env=environment(),
         start_new_session=True,
-        # A suite that runs in the background may have been told to ignore it.
+        # A test suite in the background may ignore SIGINT.
         preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
     )
     wait_for_lines(tmp_path / "0" / "metrics.jsonl", 2, shell)
     os.killpg(shell.pid, signal.SIGINT)  # as a terminal does
-    code, _, told = finish(shell)
+    code, _, err = finish(shell)
     assert code == -signal.SIGINT
-    assert "stopped by SIGINT" in told
-    assert "goes on from here" in told
+    assert "stopped by SIGINT" in err
+    assert "same command to resume" in err
     assert not (tmp_path / "1").exists()
 
 
-def test_what_was_printed_before_an_interruption_is_written() -> None:
+def test_output_before_an_interruption_is_flushed() -> None:
     script = "from classgap.__main__ import end; print('kept'); end(130)"
-    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True)  # to a pipe, so in blocks
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True)  # a pipe is block-buffered
     assert (done.returncode, done.stdout) == (-signal.SIGINT, "kept\n")
 
 
-def test_a_directory_that_cannot_be_written_to(tmp_path: Path) -> None:
+def test_an_unwritable_directory_is_reported(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
-    code, _, told = finish(start(tmp_path / "file" / "run"))
+    code, _, err = finish(start(tmp_path / "file" / "run"))
     assert code == 2
-    assert "cannot be written to" in told
-    assert told.count("\n") == 1
+    assert "cannot write to the run directory" in err
+    assert err.count("\n") == 1
 
 
-def test_two_processes_are_one_process_with_the_joined_batch(tmp_path: Path) -> None:
+def test_two_processes_match_one_process(tmp_path: Path) -> None:
     settings = {"epochs": 4, "method": "mr2", "val_fraction": 0.1}
     succeed(start(tmp_path / "two", processes=2, **settings))
     alone = metrics(trained(tmp_path / "one", **settings))
@@ -111,7 +111,7 @@ def test_two_processes_are_one_process_with_the_joined_batch(tmp_path: Path) -> 
         assert {key: two[key] for key in numbers} == pytest.approx(numbers, rel=1e-3, abs=2e-3)
 
 
-def test_two_processes_predict_with_the_weights_that_are_saved(tmp_path: Path) -> None:
+def test_two_processes_predict_with_the_saved_weights(tmp_path: Path) -> None:
     settings = {"model": "resnet20:width=4", "epochs": 1, "batch_size": 100}
     succeed(start(tmp_path / "run", processes=2, **settings))
     run = new_run(**settings)
@@ -120,7 +120,7 @@ def test_two_processes_predict_with_the_weights_that_are_saved(tmp_path: Path) -
     torch.testing.assert_close(stored, run.scores(run.data.test).logits_NK, rtol=1e-4, atol=1e-4)
 
 
-def test_two_processes_killed_and_resumed(tmp_path: Path) -> None:
+def test_two_killed_processes_resume_bit_for_bit(tmp_path: Path) -> None:
     settings = {"epochs": 8, "method": "mr2", "save_every": 0.05}
     out = tmp_path / "run"
     process = start(out, processes=2, **settings)
@@ -135,7 +135,7 @@ def test_two_processes_killed_and_resumed(tmp_path: Path) -> None:
 
 
 def children(parent: int) -> list[int]:
-    """The processes that a process started."""
+    """Return the child processes."""
     found = []
     for entry in Path("/proc").iterdir():
         if entry.name.isdigit():
@@ -149,26 +149,26 @@ def children(parent: int) -> list[int]:
 
 
 @pytest.fixture
-def telling_its_end(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Every Python that is started says whether it comes to an orderly end."""
-    (tmp_path / "sitecustomize.py").write_text("import atexit\natexit.register(print, 'an orderly end')\n")
-    monkeypatch.setenv("PYTHONPATH", str(tmp_path))
+def report_orderly_exit(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Make each Python process print a line when it exits in order."""
+    (tmp_path / "sitecustomize.py").write_text("import atexit\natexit.register(print, 'orderly exit')\n")
+    monkeypatch.setenv("PYTHONPATH", str(tmp_path), prepend=os.pathsep)
 
 
-@pytest.mark.usefixtures("telling_its_end")
-def test_two_processes_do_not_wait_for_python_to_take_itself_apart(tmp_path: Path) -> None:
-    """With gloo's threads still at work, that can crash."""
-    assert "an orderly end" in succeed(start(tmp_path / "alone"))
-    told = succeed(start(tmp_path / "together", processes=2))
-    assert "Wrote" in told
-    assert told.count("an orderly end") == 1  # of torchrun itself
+@pytest.mark.usefixtures("report_orderly_exit")
+def test_two_processes_skip_interpreter_shutdown(tmp_path: Path) -> None:
+    """It can crash while threads of gloo are running."""
+    assert "orderly exit" in succeed(start(tmp_path / "alone"))
+    out_text = succeed(start(tmp_path / "together", processes=2))
+    assert "Wrote" in out_text
+    assert out_text.count("orderly exit") == 1  # from torchrun itself
 
 
-@pytest.mark.usefixtures("telling_its_end")
+@pytest.mark.usefixtures("report_orderly_exit")
 @pytest.mark.parametrize(("started_by", "orderly"), [({}, True), ({"TORCHELASTIC_RUN_ID": "none"}, False)])
-def test_nor_does_the_script(started_by: dict[str, str], orderly: bool) -> None:
+def test_the_script_skips_interpreter_shutdown_under_torchrun(started_by: dict[str, str], orderly: bool) -> None:
     command = [Path(sys.executable).with_name("classgap"), "adit"]
     done = subprocess.run(command, env=os.environ | started_by, capture_output=True, text=True, check=False)
     assert done.returncode == 2
     assert "did you mean audit?" in done.stderr
-    assert ("an orderly end" in done.stdout) == orderly
+    assert ("orderly exit" in done.stdout) == orderly

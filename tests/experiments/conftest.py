@@ -12,12 +12,12 @@ HERE = Path(__file__).parents[2] / "experiments" / "mr2"
 
 @pytest.fixture(scope="module")
 def study():
-    """The module; the methods and networks that it registers leave with it."""
+    """Import the study; remove the methods and models that it registers afterwards."""
     before = [(registry, dict(registry.entries)) for registry in (METHODS, MODELS)]
-    places = list(sys.path)
+    search_path = list(sys.path)
     sys.path.insert(0, str(HERE))
     yield importlib.import_module("study")
-    sys.path[:] = places
+    sys.path[:] = search_path
     ours = {"stress_strength", "forms", *(path.stem for path in HERE.glob("*.py"))}
     for name in [name for name in sys.modules if name.split(".")[0] in ours]:
         del sys.modules[name]

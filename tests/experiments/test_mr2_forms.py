@@ -1,4 +1,4 @@
-"""The forms of MR² that are tried in the experiments alone."""
+"""Forms of MR² that only the experiments use."""
 
 import pytest
 import torch
@@ -7,7 +7,7 @@ import torch.nn.functional as F
 from classgap.losses import FeatureNormLoss, MR2Loss
 
 
-def test_the_bound_of_a_penalty_is_in_proportion_to_its_force(study) -> None:
+def test_the_bound_of_a_penalty_is_proportional_to_its_force(study) -> None:
     logits, targets = torch.tensor([[3.0, 0.0, -1.0], [0.0, 2.0, 1.0]]), torch.tensor([0, 1])
     features = torch.tensor([[1.0, 2.0], [0.5, -1.0]])
     auto = FeatureNormLoss(3)
@@ -22,7 +22,7 @@ def test_the_bound_of_a_penalty_is_in_proportion_to_its_force(study) -> None:
     assert capped.terms["penalty_weight"].item() == pytest.approx(1e-3)
 
 
-def test_smoothed_labels_are_those_of_torch(study) -> None:
+def test_label_smoothing_matches_torch(study) -> None:
     torch.manual_seed(0)
     logits, features, targets = torch.randn(6, 3), torch.randn(6, 4), torch.tensor([0, 1, 2, 0, 1, 2])
     plain, smoothed = MR2Loss(3), study.forms.SmoothedMR2Loss(3, smoothing=0.2)

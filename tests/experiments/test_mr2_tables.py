@@ -1,4 +1,4 @@
-"""Tables and choices from plans and results that are made up here."""
+"""Tables and chosen settings of made-up plans and results."""
 
 import json
 from pathlib import Path
@@ -8,7 +8,7 @@ import pytest
 import yaml
 
 
-def test_changes_are_paired_by_seed_and_failures_count_as_nothing_right(study) -> None:
+def test_changes_are_paired_by_seed_and_failures_count_as_zero(study) -> None:
     lines = [
         {"method": "plain", "seed": 1, "hard": 0.5},
         {"method": "plain", "seed": 2, "hard": 0.6},
@@ -20,7 +20,7 @@ def test_changes_are_paired_by_seed_and_failures_count_as_nothing_right(study) -
 
 
 def store(folder: Path, plan: str, lines: list[tuple[str, str, int, float]]) -> None:
-    """A plan and its results, both thirds alike."""
+    """Write a plan and its results, with equal hard and easy thirds."""
     (folder / "plan.yaml").write_text(plan)
     named = [dict(zip(("problem", "method", "seed", "hard"), line, strict=True)) for line in lines]
     (folder / "plan.jsonl").write_text("".join(json.dumps(line | {"easy": line["hard"]}) + "\n" for line in named))
@@ -36,7 +36,7 @@ methods:
 """
 
 
-def test_cells_stand_under_their_problem(
+def test_cells_are_in_the_column_of_their_problem(
     study, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setattr(study.plans, "HERE", tmp_path)
@@ -47,14 +47,14 @@ def test_cells_stand_under_their_problem(
     study.tables.hard("plan")
     assert capsys.readouterr().out.splitlines()[2:] == [
         "| plain | 50.0 |  |  | 40.0 |  |  |  |  |  |",
-        "| new |  |  |  |  |  |  | 70.0 |  |  |",  # of another seed than those that it could be compared with
+        "| new |  |  |  |  |  |  | 70.0 |  |  |",  # no common seed
         "| norm | 60.0 | +10.0 | +10.0 | 30.0 | -10.0 | -10.0 |  |  |  |",
         "| plain, lr 1 |  |  |  |  |  |  | 10.0 |  |  |",
         "| plain, lr 2 |  |  |  |  |  |  | 20.0 | +10.0 | +10.0 |",
     ]
 
 
-def test_a_summary_has_a_row_a_problem_for_what_all_plans_have(
+def test_a_summary_has_one_row_per_problem(
     study, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setattr(study.plans, "HERE", tmp_path)
@@ -89,14 +89,12 @@ def test_a_summary_has_a_row_a_problem_for_what_all_plans_have(
         study.tables.summary(["one", "two"])
 
 
-def test_a_summary_shows_no_form_of_which_there_are_several_settings(
-    study, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_summary_needs_one_setting_per_form(study, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(study.plans, "HERE", tmp_path)
     plan = yaml.safe_load(PLAN) | {"problems": ["other"], "seeds": [1]}
     names = plan["methods"]["other"]
     store(tmp_path, yaml.safe_dump(plan, sort_keys=False), [("other", name, 1, 0.1) for name in names])
-    with pytest.raises(SystemExit, match="plan has several settings of a form for other"):
+    with pytest.raises(SystemExit, match="several settings of a form for other"):
         study.tables.summary(["plan"])
 
 
@@ -111,7 +109,7 @@ def test_a_summary_shows_no_form_of_which_there_are_several_settings(
         ("MR², λ = 0.5, slack 0", "MR², λ = 0.5, slack 0", "MR², λ = 0.5, slack"),
     ],
 )
-def test_a_name_tells_form_and_method(study, name: str, form: str, method: str) -> None:
+def test_names_contain_form_and_method(study, name: str, form: str, method: str) -> None:
     assert (study.plans.form_of(name), study.plans.method_of(name)) == (form, method)
 
 
@@ -122,22 +120,22 @@ methods: {"norm 0.1, lr 1": {lr: 1}, "norm 0.2, lr 1": {lr: 2}, "plain": {}}
 """
 
 
-def test_of_each_method_the_setting_with_the_best_mean_is_chosen(
+def test_the_setting_with_the_best_mean_is_chosen(
     study, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setattr(study.plans, "HERE", tmp_path)
     figures = {"norm 0.1, lr 1": (0.5, 0.5), "norm 0.2, lr 1": (0.9, 0.2), "plain": (0.1, 0.1)}
     lines = [("long", name, seed, pair[seed - 1]) for name, pair in figures.items() for seed in (1, 2)]
     lines += [("short", name, seed, 1 - pair[seed - 1]) for name, pair in figures.items() for seed in (1, 2)]
-    lines += [("long", "norm 0.1, lr 1", 3, 0.0)]  # a seed that the plan does not ask for
+    lines += [("long", "norm 0.1, lr 1", 3, 0.0)]  # a seed outside the plan
     store(tmp_path, TUNING, lines)
-    study.choosing.choose("plan")
+    study.selection.print_chosen("plan")
     chosen = yaml.safe_load(capsys.readouterr().out)["methods"]
     assert chosen["long"] == {"norm 0.2, lr 1": {"lr": 2}, "plain": {}}
     assert chosen["short"] == {"norm 0.1, lr 1": {"lr": 1}, "plain": {}}
 
 
-def test_where_a_plan_asks_for_fitted_settings_others_are_not_chosen(
+def test_settings_below_the_fitted_accuracy_are_not_chosen(
     study, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setattr(study.plans, "HERE", tmp_path)
@@ -151,16 +149,14 @@ def test_where_a_plan_asks_for_fitted_settings_others_are_not_chosen(
     lines = [{"problem": "long", "method": m, "seed": 1, "hard": hard, "train": train} for m, hard, train in results]
     (tmp_path / "plan.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
     (tmp_path / "plan.yaml").write_text(yaml.safe_dump(plan))
-    study.choosing.choose("plan")
+    study.selection.print_chosen("plan")
     assert yaml.safe_load(capsys.readouterr().out)["methods"] == {"long": {"norm 0.2": {"lr": 2}}}
     (tmp_path / "plan.yaml").write_text(yaml.safe_dump(plan | {"fitted": 0.95}))
-    with pytest.raises(
-        SystemExit, match=r"none of norm 0.1, norm 0.2 fits 95% of the training samples; the best 90.0%"
-    ):
-        study.choosing.choose("plan")
+    with pytest.raises(SystemExit, match=r"norm 0.1, norm 0.2 fits 95% .*best fits 90.0%"):
+        study.selection.print_chosen("plan")
 
 
-def test_nothing_is_chosen_while_results_are_missing(
+def test_missing_results_raise(
     study, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setattr(study.plans, "HERE", tmp_path)
@@ -168,14 +164,14 @@ def test_nothing_is_chosen_while_results_are_missing(
     lines = [(problem, name, seed, 0.5) for problem in ("long", "short") for name in names for seed in (1, 2)]
     gone = {("short", "norm 0.2, lr 1", 1), ("short", "norm 0.2, lr 1", 2), ("short", "plain", 2)}
     store(tmp_path, TUNING, [line for line in lines if line[:3] not in gone])
-    with pytest.raises(SystemExit) as refused:
-        study.choosing.choose("plan")
+    with pytest.raises(SystemExit) as raised:
+        study.selection.print_chosen("plan")
     assert capsys.readouterr().out == ""
-    assert str(refused.value.code).splitlines() == [
-        "plan.jsonl lacks these seeds, so settings cannot be compared:",
+    assert str(raised.value.code).splitlines() == [
+        "plan.jsonl lacks these seeds, settings cannot be compared:",
         "  short: norm 0.2, lr 1: 1, 2",
         "  short: plain: 2",
-        "Run them, with --clinc or --cifar where a problem needs it:",
+        "Run them, with --clinc or --cifar where needed:",
         "  python experiments/mr2/study.py run plan --problems short",
     ]
 
@@ -194,7 +190,7 @@ methods:
 """
 
 
-def test_what_decay_is_worth_is_told_by_the_best_settings(
+def test_worth_compares_the_best_settings(
     study, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setattr(study.plans, "HERE", tmp_path)
@@ -214,7 +210,7 @@ def test_what_decay_is_worth_is_told_by_the_best_settings(
         "| long | 31.5 | 71.5 | +20.0 | -20.0 |",  # two of the three seeds are the plan's
     ]
     (tmp_path / "plan.yaml").write_text(DECAYS.replace("weight_decay: 0.0005", "weight_decay: 0.3"))
-    with pytest.raises(SystemExit, match=r"plan has no setting of long with weight decay 0\.0005"):
+    with pytest.raises(SystemExit, match=r"plan has no long with weight decay 0\.0005"):
         study.tables.worth(["plan"])
     store(tmp_path, DECAYS, lines[1:])
     with pytest.raises(SystemExit, match="settings cannot be compared"):

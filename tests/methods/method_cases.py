@@ -1,4 +1,4 @@
-"""Small trainings of methods, whole or stopped on the way."""
+"""Small training runs of methods, complete or interrupted."""
 
 from __future__ import annotations
 
@@ -16,29 +16,28 @@ sys.path.insert(0, str(Path(__file__).parents[1] / "engine"))
 from training_cases import config as config
 from training_cases import metrics, new_run, trained
 
-from classgap.engine import Run, RunDirectory
-from classgap.engine.fit import TrainingInterrupted
-from classgap.engine.position import Position
+from classgap.engine import Run, RunDirectory, TrainingInterrupted
+from classgap.engine.run import Position
 from classgap.engine.storage.checkpoint import load_weights
 
 # Two classes in the plane, one of them rare: 8 steps an epoch.
-MOONS: dict[str, Any] = {"data": "two-moons:train=512:test=200", "model": "mlp:width=8", "epochs": 3}
+MOONS: dict[str, Any] = {"data": "two-moons:n_train=512:n_test=200", "model": "mlp:width=8", "epochs": 3}
 STEPS = 8
 
 
 def moons_run(method: str, **settings: Any) -> Run:
-    """A run that is ready for its first step."""
+    """Create a run that is ready for its first step."""
     return new_run(**(MOONS | {"method": method} | settings))
 
 
 def moons_trained(out: Path, method: str, **settings: Any) -> RunDirectory:
-    """A finished run."""
+    """Train a run to its end."""
     return trained(out, **(MOONS | {"method": method} | settings))
 
 
 @contextmanager
 def stopped_after(steps: int) -> Iterator[None]:
-    """A signal comes after so many steps, as from a scheduler that wants the machine back."""
+    """Send SIGTERM after a number of steps, as a cluster scheduler does."""
     done = 0
 
     class Watched(Position):
@@ -57,7 +56,7 @@ def stopped_after(steps: int) -> Iterator[None]:
 
 
 def assert_resumes(tmp_path: Path, method: str, stops: Sequence[int], **settings: Any) -> RunDirectory:
-    """A run that was stopped after each of these numbers of steps ends as one that was not; gives the latter."""
+    """Check that a run interrupted after these steps ends like an uninterrupted one; return the latter."""
     whole = moons_trained(tmp_path / "whole", method, **settings)
     before = 0
     for stop in stops:

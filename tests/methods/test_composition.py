@@ -1,4 +1,4 @@
-"""Methods made of several: what composes, in any order, and what is refused."""
+"""Compositions of methods: any order, and those that are invalid."""
 
 from itertools import permutations
 from pathlib import Path
@@ -46,7 +46,7 @@ def test_steps_and_losses() -> None:
 
 
 @pytest.mark.parametrize("text", ["mr2+logit-adjustment", "logit-adjustment+mr2:margin=2", "sam+mr2+logit-adjustment"])
-def test_mr2_takes_logit_adjustment_in(text: str) -> None:
+def test_mr2_includes_logit_adjustment(text: str) -> None:
     loss = build(text).loss
     expected = MR2Loss(2, class_counts=[90, 10], margin=2.0 if "margin" in text else 1.0)
     assert isinstance(loss, MR2Loss)
@@ -59,36 +59,37 @@ def test_mr2_takes_logit_adjustment_in(text: str) -> None:
 @pytest.mark.parametrize(
     ("text", "kind"), [("elm+crt", ClassifierRetraining), ("center+post-hoc-logit-adjustment", PostHocLogitAdjustment)]
 )
-def test_losses_with_what_comes_after(text: str, kind: type) -> None:
+def test_losses_with_post_hoc_methods(text: str, kind: type) -> None:
     assert isinstance(build(text), kind)
 
 
 @pytest.mark.parametrize(
-    ("text", "reason"),
+    ("text", "facts"),
     [
-        ("mr2+elm", "mr2 and elm do not compose; both are losses, and a run minimises one"),
-        ("erm+mr2", "erm and mr2 do not compose; both are losses"),
-        ("sam+asam", "sam and asam do not compose; both change how a step is made"),
-        ("sam+mr2+sam", "sam and sam do not compose"),
-        ("mr2+crt+tau-norm", "crt and tau-norm do not compose; both change the classifier after training"),
-        ("elm+logit-adjustment", "elm and logit-adjustment do not compose; ELM contains logit adjustment already"),
-        ("logit-adjustment+post-hoc-logit-adjustment", "the class priors would be taken out twice"),
-        ("mr2+logit-adjustment+post-hoc-logit-adjustment", "the class priors would be taken out twice"),
-        ("tau-norm+lgm", "tau-norm and lgm do not compose; the head of lgm is a mixture of Gaussians"),
-        ("ldam-drw+lws", "ldam-drw and lws do not compose; the cosine head"),
-        ("mr2+jtt", "mr2 and jtt do not compose; jtt is a training procedure with losses of its own"),
-        ("supcon+dro-lt", "supcon and dro-lt do not compose; each is a training procedure"),
-        ("mr2+logit-adjustment:tau=0.5", "logit-adjustment has no options as a part of mr2; got tau"),
-        ("mr2+samm", "there is no method 'samm'; did you mean 'sam'?"),
-        ("sam:row=0.1+mr2", "method sam has no option 'row'; did you mean 'rho'?"),
+        ("mr2+elm", ["mr2 and elm", "both are losses"]),
+        ("erm+mr2", ["erm and mr2", "both are losses"]),
+        ("sam+asam", ["sam and asam", "update"]),
+        ("sam+mr2+sam", ["sam and sam"]),
+        ("mr2+crt+tau-norm", ["crt and tau-norm", "classifier after training"]),
+        ("elm+logit-adjustment", ["elm and logit-adjustment", "includes logit adjustment"]),
+        ("logit-adjustment+post-hoc-logit-adjustment", ["class priors", "twice"]),
+        ("mr2+logit-adjustment+post-hoc-logit-adjustment", ["class priors", "twice"]),
+        ("tau-norm+lgm", ["tau-norm and lgm", "Gaussian mixture"]),
+        ("ldam-drw+lws", ["ldam-drw and lws", "cosine head"]),
+        ("mr2+jtt", ["mr2 and jtt", "jtt is a training procedure"]),
+        ("supcon+dro-lt", ["supcon and dro-lt", "procedure"]),
+        ("mr2+logit-adjustment:tau=0.5", ["logit-adjustment", "mr2", "tau"]),
+        ("mr2+samm", ["'samm'", "'sam'"]),
+        ("sam:row=0.1+mr2", ["method sam", "'row'", "'rho'"]),
     ],
 )
-def test_what_does_not_go_together_says_why(text: str, reason: str) -> None:
-    with pytest.raises(ValueError, match=reason.replace("?", r"\?")):
+def test_invalid_compositions_are_explained(text: str, facts: list[str]) -> None:
+    with pytest.raises(ValueError) as caught:  # noqa: PT011
         build(text)
+    assert all(fact in str(caught.value) for fact in facts)
 
 
-def test_a_plus_in_a_number_is_none_between_methods() -> None:
+def test_a_plus_inside_a_number_does_not_compose() -> None:
     assert build("mr2:strength=1e+1+sam").loss.strength == 10.0
 
 

@@ -8,7 +8,7 @@ from method_cases import STEPS, assert_resumes, copied, first_batch, moons_run
 from training_cases import metrics, new_run
 
 from classgap import methods
-from classgap.data.sampling.order import ClassAware, ClassBalanced, Shuffled
+from classgap.data.sampling.orders import ClassAwareOrder, ClassBalancedOrder, RandomOrder
 from classgap.engine import Run
 
 
@@ -31,7 +31,7 @@ ENCODER, HEAD = {"1.weight", "1.bias"}, {"3.weight", "3.bias"}
 
 
 @pytest.mark.parametrize(("stage", "trained"), [(0, ENCODER | HEAD), (1, ENCODER), (2, HEAD)])
-def test_what_each_stage_trains(stage: int, trained: set[str]) -> None:
+def test_trained_parameters_of_each_stage(stage: int, trained: set[str]) -> None:
     run = at_stage(stage)
     assert changed_by_a_step(run) == trained
     assert run.optimizer.param_groups[0]["lr"] == pytest.approx([0.05, 0.05 * 0.05, 0.05 * 0.1][stage])
@@ -60,12 +60,12 @@ def test_the_robustness_is_learned_in_the_second_stage_only() -> None:
 
 
 def test_classes_are_drawn_equally_after_the_pretraining() -> None:
-    assert isinstance(at_stage(0).order, Shuffled)
-    assert isinstance(at_stage(1).order, ClassBalanced)
+    assert isinstance(at_stage(0).order, RandomOrder)
+    assert isinstance(at_stage(1).order, ClassBalancedOrder)
     many = new_run(data="digits", batch_size=16, method="dro-lt:per-class=2")
     many.position.stage = 1
     many.begin_stage()
-    assert isinstance(many.order, ClassAware)
+    assert isinstance(many.order, ClassAwareOrder)
     assert first_batch(many).labels.unique(return_counts=True)[1].tolist() == [2] * 8
 
 

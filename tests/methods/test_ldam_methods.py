@@ -102,6 +102,6 @@ def test_resumed_around_a_switch_in_mid_epoch(length: dict[str, int], tmp_path: 
     assert weights[1] > 1.5
 
 
-def test_a_switch_beyond_the_end_is_refused() -> None:
-    with pytest.raises(ValueError, match="switch must be a share"):
+def test_a_switch_beyond_the_end_is_rejected() -> None:
+    with pytest.raises(ValueError, match="switch must be in"):
         methods.build("ldam-drw:switch=160", num_classes=2, class_counts=[9, 1])

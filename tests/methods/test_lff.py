@@ -11,7 +11,7 @@ from method_cases import STEPS, assert_resumes, config, copied, first_batch, met
 from classgap.data.batch import Batch
 from classgap.data.dataset import Dataset, Split
 from classgap.engine import Run
-from classgap.engine.defaults import complete
+from classgap.engine.defaults import resolve_config
 from classgap.engine.storage.checkpoint import load_checkpoint
 from classgap.methods.lff import LearningFromFailure
 
@@ -26,7 +26,7 @@ class Slow:
     def update(self, row: int, loss: float) -> None:
         self.mean[row] = loss if row not in self.mean else 0.7 * self.mean[row] + 0.3 * loss
 
-    def normalised(self, row: int) -> float:
+    def normalized(self, row: int) -> float:
         largest = max(self.mean.get(other, 0.0) for other, label in enumerate(self.labels) if label == self.labels[row])
         return self.mean[row] / largest
 
@@ -43,7 +43,7 @@ def test_objective_is_the_published_one_over_several_batches() -> None:
         for row, one, two in zip(batch.rows.tolist(), *(each.tolist() for each in losses), strict=True):
             own.update(row, one)
             second.update(row, two)
-        b, d = (np.array([book.normalised(row) for row in batch.rows.tolist()]) for book in (second, own))
+        b, d = (np.array([book.normalized(row) for row in batch.rows.tolist()]) for book in (second, own))
         weight = b / (b + d + 1e-8)
         p = np.exp(-losses[1].numpy())
         expected = (weight * losses[0].numpy()).mean() + (0.7 * p**0.7 * losses[1].numpy()).mean()
@@ -86,7 +86,7 @@ def test_no_gradient_goes_from_one_network_to_the_other() -> None:
     run.backward(run.method.objective, batch)
     found = [each.grad.clone() for each in run.model.parameters()]
     with torch.no_grad():
-        run.method._remember(
+        run.method._update_losses(
             batch.rows,
             *(
                 F.cross_entropy(net(batch.inputs), batch.labels, reduction="none")
@@ -112,11 +112,10 @@ def cue_data(samples: int = 600) -> Dataset:
     return Dataset("cues", split, split, ("no", "yes"), "vector", (2,))
 
 
-def test_weights_favour_what_the_second_network_fails() -> None:
+def test_weights_favor_samples_the_biased_network_fails() -> None:
     data = cue_data()
     wanted = config(data="cues", model="mlp:width=8", method="lff", epochs=10, lr=0.05)
-    run = Run(complete(wanted, data), data, torch.device("cpu"))
-    run.begin_stage()
+    run = Run(resolve_config(wanted, data), data, torch.device("cpu"))
     for epoch in range(10):
         for batch in run.batches.epoch(epoch):
             run.method.step(run, batch)
@@ -133,15 +132,15 @@ def test_weights_favour_what_the_second_network_fails() -> None:
 def test_a_sample_that_appears_twice_counts_with_its_mean() -> None:
     method = LearningFromFailure(num_classes=2, num_samples=3)
     rows = torch.tensor([2, 0, 2])
-    method._remember(rows, torch.tensor([1.0, 5.0, 3.0]), torch.tensor([0.0, 1.0, 2.0]))
+    method._update_losses(rows, torch.tensor([1.0, 5.0, 3.0]), torch.tensor([0.0, 1.0, 2.0]))
     assert method.own_losses.tolist() == [5, 0, 2]
     assert method.second_losses.tolist() == [1, 0, 1]
-    method._remember(torch.tensor([2]), torch.tensor([4.0]), torch.tensor([1.0]))
+    method._update_losses(torch.tensor([2]), torch.tensor([4.0]), torch.tensor([1.0]))
     assert method.own_losses.tolist() == pytest.approx([5, 0, 0.7 * 2 + 0.3 * 4])
     assert method.seen.tolist() == [True, False, True]
 
 
-def test_losses_of_0_do_no_harm() -> None:
+def test_losses_of_0_give_zero_weights() -> None:
     method = LearningFromFailure(num_classes=2, num_samples=3)
     assert method.weights(torch.arange(3)).tolist() == [0, 0, 0]
 
@@ -164,19 +163,19 @@ def test_stopped_and_resumed(tmp_path: Path) -> None:
     assert {"loss", "second", "train_accuracy"} <= metrics(whole)[0].keys()
 
 
-def test_mixed_samples_are_refused() -> None:
+def test_mixed_samples_are_rejected() -> None:
     with pytest.raises(ValueError, match="mix must be none"):
         moons_run("lff", mix="mixup:alpha=0.2")
 
 
 def _trained_in_parts(inputs: torch.Tensor, labels: torch.Tensor) -> dict[str, torch.Tensor]:
-    from classgap.data.sampling.order import share_of
+    from classgap.data.sampling.batching import shard_slice
     from classgap.distributed import rank, world_size
 
     run = moons_run("lff", momentum=0.0)
     for step in range(4):
         rows = (torch.arange(len(labels)) * 3 + step) % 50
-        mine = share_of(len(labels), rank(), world_size())
+        mine = shard_slice(len(labels), rank(), world_size())
         run.method.labels[rows] = labels
         run.method.step(run, Batch(inputs[mine], labels[mine], labels[mine], rows[mine], len(labels)))
     found = {**run.model.state_dict(), **run.method.state_dict()}

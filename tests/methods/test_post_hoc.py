@@ -1,4 +1,4 @@
-"""Post-hoc logit adjustment: plain training, then a shift of the logits that ends up in the head."""
+"""Post-hoc logit adjustment: plain training, then a shift of the logits in the bias of the head."""
 
 from pathlib import Path
 
@@ -41,7 +41,7 @@ def test_stopped_and_resumed(tmp_path: Path) -> None:
     assert_resumes(tmp_path, "post-hoc-logit-adjustment", [3, 3 * STEPS])
 
 
-def test_a_head_without_bias_is_refused() -> None:
+def test_a_head_without_bias_is_rejected() -> None:
     run = moons_run("erm")
     run.tap.head.bias = None
     with pytest.raises(ValueError, match="Use logit-adjustment"):

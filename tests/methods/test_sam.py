@@ -35,10 +35,10 @@ def by_hand(model: nn.Module, batch, rho: float, adaptive: bool, smallest: float
     return dict(zip(names, there, strict=True))
 
 
-@pytest.mark.parametrize("accumulate", [1, 3])
+@pytest.mark.parametrize("micro_batches", [1, 3])
 @pytest.mark.parametrize("method", ["sam:rho=0.3", "asam:rho=0.3"])
-def test_a_step_is_the_closed_form(method: str, accumulate: int) -> None:
-    run = moons_run(method, micro_batches=accumulate, **PLAIN)
+def test_a_step_is_the_closed_form(method: str, micro_batches: int) -> None:
+    run = moons_run(method, micro_batches=micro_batches, **PLAIN)
     batch = first_batch(run)
     before = copied(run.model)
     expected = by_hand(run.model, batch, 0.3, adaptive=method.startswith("asam"))
@@ -95,9 +95,9 @@ def test_batch_norm_learns_from_the_first_pass_only() -> None:
     assert not torch.allclose(*weights)
 
 
-@pytest.mark.parametrize("accumulate", [1, 3])
-def test_a_loss_learns_from_the_first_pass_only_and_metrics_are_its(accumulate: int) -> None:
-    plain, flat = (moons_run("mr2", micro_batches=accumulate, **PLAIN) for _ in range(2))
+@pytest.mark.parametrize("micro_batches", [1, 3])
+def test_a_loss_learns_from_the_first_pass_only_and_metrics_are_its(micro_batches: int) -> None:
+    plain, flat = (moons_run("mr2", micro_batches=micro_batches, **PLAIN) for _ in range(2))
     flat.method = SharpnessAware(Method(MR2Loss(num_classes=2)), rho=0.5)
     for run in (plain, flat):
         run.method.step(run, first_batch(run))
@@ -124,13 +124,13 @@ def test_an_overflow_in_fp16_skips_the_step() -> None:
     run = moons_run("sam", precision="fp16", **PLAIN)
     run.scaler = torch.amp.GradScaler("cpu", init_scale=1e38)
     before, batch = copied(run.model), first_batch(run)
-    batch = batch.each(lambda tensor: tensor * 1e4 if tensor.is_floating_point() else tensor)
+    batch = batch.map(lambda tensor: tensor * 1e4 if tensor.is_floating_point() else tensor)
     run.method.step(run, batch)
     assert all(torch.equal(tensor, before[name]) for name, tensor in run.model.state_dict().items())
     assert run.scaler.get_scale() == pytest.approx(5e37)
 
 
-def test_the_scale_of_fp16_does_not_change_the_climb() -> None:
+def test_the_scale_of_fp16_does_not_change_the_perturbation() -> None:
     found = []
     for scale in (1.0, 4096.0):
         run = moons_run("sam:rho=0.5", precision="fp16", clip_grad=1.0, **PLAIN)
@@ -140,9 +140,9 @@ def test_the_scale_of_fp16_does_not_change_the_climb() -> None:
     torch.testing.assert_close(found[0], found[1], rtol=1e-3, atol=1e-5)
 
 
-def test_a_method_with_a_step_of_its_own_is_refused() -> None:
+def test_a_method_with_its_own_step_is_rejected() -> None:
     inner = SharpnessAware(Method(CrossEntropyLoss(2)))
-    with pytest.raises(ValueError, match="use one of them"):
+    with pytest.raises(ValueError, match="SharpnessAware overrides step"):
         SharpnessAware(inner)
 
 
@@ -154,18 +154,18 @@ def test_stopped_and_resumed(method: str, tmp_path: Path) -> None:
 def _steps_of_two_processes(inputs: torch.Tensor, labels: torch.Tensor) -> torch.Tensor:
     """Weights after three steps, each process with its part of the batch."""
     from classgap.data.batch import Batch
-    from classgap.data.sampling.order import share_of
+    from classgap.data.sampling.batching import shard_slice
     from classgap.distributed import rank, world_size
 
     run = moons_run("asam:rho=0.5", **PLAIN)
-    mine = share_of(len(labels), rank(), world_size())
+    mine = shard_slice(len(labels), rank(), world_size())
     batch = Batch(inputs[mine], labels[mine], labels[mine], torch.arange(len(labels))[mine], len(labels))
     for _ in range(3):
         run.method.step(run, batch)
     return torch.cat([each.detach().flatten() for each in run.model.parameters()])
 
 
-def test_two_processes_climb_as_one(processes) -> None:
+def test_two_processes_perturb_as_one(processes) -> None:
     inputs, labels = torch.randn(21, 2), torch.randint(0, 2, (21,))
     first, second = processes.run(_steps_of_two_processes, inputs, labels)
     assert torch.equal(first, second)

@@ -1,4 +1,4 @@
-"""SupCon: an encoder by contrasts, then a classifier on the encoder as it is; and both at once."""
+"""SupCon: a contrastive encoder, then a classifier on the frozen encoder; and the joint form."""
 
 from pathlib import Path
 
@@ -63,7 +63,9 @@ def test_the_encoder_is_frozen_in_the_second_stage() -> None:
 
 
 def test_it_learns(tmp_path: Path) -> None:
-    run = moons_trained(tmp_path / "run", "supcon", epochs=20, data="two-moons:train=512:test=200:tail=0.4")
+    run = moons_trained(
+        tmp_path / "run", "supcon", epochs=20, data="two-moons:n_train=512:n_test=200:tail_fraction=0.4"
+    )
     lines = metrics(run)
     assert [line["stage"] for line in lines[:-1]] == ["contrast"] * 20 + ["classifier"] * 20
     assert "contrast" in lines[0]
@@ -95,7 +97,7 @@ def test_joint(tmp_path: Path) -> None:
     assert run.method.projection[0].weight.grad is not None
 
 
-def test_mixed_targets_are_refused() -> None:
+def test_mixed_targets_are_rejected() -> None:
     for method in ("supcon", "supcon-joint"):
-        with pytest.raises(ValueError, match="as SupervisedContrastiveLoss needs whole classes; mix must be none"):
+        with pytest.raises(ValueError, match=r"SupervisedContrastiveLoss .* mix must be none"):
             moons_run(method, mix="mixup:alpha=1")

@@ -105,19 +105,19 @@ def test_a_run_of_it_is_loaded_again(folder: Path, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("folder", ["vit"], indirect=True)
-def test_other_sizes_are_taken(folder: Path) -> None:
+def test_other_sizes_are_supported(folder: Path) -> None:
     assert made(folder, shape=(3, 64, 64)).eval()(torch.randn(1, 3, 64, 64)).shape == (1, 3)
 
 
 @pytest.mark.parametrize("folder", ["resnet"], indirect=True)
 def test_weights_of_a_resnet_fit_one_size(folder: Path) -> None:
-    with pytest.raises(ValueError, match=r"(?s)cannot be made for input shape \(3, 64, 64\): .*size mismatch"):
+    with pytest.raises(ValueError, match=r"(?s)\(3, 64, 64\): .*size mismatch"):
         made(folder, shape=(3, 64, 64))
 
 
 @pytest.mark.parametrize("folder", ["vit"], indirect=True)
-def test_a_directory_brings_its_own_weights(folder: Path) -> None:
-    with pytest.raises(ValueError, match="brings its own weights; leave weights=openai out"):
+def test_a_directory_has_its_own_weights(folder: Path) -> None:
+    with pytest.raises(ValueError, match="remove weights=openai"):
         made(folder, ":weights=openai")
 
 
@@ -133,7 +133,7 @@ def tiny_clip(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
     return "tiny-clip"
 
 
-def test_a_file_gives_the_weights(tiny_clip: str, tmp_path: Path) -> None:
+def test_weights_from_a_file(tiny_clip: str, tmp_path: Path) -> None:
     published = open_clip.create_model(tiny_clip)
     torch.save(published.state_dict(), tmp_path / "weights.pt")
     text = f"open_clip:{tiny_clip}:weights={tmp_path}/weights.pt"
@@ -150,7 +150,7 @@ def test_a_file_gives_the_weights(tiny_clip: str, tmp_path: Path) -> None:
         (":weights=gone.pt", (open_clip.OPENAI_DATASET_MEAN, open_clip.OPENAI_DATASET_STD)),
     ],
 )
-def test_a_run_expects_the_images_of_its_weights_and_needs_them_no_more(
+def test_a_run_expects_the_images_of_its_weights_and_does_not_load_them(
     options: str, expected: object, tiny_clip: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     tag = {"half": {"url": "", "mean": (0.5, 0.5, 0.5), "std": (0.25, 0.25, 0.25)}}
@@ -166,19 +166,17 @@ def test_a_run_expects_the_images_of_its_weights_and_needs_them_no_more(
     assert torch.equal(loaded.eval()(images), model.eval()(images))
 
 
-def test_what_cannot_be_made_is_refused() -> None:
-    def refused(
+def test_invalid_models_are_rejected() -> None:
+    def assert_rejected(
         text: str, message: str, shape: tuple[int, ...] = SHAPE, names: tuple[str, ...] | None = CLASSES
     ) -> None:
         with pytest.raises(ValueError, match=message):
             build(text, num_classes=3, input_shape=shape, class_names=names)
 
-    refused("open_clip:ViT-B-23", "open_clip has no model 'ViT-B-23'; did you mean 'ViT-B")
-    refused("open_clip:ViT-B-32", "takes square images of 3 channels", shape=(1, 32, 32))
-    refused("open_clip:ViT-B-32", "takes square images of 3 channels", shape=(3, 32, 48))
-    refused("open_clip:ViT-B-32", "takes images", shape=(40,))
-    refused("open_clip:ViT-B-32", "class_names is missing", names=None)
-    refused("open_clip:ViT-B-32:template=a photo", r"template must hold one \{\} for the class name.* got 'a photo'")
-    refused(
-        "open_clip:ViT-B-32:weights=nothing", "there is no file 'nothing', and no weights of that name for ViT-B-32"
-    )
+    assert_rejected("open_clip:ViT-B-23", "no model 'ViT-B-23'; .* 'ViT-B")
+    assert_rejected("open_clip:ViT-B-32", "square images with 3 channels", shape=(1, 32, 32))
+    assert_rejected("open_clip:ViT-B-32", "square images with 3 channels", shape=(3, 32, 48))
+    assert_rejected("open_clip:ViT-B-32", "requires images", shape=(40,))
+    assert_rejected("open_clip:ViT-B-32", "requires class_names", names=None)
+    assert_rejected("open_clip:ViT-B-32:template=a photo", r"template must contain .* got 'a photo'")
+    assert_rejected("open_clip:ViT-B-32:weights=nothing", "weights=nothing .* ViT-B-32")

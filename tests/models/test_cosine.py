@@ -42,7 +42,7 @@ def test_zero_features_give_zero_logits_and_finite_gradients() -> None:
     assert features.grad.isfinite().all()
 
 
-def test_the_scale_is_learned_only_if_asked_for_and_always_saved() -> None:
+def test_the_scale_is_learned_only_on_request_and_always_saved() -> None:
     assert [name for name, _ in CosineClassifier(5, 3).named_parameters()] == ["weight"]
     learned = CosineClassifier(5, 3, scale=20.0, learn_scale=True)
     assert {name for name, _ in learned.named_parameters()} == {"weight", "scale"}
@@ -70,6 +70,6 @@ def test_it_compiles_to_one_graph() -> None:
     torch.testing.assert_close(compiled(features), head(features))
 
 
-def test_a_scale_that_is_not_positive_is_refused() -> None:
-    with pytest.raises(ValueError, match="scale must be above 0; got 0"):
+def test_a_scale_that_is_not_positive_is_rejected() -> None:
+    with pytest.raises(ValueError, match="scale must be positive, got 0"):
         CosineClassifier(5, 3, scale=0)

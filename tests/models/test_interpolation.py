@@ -35,11 +35,11 @@ def test_it_is_off_by_default_and_shares_no_memory() -> None:
     assert fine_tuned["0.weight"].any()
 
 
-def test_what_cannot_be_mixed_is_refused() -> None:
+def test_invalid_arguments_are_rejected() -> None:
     one, other = {"w": torch.zeros(2)}, {"w": torch.zeros(3)}
-    with pytest.raises(ValueError, match=r"'w' has shape \(2,\) in zero_shot and \(3,\) in fine_tuned"):
+    with pytest.raises(ValueError, match=r"'w' has shape \(2,\) .* \(3,\)"):
         interpolate_weights(one, other)
     with pytest.raises(ValueError, match="only fine_tuned has 'b'"):
         interpolate_weights(one, one | {"b": torch.zeros(1)})
-    with pytest.raises(ValueError, match=r"alpha must be from 0 .* got 1.5"):
+    with pytest.raises(ValueError, match=r"alpha must be in .* got 1\.5"):
         interpolate_weights(one, one, 1.5)

@@ -1,4 +1,4 @@
-"""Models of timm and torchvision; published weights stand in as local files where the libraries look for them."""
+"""Models of timm and torchvision; local files replace their downloads."""
 
 import json
 from pathlib import Path
@@ -53,7 +53,7 @@ def test_parameters_are_those_of_the_library() -> None:
         ("efficientnet_v2_l", ((0.5, 0.5, 0.5), (0.5, 0.5, 0.5))),  # the only one that is not scaled as ImageNet
     ],
 )
-def test_torchvisions_weights_tell_how_images_are_scaled(name: str, wanted: tuple) -> None:
+def test_torchvision_weights_have_image_statistics(name: str, wanted: tuple) -> None:
     with torch.device("meta"):  # its weights would take half a gigabyte
         model = torchvision_model(name, num_classes=4, input_shape=(3, 64, 64), pretrained=True, load=False)
     assert expected_images(model) == wanted
@@ -79,41 +79,39 @@ def test_auxiliary_heads_are_left_out() -> None:
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("timm:resnett18", "timm has no model 'resnett18'; did you mean 'resnet18'"),
-        ("timm:resnet18.nope", r"timm has no model 'resnet18\.nope': Invalid pretrained tag"),
-        ("timm:zzzz", "timm has no model 'zzzz'; timm.list_models"),
-        ("torchvision:resnet81", "torchvision has no classifier 'resnet81'; did you mean 'resnet"),
-        ("torchvision:fcn_resnet50", "torchvision has no classifier 'fcn_resnet50'"),
-        ("timm:resnet18:pretrained=perhaps", "pretrained must be bool; got 'perhaps'"),
+        ("timm:resnett18", "no model 'resnett18'; .* 'resnet18'"),
+        ("timm:resnet18.nope", r"no model 'resnet18\.nope': Invalid"),
+        ("timm:zzzz", r"no model 'zzzz'; .*timm\.list_models"),
+        ("torchvision:resnet81", "no classifier 'resnet81'; .* 'resnet"),
+        ("torchvision:fcn_resnet50", "no classifier 'fcn_resnet50'"),
+        ("timm:resnet18:pretrained=perhaps", "pretrained must be bool.* got 'perhaps'"),
     ],
 )
-def test_wrong_names_are_refused(text: str, message: str) -> None:
+def test_wrong_names_are_rejected(text: str, message: str) -> None:
     with pytest.raises(ValueError, match=message):
         made(text)
 
 
 @pytest.mark.parametrize("text", ["timm:resnet18", "torchvision:resnet18"])
-def test_wrong_shapes_are_refused(text: str) -> None:
-    with pytest.raises(ValueError, match=rf"{text} takes images"):
+def test_wrong_shapes_are_rejected(text: str) -> None:
+    with pytest.raises(ValueError, match=rf"{text} .*images.*\(40,\)"):
         made(text, (40,))
 
 
-def test_a_size_that_the_model_cannot_take_is_refused() -> None:
-    with pytest.raises(
-        ValueError, match=r"torchvision:vit_b_32 takes images of 224×224; got input shape \(3, 32, 32\)"
-    ):
+def test_an_unsupported_size_is_rejected() -> None:
+    with pytest.raises(ValueError, match=r"vit_b_32 .*224×224.* \(3, 32, 32\)"):
         made("torchvision:vit_b_32")
 
 
 def test_torchvision_takes_three_channels_only() -> None:
-    with pytest.raises(ValueError, match=r"takes images of 3 channels; got input shape .* timm:NAME"):
+    with pytest.raises(ValueError, match=r"3 channels.* \(1, 28, 28\).* timm:NAME"):
         made("torchvision:resnet18", (1, 28, 28))
 
 
 @pytest.mark.parametrize(("text", "package"), [("timm:resnet18", "timm"), ("torchvision:resnet18", "torchvision")])
 def test_a_missing_package_is_named(text: str, package: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(__import__("sys").modules, package, None)
-    with pytest.raises(ValueError, match=rf"model {text} needs {package}: pip install 'classgap\[vision\]'"):
+    with pytest.raises(ValueError, match=rf"{package}: pip install 'classgap\[vision\]'"):
         made(text)
 
 

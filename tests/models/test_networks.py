@@ -1,4 +1,4 @@
-"""What must hold for every network of ours."""
+"""Checks of all built-in networks."""
 
 import pytest
 import torch
@@ -90,13 +90,13 @@ def test_it_compiles_to_one_graph(text: str) -> None:
 
 
 @pytest.mark.parametrize("text", ["resnet20", "preact-resnet32", "wrn-28-10", "resnet18", "lmdl-resnet18"])
-def test_image_networks_refuse_vectors(text: str) -> None:
-    with pytest.raises(ValueError, match=rf"{text} takes images \(channels, height, width\); got input shape \(40,\)"):
+def test_image_networks_reject_vectors(text: str) -> None:
+    with pytest.raises(ValueError, match=rf"{text} requires images .*\(40,\)"):
         made(text, (40,))
 
 
-def test_conv1d_refuses_images() -> None:
-    with pytest.raises(ValueError, match=r"conv1d takes signals \(channels, length\); got input shape \(3, 32, 32\)"):
+def test_conv1d_rejects_images() -> None:
+    with pytest.raises(ValueError, match=r"conv1d requires signals .*\(3, 32, 32\)"):
         made("conv1d", (3, 32, 32))
 
 
@@ -104,25 +104,25 @@ def test_conv1d_refuses_images() -> None:
     ("text", "message"),
     [
         ("resnet21", "did you mean 'resnet"),
-        ("resnet20:width=0", "width must be at least 1; got 0"),
-        ("mlp:depth=0", "depth must be at least 1; got 0"),
+        ("resnet20:width=0", "width must be at least 1, got 0"),
+        ("mlp:depth=0", "depth must be at least 1, got 0"),
         ("lmdl-resnet18:features=0", "features must be at least 1"),
-        ("wrn-22-10:dropout=1", "dropout must be a share from 0 to below 1; got 1.0"),
+        ("wrn-22-10:dropout=1", r"dropout must be in \[0, 1\), got 1\.0"),
         ("linear:width=3", "has no option 'width'"),
-        ("timm", "is written timm:NAME"),
+        ("timm", "timm:NAME"),
     ],
 )
-def test_wrong_names_and_options_are_refused(text: str, message: str) -> None:
+def test_wrong_names_and_options_are_rejected(text: str, message: str) -> None:
     with pytest.raises(ValueError, match=message):
         made(text, IMAGE)
 
 
-def test_wrong_numbers_are_refused() -> None:
-    with pytest.raises(ValueError, match="num_classes must be at least 1; got 0"):
+def test_wrong_numbers_are_rejected() -> None:
+    with pytest.raises(ValueError, match="num_classes must be at least 1, got 0"):
         made("linear", VECTOR, classes=0)
-    with pytest.raises(ValueError, match=r"input_shape must be sizes .* got \(3, 0, 4\)"):
+    with pytest.raises(ValueError, match=r"input_shape must be .* got \(3, 0, 4\)"):
         made("linear", (3, 0, 4))
-    with pytest.raises(ValueError, match="class_names must be num_classes = 2 names; got 1"):
+    with pytest.raises(ValueError, match=r"class_names .* num_classes = 2 .* got 1"):
         build("linear", num_classes=2, input_shape=VECTOR, class_names=["cat"])
 
 
@@ -144,5 +144,5 @@ def test_the_default_suits_the_data(kind: str, shape: tuple[int, ...], network: 
 
 
 def test_an_unknown_kind_has_no_default() -> None:
-    with pytest.raises(ValueError, match="kind must be image, signal or vector; got 'graph'"):
+    with pytest.raises(ValueError, match=r"kind must be .* got 'graph'"):
         default_for("graph", (2,))

@@ -1,4 +1,4 @@
-"""The networks are those of the papers: layers, numbers of parameters, formulas, first weights."""
+"""The networks match the papers: layers, parameter counts, formulas, initialization."""
 
 import math
 

@@ -1,6 +1,6 @@
-"""Headless Chromium for tests, driven over a pipe by the DevTools protocol: no driver, no port, no package.
+"""Headless Chromium for tests, controlled by the DevTools protocol over a pipe.
 
-Messages are JSON objects that end with a NUL byte, written to the browser's file descriptor 3 and read from its 4.
+Messages are JSON objects terminated by a NUL byte. The browser reads them from file descriptor 3 and answers on 4.
 """
 
 from __future__ import annotations
@@ -23,18 +23,18 @@ FLAGS = (
     *("--headless", "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--remote-debugging-pipe"),
     *("--disable-background-networking", "--disable-component-update", "--disable-sync", "--hide-scrollbars"),
 )
-PATIENCE = 30.0  # seconds until a silent browser counts as broken
+PATIENCE = 30.0  # seconds to wait for an answer
 
 
 def find_chromium() -> str | None:
-    """Where the browser is, if there is one."""
+    """Return the path of the browser, or ``None`` if it is not installed."""
     return next(
         (path for name in ("chromium", "chromium-browser", "google-chrome") if (path := shutil.which(name))), None
     )
 
 
 class Browser:
-    """One page in one browser; ``with Browser() as page: page.open(path)``."""
+    """A browser with one page: ``with Browser() as page: page.open(path)``."""
 
     def __init__(self) -> None:
         self.events: list[dict[str, Any]] = []
@@ -44,14 +44,14 @@ class Browser:
         to_read, self._write = os.pipe()
         self._read, to_write = os.pipe()
 
-        def put_pipes_in_place() -> None:  # runs in the child; by way of high numbers, as either may be 3 or 4 already
+        def redirect_pipes() -> None:  # in the child; through high numbers, as either pipe may already be 3 or 4
             ends = fcntl.fcntl(to_read, fcntl.F_DUPFD, 20), fcntl.fcntl(to_write, fcntl.F_DUPFD, 20)
             os.dup2(ends[0], 3)
             os.dup2(ends[1], 4)
 
         self._process = subprocess.Popen(
             [str(find_chromium()), *FLAGS, f"--user-data-dir={self._profile.name}", "about:blank"],
-            preexec_fn=put_pipes_in_place,
+            preexec_fn=redirect_pipes,
             pass_fds=(3, 4),
             stdout=subprocess.DEVNULL,
             stderr=subprocess.DEVNULL,
@@ -78,7 +78,7 @@ class Browser:
         self._profile.cleanup()
 
     def send(self, method: str, **parameters: Any) -> dict[str, Any]:
-        """Call a method and wait for its answer."""
+        """Call a DevTools method and return its result."""
         self._last += 1
         message = {"id": self._last, "method": method, "params": parameters}
         if self._session is not None:
@@ -95,37 +95,37 @@ class Browser:
     def _receive(self) -> dict[str, Any]:
         while b"\0" not in self._buffer:
             if not select.select([self._read], [], [], PATIENCE)[0]:
-                raise TimeoutError("the browser does not answer")
+                raise TimeoutError("no answer from the browser")
             received = os.read(self._read, 1 << 16)
             if not received:
-                raise ConnectionError("the browser has gone")
+                raise ConnectionError("the browser exited")
             self._buffer += received
         message, self._buffer = self._buffer.split(b"\0", 1)
         return dict(json.loads(message))
 
     def open(self, path: Path) -> None:
-        """Load a file and wait until it is ready; earlier events are forgotten."""
+        """Load a file, wait until it is ready and clear earlier events."""
         self.events.clear()
         self.send("Page.navigate", url=path.resolve().as_uri())
         self.wait(lambda: self.run("document.readyState") == "complete" and self.run("location.protocol") == "file:")
 
     def run(self, script: str) -> Any:
-        """The value of a JavaScript expression."""
+        """Return the value of a JavaScript expression."""
         answer = self.send("Runtime.evaluate", expression=script, returnByValue=True, awaitPromise=True)
         if "exceptionDetails" in answer:
             raise RuntimeError(answer["exceptionDetails"]["exception"].get("description", script))
         return answer["result"].get("value")
 
     def wait(self, ready: Callable[[], Any]) -> None:
-        """Ask again until it is true."""
+        """Wait until ``ready()`` is true."""
         end = time.monotonic() + PATIENCE
         while not ready():
             if time.monotonic() > end:
-                raise TimeoutError("the page does not get there")
+                raise TimeoutError("condition not reached")
             time.sleep(0.02)
 
     def press(self, key: str, text: str = "") -> None:
-        """Press and release a key, such as "Enter" or "Tab"."""
+        """Press and release a key, for example "Enter" or "Tab"."""
         code = {"Enter": 13, "Tab": 9, "Escape": 27, " ": 32}.get(key, 0)
         common = {"key": key, "code": "Space" if key == " " else key, "windowsVirtualKeyCode": code}
         self.send(
@@ -134,11 +134,11 @@ class Browser:
         self.send("Input.dispatchKeyEvent", type="keyUp", **common)
 
     def type(self, text: str) -> None:
-        """Enter text where the focus is."""
+        """Type text into the focused element."""
         self.send("Input.insertText", text=text)
 
     def click(self, selector: str) -> None:
-        """Click the middle of an element with the mouse, scrolled into view."""
+        """Scroll an element into view and click its center."""
         script = (
             "(e => { e.scrollIntoView({block: 'center', behavior: 'instant'}); const r = e.getBoundingClientRect();"
             f" return [r.x + r.width / 2, r.y + r.height / 2] }})(document.querySelector({json.dumps(selector)}))"
@@ -159,18 +159,18 @@ class Browser:
         )
 
     def media(self, kind: str = "", scheme: str = "light") -> None:
-        """Show the page as on "screen" or in "print", light or dark."""
+        """Emulate "screen" or "print" media and a light or dark color scheme."""
         self.send(
             "Emulation.setEmulatedMedia", media=kind, features=[{"name": "prefers-color-scheme", "value": scheme}]
         )
 
     def screenshot(self, path: Path, *, whole: bool = False) -> None:
-        """Save what is to be seen, or the whole page."""
+        """Save the viewport, or the whole page."""
         picture = self.send("Page.captureScreenshot", format="png", captureBeyondViewport=whole)
         path.write_bytes(base64.b64decode(picture["data"]))
 
-    def complaints(self) -> list[str]:
-        """What the page has written to the console as warning or error, and uncaught exceptions."""
+    def errors(self) -> list[str]:
+        """Return console warnings and errors and uncaught exceptions."""
         found = []
         for event in self.events:
             what = event.get("params", {})
@@ -183,6 +183,6 @@ class Browser:
         return found
 
     def requests(self) -> list[str]:
-        """Addresses that the page asked for."""
+        """Return the URLs that the page requested."""
         asked = [e["params"]["request"]["url"] for e in self.events if e.get("method") == "Network.requestWillBeSent"]
         return list(asked)

@@ -1,4 +1,4 @@
-"""Audits and comparisons that the tests of the report share; made once."""
+"""Audits and comparisons shared by the report tests."""
 
 from __future__ import annotations
 
@@ -6,20 +6,20 @@ from collections.abc import Iterator
 
 import pytest
 from browser import Browser, find_chromium
-from made_audits import FAST, make_audit
+from synthetic_audits import FAST, make_audit
 
 from classgap.audit import Audit, AuditDiff
 
 
 @pytest.fixture(scope="session")
 def audit() -> Audit:
-    """Nine classes with awkward names; everything known."""
+    """Nine classes with difficult names and all inputs."""
     return make_audit(9, 900, skill=1.0, name="before <b>")
 
 
 @pytest.fixture(scope="session")
 def labels_audit(audit: Audit) -> Audit:
-    """The same predictions as labels alone: no scores, no features, no training counts."""
+    """The same predictions as labels only: no scores, features or training counts."""
     samples = audit.samples
     return Audit.from_predictions(
         predictions=samples.predictions, targets=samples.targets, class_names=audit.class_names, settings=FAST
@@ -28,19 +28,19 @@ def labels_audit(audit: Audit) -> Audit:
 
 @pytest.fixture(scope="session")
 def many_audit() -> Audit:
-    """A hundred classes: too many for a row each."""
+    """100 classes: too many for one row each."""
     return make_audit(100, 4000, skill=1.0, name="many")
 
 
 @pytest.fixture(scope="session")
 def diff(audit: Audit) -> AuditDiff:
-    """A clear change."""
+    """A significant change."""
     return AuditDiff.from_audits(audit, make_audit(9, 900, skill=1.6, name="after", seed=1), n_resamples=50)
 
 
 @pytest.fixture(scope="session")
-def seeds_diff(audit: Audit) -> AuditDiff:
-    """Two seeds on each side."""
+def runs_diff(audit: Audit) -> AuditDiff:
+    """Two runs per side."""
     before = [audit, make_audit(9, 900, skill=1.0, name="before", seed=2)]
     after = [make_audit(9, 900, skill=1.3, name="after", seed=seed) for seed in (3, 4)]
     return AuditDiff.from_audits(before, after, n_resamples=50)

@@ -1,4 +1,4 @@
-"""A report page taken apart, for tests."""
+"""Parser of report pages for tests."""
 
 from __future__ import annotations
 
@@ -8,12 +8,12 @@ from typing import Any
 
 
 class Page(HTMLParser):
-    """Elements in order, texts of cells, and the data island.
+    """Elements, texts and embedded data of a page.
 
     Attributes:
-        elements: (tag, attributes) of every element.
-        texts: (tag of the element it is in, text) of every text.
-        data: the data island.
+        elements: (tag, attributes) of each element.
+        texts: (tag of the parent, text) of each text node.
+        data: the embedded JSON.
     """
 
     def __init__(self, source: str) -> None:
@@ -43,5 +43,5 @@ class Page(HTMLParser):
             self.texts.append((self._open[-1], data))
 
     def of(self, tag: str) -> list[dict[str, str]]:
-        """Attributes of every element of this kind."""
+        """Return the attributes of each element with this tag."""
         return [attributes for name, attributes in self.elements if name == tag]

@@ -1,4 +1,4 @@
-"""The report in a real browser: sort, search, open a class, and nothing leaves the page."""
+"""The report in a real browser: sort, search, open a class, make no requests."""
 
 import itertools
 import json
@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 from browser import Browser
-from made_audits import SCRIPT
+from synthetic_audits import SCRIPT
 
 from classgap.audit import Audit, AuditDiff
 from classgap.report import write_html
@@ -18,9 +18,9 @@ OPENED = "document.querySelector('dialog[open] h2')?.textContent ?? ''"
 @pytest.fixture(scope="module")
 def files(tmp_path_factory: pytest.TempPathFactory, request: pytest.FixtureRequest) -> Path:
     folder = tmp_path_factory.mktemp("pages")
-    for name in ("audit", "labels_audit", "many_audit", "diff", "seeds_diff"):
+    for name in ("audit", "labels_audit", "many_audit", "diff", "runs_diff"):
         write_html(request.getfixturevalue(name), folder / f"{name}.html")
-    write_html([request.getfixturevalue("diff"), request.getfixturevalue("seeds_diff")], folder / "several.html")
+    write_html([request.getfixturevalue("diff"), request.getfixturevalue("runs_diff")], folder / "several.html")
     return folder
 
 
@@ -41,32 +41,32 @@ def press_header(page: Browser, number: int) -> str:
     return page.run(f"document.querySelector('.tool thead th:nth-child({number + 1})').getAttribute('aria-sort')")
 
 
-@pytest.mark.parametrize("name", ["audit", "labels_audit", "many_audit", "diff", "seeds_diff", "several"])
-def test_no_complaint_and_no_request(name: str, page: Browser, files: Path):
+@pytest.mark.parametrize("name", ["audit", "labels_audit", "many_audit", "diff", "runs_diff", "several"])
+def test_no_errors_and_no_requests(name: str, page: Browser, files: Path):
     page.open(files / f"{name}.html")
     page.click(".tool tbody tr:nth-child(2) button")
     assert page.run(OPENED)
     page.press("Escape")
-    page.run("new Promise(done => setTimeout(done, 100))")  # time for anything that wants to leave
-    assert page.complaints() == []
+    page.run("new Promise(done => setTimeout(done, 100))")  # time for requests
+    assert page.errors() == []
     assert page.requests() == [(files / f"{name}.html").resolve().as_uri()]
 
 
-def test_the_policy_stops_requests_and_foreign_scripts(audit_page: Browser):
-    assert audit_page.run("fetch('http://127.0.0.1:9/').then(() => 'left', () => 'stopped')") == "stopped"
+def test_policy_blocks_requests_and_other_scripts(audit_page: Browser):
+    assert audit_page.run("fetch('http://127.0.0.1:9/').then(() => 'sent', () => 'blocked')") == "blocked"
     audit_page.run("document.body.insertAdjacentHTML('beforeend', '<img src=x onerror=\"window.hacked = 1\">')")
     audit_page.run("new Promise(done => setTimeout(done, 50))")
     assert audit_page.run("window.hacked") is None
-    assert any("Content Security Policy" in text for text in audit_page.complaints())
+    assert any("Content Security Policy" in text for text in audit_page.errors())
 
 
-def test_columns_sort_both_ways_with_the_unknown_last(audit_page: Browser, audit: Audit):
+def test_sorting_puts_missing_values_last(audit_page: Browser, audit: Audit):
     known = [100 * entry.accuracy for entry in audit.classes if entry.accuracy is not None]
     assert [float(text) for text in column(audit_page, 2)[:-1]] == pytest.approx(sorted(known), abs=0.051)
     assert press_header(audit_page, 2) == "descending"
     assert [float(text) for text in column(audit_page, 2)[:-1]] == pytest.approx(sorted(known)[::-1], abs=0.051)
     assert column(audit_page, 2)[-1] == "–"
-    assert press_header(audit_page, 1) == "ascending"  # the thirds, in their own order
+    assert press_header(audit_page, 1) == "ascending"  # thirds from easy to hard
     order = ["easy", "medium", "hard", "unseen"]
     assert column(audit_page, 1) == sorted(column(audit_page, 1), key=order.index)
     assert audit_page.run("document.querySelectorAll('.tool [aria-sort]').length") == 1
@@ -82,7 +82,7 @@ def test_sorting_by_keyboard(audit_page: Browser):
     assert names.index("cat") > names.index("dog") > names.index("ship")
 
 
-def test_search_shows_what_matches_and_says_how_many(audit_page: Browser):
+def test_search_filters_and_counts(audit_page: Browser):
     audit_page.click(".tool input")
     audit_page.type("SCRIPT")
     assert audit_page.run(NAMES) == [SCRIPT]
@@ -93,7 +93,7 @@ def test_search_shows_what_matches_and_says_how_many(audit_page: Browser):
     assert audit_page.run("document.querySelector('.tool output').textContent") == "0 of 9 classes"
 
 
-def test_a_class_opens_by_click_and_shows_its_figures(audit_page: Browser, audit: Audit):
+def test_class_opens_by_click(audit_page: Browser, audit: Audit):
     entry = audit.classes[3]
     audit_page.click(".tool button[data-class='3']")
     assert audit_page.run(OPENED) == SCRIPT == entry.name
@@ -106,10 +106,10 @@ def test_a_class_opens_by_click_and_shows_its_figures(audit_page: Browser, audit
     assert audit_page.run("(each => each.scrollWidth - each.clientWidth)(document.querySelector('dialog'))") <= 0
     audit_page.click("dialog .close")
     assert audit_page.run(OPENED) == ""
-    assert audit_page.run("document.activeElement.dataset.class") == "3"  # the focus is back where it was
+    assert audit_page.run("document.activeElement.dataset.class") == "3"  # the focus returns
 
 
-def test_a_class_opens_by_keyboard_and_leads_to_others(audit_page: Browser, audit: Audit):
+def test_class_opens_by_keyboard(audit_page: Browser, audit: Audit):
     audit_page.run("document.querySelector('.tool input').focus()")
     for _ in range(30):  # past the headers to the first class
         audit_page.press("Tab")
@@ -126,7 +126,7 @@ def test_a_class_opens_by_keyboard_and_leads_to_others(audit_page: Browser, audi
     assert audit_page.run(OPENED) == ""
 
 
-def test_a_class_opens_from_its_row_and_from_its_dot(audit_page: Browser, files: Path, many_audit: Audit):
+def test_class_opens_from_charts(audit_page: Browser, files: Path, many_audit: Audit):
     audit_page.click("#classes g.row .hit")
     assert audit_page.run(OPENED) == audit_page.run("document.querySelector('.tool tbody th').textContent")
     audit_page.open(files / "many_audit.html")
@@ -141,26 +141,26 @@ def test_a_class_opens_from_its_row_and_from_its_dot(audit_page: Browser, files:
     assert audit_page.run(OPENED) == many_audit.class_names[int(place[2])]
 
 
-def test_dark_mode_is_dark_and_legible(audit_page: Browser, tmp_path: Path):
-    colours = "(s => [s.backgroundColor, s.color].map(c => c.match(/\\d+/g).slice(0, 3).map(Number)))"
-    colours += "(getComputedStyle(document.body))"
+def test_dark_mode_contrast(audit_page: Browser, tmp_path: Path):
+    colors = "(s => [s.backgroundColor, s.color].map(c => c.match(/\\d+/g).slice(0, 3).map(Number)))"
+    colors += "(getComputedStyle(document.body))"
     for scheme in ("light", "dark"):
         audit_page.media("", scheme)
-        paper, ink = (luminance(colour) for colour in audit_page.run(colours))
+        paper, ink = (luminance(color) for color in audit_page.run(colors))
         assert (paper < 0.05) == (scheme == "dark")
         assert (max(paper, ink) + 0.05) / (min(paper, ink) + 0.05) > 10  # WCAG contrast
         audit_page.screenshot(tmp_path / f"{scheme}.png")
     assert (tmp_path / "light.png").read_bytes() != (tmp_path / "dark.png").read_bytes()
 
 
-def luminance(colour: list[int]) -> float:
+def luminance(color: list[int]) -> float:
     """WCAG's relative luminance."""
-    linear = [c / 255 / 12.92 if c / 255 <= 0.04045 else ((c / 255 + 0.055) / 1.055) ** 2.4 for c in colour]
+    linear = [c / 255 / 12.92 if c / 255 <= 0.04045 else ((c / 255 + 0.055) / 1.055) ** 2.4 for c in color]
     return 0.2126 * linear[0] + 0.7152 * linear[1] + 0.0722 * linear[2]
 
 
-@pytest.mark.parametrize("name", ["audit", "many_audit", "diff", "seeds_diff"])
-def test_nothing_is_cut_in_a_window_of_1200_pixels(name: str, page: Browser, files: Path):
+@pytest.mark.parametrize("name", ["audit", "many_audit", "diff", "runs_diff", "several"])
+def test_tables_fit_1200_pixels(name: str, page: Browser, files: Path):
     page.resize(1200, 900)
     page.open(files / f"{name}.html")
     assert page.run("[...document.querySelectorAll('.scroll')].filter(e => e.scrollWidth > e.clientWidth).length") == 0
@@ -169,7 +169,7 @@ def test_nothing_is_cut_in_a_window_of_1200_pixels(name: str, page: Browser, fil
 
 
 @pytest.mark.parametrize("name", ["audit", "many_audit"])
-def test_names_in_the_map_do_not_print_over_each_other(name: str, page: Browser, files: Path):
+def test_map_labels_do_not_overlap(name: str, page: Browser, files: Path):
     page.open(files / f"{name}.html")
     boxes = page.run(
         "[...document.querySelectorAll('text.place')].map(e => e.getBBox()).map(b => [b.x, b.y, b.width, b.height])"
@@ -179,7 +179,7 @@ def test_names_in_the_map_do_not_print_over_each_other(name: str, page: Browser,
         assert x + width <= x2 or x2 + width2 <= x or y + height <= y2 + 1 or y2 + height2 <= y + 1
 
 
-def test_a_narrow_window_does_not_scroll_sideways(page: Browser, files: Path):
+def test_narrow_window_does_not_scroll_horizontally(page: Browser, files: Path):
     for name in ("audit", "several"):
         page.resize(360, 800)
         page.open(files / f"{name}.html")
@@ -187,7 +187,7 @@ def test_a_narrow_window_does_not_scroll_sideways(page: Browser, files: Path):
     page.resize(1200, 900)
 
 
-def test_print_shows_whole_tables_on_white(audit_page: Browser):
+def test_print_style(audit_page: Browser):
     audit_page.media("print", "dark")
     shown = "(s => s === null ? null : getComputedStyle(s))(document.querySelector(SELECTOR))"
     assert audit_page.run(shown.replace("SELECTOR", "'.scroll'") + ".maxHeight") == "none"
@@ -196,7 +196,7 @@ def test_print_shows_whole_tables_on_white(audit_page: Browser):
     audit_page.media("", "light")
 
 
-def test_each_comparison_of_several_opens_its_own_classes(page: Browser, files: Path, diff: AuditDiff):
+def test_several_comparisons_open_their_own_classes(page: Browser, files: Path, diff: AuditDiff):
     page.open(files / "several.html")
     assert page.run("document.querySelectorAll('.tool').length") == 2
     page.run("[...document.querySelectorAll('.tool')][1].querySelector('tbody button').click()")

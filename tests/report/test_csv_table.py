@@ -6,7 +6,7 @@ from classgap.audit import Audit
 from classgap.report import write_csv
 
 
-def test_every_class_is_a_line_with_its_figures(tmp_path, audit: Audit):
+def test_one_row_per_class(tmp_path, audit: Audit):
     path = tmp_path / "classes.csv"
     write_csv(audit, path)
     with path.open(newline="", encoding="utf-8") as file:
@@ -25,7 +25,7 @@ def test_every_class_is_a_line_with_its_figures(tmp_path, audit: Audit):
             assert row["cause"] == (entry.diagnosis[0].name if entry.diagnosis else "")
 
 
-def test_what_is_not_known_is_empty(tmp_path, labels_audit: Audit):
+def test_missing_values_are_empty(tmp_path, labels_audit: Audit):
     path = tmp_path / "classes.csv"
     write_csv(labels_audit, path)
     with path.open(newline="", encoding="utf-8") as file:

@@ -1,4 +1,4 @@
-"""The summary of a comparison states its numbers and whether they are significant."""
+"""Summary of a comparison."""
 
 from dataclasses import replace
 
@@ -44,17 +44,30 @@ def test_significant_changes(made):
             [("cat", 0.2, "gained"), ("dog", 0.1, "gained"), ("cow", -0.15, "regressed"), ("ant", 0.0, "unclear")],
         )
     )
-    assert "80.0 % → 85.0 % (+5.0 points)" in text
-    assert "40.0 % → 50.0 % (+10.0 points)" in text
-    assert "(−1.0 points, not significant)" in text
-    assert "55.0 → 44.0 points" in text
-    assert "2 gained (cat +20.0, dog +10.0) and 1 regressed (cow −15.0)" in text
+    assert "rose from 80.0 % to 85.0 %" in text
+    assert "hard third gained 10.0 points" in text
+    assert "easy third did not change significantly (−1.0" in text
+    assert "narrowed from 55.0 to 44.0 points" in text
+    assert "2 of 4 classes got significantly better (cat +20.0, dog +10.0)" in text
+    assert "1 of 4 classes got significantly worse (cow −15.0)" in text
 
 
 def test_a_change_expected_by_chance_is_not_significant(made):
     hard = change(0.4, 0.5, 0.05, 0.15, expected_by_chance=0.08)
     text = diff_summary(made(change(0.8, 0.8, -0.1, 0.1), hard, hard, [("ant", 0.0, "unclear")], runs_per_side=3))
-    assert "3 runs" in text
-    assert "(0.0 points, not significant)" in text
-    assert "(+10.0 points, not significant)" in text
-    assert "None of the 1 classes" in text
+    assert "mean of 3 runs" in text
+    assert "80.0 % → 80.0 %" in text
+    assert "Neither the hard third (+10.0 points)" in text
+    assert text.endswith("No class changed significantly.")
+
+
+def test_summary_of_a_comparison_with_itself(audit):
+    text = diff_summary(audit.diff(audit))
+    assert "did not change significantly" in text
+    assert "No class changed significantly" in text
+
+
+def test_summary_is_one_paragraph(diff: AuditDiff):
+    text = diff_summary(diff)
+    assert text.startswith("Accuracy")
+    assert "\n" not in text

@@ -6,22 +6,22 @@ import re
 import numpy as np
 import pytest
 from html_reader import Page
-from made_audits import FAST, SCRIPT, make_audit
+from synthetic_audits import FAST, SCRIPT, make_audit
 
 from classgap.audit import Audit
 from classgap.report import diff_summary, render_html, write_html
-from classgap.report.formatting import percent, points
+from classgap.report.formatting import format_percent, format_points
 from classgap.report.notes import audit_notes, diff_notes
 
 
-@pytest.fixture(scope="module", params=["audit", "labels_audit", "many_audit", "diff", "seeds_diff", "several"])
+@pytest.fixture(scope="module", params=["audit", "labels_audit", "many_audit", "diff", "runs_diff", "several"])
 def source(request: pytest.FixtureRequest) -> str:
     if request.param == "several":
-        return render_html([request.getfixturevalue("diff"), request.getfixturevalue("seeds_diff")])
+        return render_html([request.getfixturevalue("diff"), request.getfixturevalue("runs_diff")])
     return render_html(request.getfixturevalue(request.param))
 
 
-def test_nothing_is_loaded_from_anywhere(source: str):
+def test_page_is_self_contained(source: str):
     page = Page(source)
     for tag, attributes in page.elements:
         for name in ("src", "srcset", "href", "xlink:href", "action", "data", "poster"):
@@ -32,7 +32,7 @@ def test_nothing_is_loaded_from_anywhere(source: str):
     assert not re.search(r"\b(fetch|XMLHttpRequest|WebSocket|import|sendBeacon|innerHTML|eval)\b", page.script)
 
 
-def test_only_the_page_s_own_script_may_run(source: str):
+def test_policy_allows_only_the_page_script(source: str):
     page = Page(source)
     policy = next(meta["content"] for meta in page.of("meta") if meta.get("http-equiv") == "Content-Security-Policy")
     digest = base64.b64encode(hashlib.sha256(page.script.encode()).digest()).decode()
@@ -41,19 +41,19 @@ def test_only_the_page_s_own_script_may_run(source: str):
     assert [script.get("type") for script in page.of("script")] == ["application/json", None]
 
 
-def test_a_class_name_cannot_become_markup(source: str):
+def test_class_names_are_escaped(source: str):
     assert SCRIPT not in source
     page = Page(source)
     assert len(page.of("script")) == 2
-    assert not page.of("b")  # the audit's own name holds one too
+    assert not page.of("b")  # the audit's name contains one as well
 
 
-def test_a_screen_reader_finds_its_way(source: str):
+def test_page_is_accessible(source: str):
     page = Page(source)
     ids = [attributes["id"] for _, attributes in page.elements if "id" in attributes]
     assert len(ids) == len(set(ids))
     referred = [word for _, attributes in page.elements for word in attributes.get("aria-labelledby", "").split()]
-    assert set(referred) - {"opened"} <= set(ids)  # the dialog's heading is made when a class is opened
+    assert set(referred) - {"opened"} <= set(ids)  # created when a class is opened
     assert all(svg["role"] == "img" and svg["aria-labelledby"] for svg in page.of("svg"))
     assert len(page.of("caption")) == len(page.of("table")) > 0
     assert len(page.of("h1")) >= 1
@@ -63,7 +63,7 @@ def test_a_screen_reader_finds_its_way(source: str):
     assert set(anchors) <= set(ids)
 
 
-def test_every_class_is_in_the_table_once_hardest_first(audit: Audit):
+def test_class_table_is_sorted_by_accuracy(audit: Audit):
     page = Page(render_html(audit))
     rows = [text for tag, text in page.texts]
     start = rows.index("Most confused with")
@@ -73,14 +73,14 @@ def test_every_class_is_in_the_table_once_hardest_first(audit: Audit):
     assert shown[len(seen) :] == [audit.class_names[-1]]
 
 
-def test_an_opened_class_shows_the_audit_s_own_figures(audit: Audit):
+def test_class_details_match_the_audit(audit: Audit):
     (data,) = Page(render_html(audit)).data
     facts = {label: texts for _, rows in data["facts"] for label, texts in rows}
     assert data["names"] == list(audit.class_names)
     for entry in audit.classes:
         k = entry.index
         assert facts["Accuracy (recall), %"][k] == ("" if entry.accuracy is None else f"{100 * entry.accuracy:.1f}")
-        assert facts["Test samples"][k] == str(entry.support)
+        assert facts["Support"][k] == str(entry.support)
         assert facts["Class with the nearest mean"][k] == (entry.nearest_class or "")
         assert [audit.class_names[j] for j, _, _ in data["confusions"][k]] == [c.name for c in entry.confusions]
         assert [n for _, n, _ in data["confusions"][k]] == [str(c.count) for c in entry.confusions]
@@ -91,19 +91,19 @@ def test_an_opened_class_shows_the_audit_s_own_figures(audit: Audit):
             assert float(facts["Spread ‖ŝ‖"][k].replace(",", "")) == pytest.approx(entry.spread, rel=5e-3)
 
 
-def test_what_was_not_given_is_left_out_with_a_word(labels_audit: Audit):
+def test_missing_inputs_are_named(labels_audit: Audit):
     source = render_html(labels_audit)
-    assert "Only predicted labels were given" in source
+    assert "only predicted labels" in source
     assert "No features were given" in source
     assert "nan" not in re.sub(r"<style>.*?</style>|<script>.*?</script>", "", source, flags=re.DOTALL).lower().split()
     (data,) = Page(source).data
-    assert [title for title, _ in data["facts"]] == ["On the test set"]
+    assert [title for title, _ in data["facts"]] == ["Test set"]
 
 
 @pytest.mark.parametrize(
     ("targets", "thirds"), [([0] * 5, ["medium third"]), ([0, 0, 0, 1, 1], ["easy third", "hard third"])]
 )
-def test_a_page_of_one_or_two_classes_shows_the_thirds_that_there_are(targets: list[int], thirds: list[str]):
+def test_one_or_two_classes(targets: list[int], thirds: list[str]):
     few = Audit.from_predictions(predictions=[0, 0, 0, 1, 0], targets=targets, settings=FAST)
     page = Page(render_html(few))
     shown = [(tag, text) for tag, text in page.texts if re.fullmatch("(easy|medium|hard) third", text, re.IGNORECASE)]
@@ -115,32 +115,34 @@ def test_a_page_of_one_or_two_classes_shows_the_thirds_that_there_are(targets: l
     assert alone == (len(thirds) == 1)
 
 
-def test_the_means_distances_are_said_to_be_from_their_common_mean():
-    # Means at 1 and 3 of one axis are equally far from 2, though not equally long.
+def test_variation_of_class_means_is_relative_to_the_global_mean():
+    # Means at 1 and 3 have the same distance to 2 but different norms.
     features = np.array([[1.0, 0.0], [1.0, 0.0], [3.0, 0.0], [3.0, 0.0]])
     two = Audit.from_predictions(predictions=[0, 0, 1, 1], targets=[0, 0, 1, 1], features=features, settings=FAST)
     assert two.features.mean_norm_variation == 0
     cells = [text for tag, text in Page(render_html(two)).texts if tag in ("td", "th")]
-    row = cells.index("Variation of the means' distances")
-    assert cells[row + 2] == "of the class means from their common mean; 0: all are equally far"
+    row = cells.index("Variation of the distances of class means")
+    assert "global mean" in cells[row + 2]
 
 
-def test_how_every_number_was_computed_is_there(audit: Audit, diff):
+def test_notes_are_shown(audit: Audit, diff):
     page, other = Page(render_html(audit)), Page(render_html(diff))
     for shown, notes in ((page, audit_notes(audit)), (other, diff_notes(diff))):
-        assert {text.replace("−", "-") for tag, text in shown.texts if tag == "dd"} >= set(notes.values())
+        assert {
+            text.replace("−", "-").replace("\N{NO-BREAK SPACE}", " ") for tag, text in shown.texts if tag == "dd"
+        } >= set(notes.values())
         headings = [text for tag, text in shown.texts if tag == "dt"][-len(notes) :]
         assert len(set(headings)) == len(notes)
         assert not any("." in heading or re.search(r"[a-z]_[a-z]{2}", heading) for heading in headings)
 
 
-def test_no_hyphen_stands_for_a_minus_sign(source: str):
+def test_minus_signs_are_not_hyphens(source: str):
     for tag, text in Page(source).texts:
         if tag not in ("script", "style"):
             assert not re.search(r"(?<![\w-])-[\d.]| - ", text), text
 
 
-def test_advice_names_classes_that_can_be_imported(audit: Audit):
+def test_suggested_losses_can_be_imported(audit: Audit):
     from classgap import losses
 
     advised = {method for entry in audit.classes for cause in entry.diagnosis for method in cause.methods}
@@ -151,38 +153,38 @@ def test_advice_names_classes_that_can_be_imported(audit: Audit):
     assert not shown & {"mr2", "elm", "lmdl"}
 
 
-def test_a_comparison_shows_who_gained_and_who_paid(diff):
+def test_comparison_lists_gained_and_regressed_classes(diff):
     page = Page(render_html(diff))
     texts = [text.replace("\N{NO-BREAK SPACE}", " ") for _, text in page.texts]
     assert diff_summary(diff) in texts
     assert f"Gained: {len(diff.gained)}" in texts
-    assert f"Paid: {len(diff.regressed)}" in texts
+    assert f"Regressed: {len(diff.regressed)}" in texts
     assert len(diff.gained) > 0
     (data,) = page.data
     facts = {label: values for _, rows in data["facts"] for label, values in rows}
     assert facts["Samples fixed"] == [str(entry.fixed) for entry in diff.classes]
-    assert facts["After, %"] == ["" if e.after is None else percent(e.after) for e in diff.classes]
+    assert facts["After, %"] == ["" if e.after is None else format_percent(e.after) for e in diff.classes]
 
 
-def test_each_side_s_own_thirds_hold_other_classes_so_none_is_counted_up_or_down(diff):
+def test_own_thirds_have_no_class_counts(diff):
     cells = [text for tag, text in Page(render_html(diff)).texts if tag in ("td", "th")]
     start = cells.index("hard, each side's own")
     assert cells[start + 6 : start + 8] == ["–", "–"]
     hard = cells.index("hard", cells.index("Classes up"))
     assert cells[hard + 6 : hard + 8] == [str(diff.groups["hard"].gained), str(diff.groups["hard"].regressed)]
-    assert cells[hard + 5] == points(diff.groups["hard"].change.expected_by_chance)
+    assert cells[hard + 5] == format_points(diff.groups["hard"].change.expected_by_chance)
 
 
-def test_over_seeds_every_label_has_one_number_and_the_title_says_how_many_runs(seeds_diff):
-    page = Page(render_html(seeds_diff))
+def test_comparison_over_runs(runs_diff):
+    page = Page(render_html(runs_diff))
     assert next(text for tag, text in page.texts if tag == "title").startswith("before <b> → after (2 runs each)")
     labels = [text for tag, text in page.texts if tag == "th" and "hard third" in text]
-    assert "easy third − hard third, each run's own thirds" in labels
-    assert "easy third − hard third, thirds of before" in labels
+    assert "easy third − hard third, per run" in labels
+    assert "easy third − hard third, first side's thirds" in labels
     assert len(labels) == len(set(labels)) == 3
 
 
-def test_classes_with_equal_accuracy_come_third_by_third_in_the_chart():
+def test_chart_sorts_ties_by_third():
     targets = np.repeat(np.arange(60), 10)
     labels = np.where((targets % 4 == 0) & (np.arange(600) % 10 < 3), (targets + 1) % 60, targets)  # a quarter has 70 %
     tied = Audit.from_predictions(predictions=labels, targets=targets)
@@ -195,20 +197,20 @@ def test_classes_with_equal_accuracy_come_third_by_third_in_the_chart():
     assert ends["hard"][1] < ends["medium"][0] <= ends["medium"][1] < ends["easy"][0]
 
 
-def test_elements_grow_with_classes_not_with_pairs_of_classes(many_audit: Audit):
+def test_page_size_is_linear_in_the_number_of_classes(many_audit: Audit):
     larger = make_audit(200, 4000, skill=1.0, name="more")
     sizes = [len(Page(render_html(entry)).elements) for entry in (many_audit, larger)]
     assert sizes[1] < 2.5 * sizes[0]
 
 
-def test_a_thousand_classes_and_fifty_thousand_samples_take_less_than_a_megabyte(tmp_path):
+def test_imagenet_scale_page_is_below_a_megabyte(tmp_path):
     large = make_audit(1000, 50_000, skill=1.0, name="large")
     assert any(entry.diagnosis for entry in large.classes)
     write_html(large, tmp_path / "large.html")
     assert (tmp_path / "large.html").stat().st_size < 1_000_000
 
 
-def test_a_file_is_replaced_whole_or_not_at_all(tmp_path, monkeypatch, audit: Audit):
+def test_file_is_replaced_atomically(tmp_path, monkeypatch, audit: Audit):
     path = tmp_path / "report.html"
     path.write_text("old")
 

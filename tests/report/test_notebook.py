@@ -2,11 +2,12 @@
 
 import re
 
-from made_audits import SCRIPT
+from synthetic_audits import SCRIPT
 
 from classgap.audit import Audit, AuditDiff
 from classgap.report import audit_fragment
-from classgap.report.formatting import hardest_first, percent
+from classgap.report.formatting import format_percent
+from classgap.report.ordering import sort_by_accuracy
 from classgap.report.summary import diff_headline, headline
 
 
@@ -14,9 +15,9 @@ def test_a_fragment_shows_headline_thirds_and_worst_classes(audit: Audit):
     html = audit._repr_html_()
     assert headline(audit) in html
     for name in ("easy", "medium", "hard"):
-        assert percent(audit.groups[name].accuracy) in html
-    worst = hardest_first(audit.classes)[0]
-    assert f">{percent(worst.accuracy)}<" in html
+        assert format_percent(audit.groups[name].accuracy) in html
+    worst = sort_by_accuracy(audit.classes)[0]
+    assert f">{format_percent(worst.accuracy)}<" in html
 
 
 def test_names_are_escaped_and_nothing_is_loaded(audit: Audit, diff: AuditDiff):
@@ -39,7 +40,7 @@ def test_a_fragment_is_well_formed_and_small(many_audit: Audit, labels_audit: Au
 def test_a_comparison_shows_its_headline_and_changes(diff: AuditDiff):
     html = diff._repr_html_()
     assert diff_headline(diff) in html
-    assert percent(diff.overall.after) in html
+    assert format_percent(diff.overall.after) in html
 
 
 def test_printing_shows_the_terminal_page(audit: Audit, diff: AuditDiff, monkeypatch):

@@ -4,7 +4,7 @@ import xml.etree.ElementTree as ElementTree
 from hypothesis import given
 from hypothesis import strategies as st
 
-from classgap.report.svg import chart, columns, dots, fitted, linear, round_ticks, segments, tag
+from classgap.report.charts.svg import draw_dots, draw_lines, linear_scale, nice_ticks, svg_chart, tag
 
 
 def test_text_and_attributes_are_escaped():
@@ -13,17 +13,17 @@ def test_text_and_attributes_are_escaped():
     assert element.attrib["class"] == '"><script>'
 
 
-def test_a_chart_is_announced_by_title_and_description():
-    drawn = ElementTree.fromstring(chart("key", "Title <1>", "What & why", 100, dots([(1, 2)], "easy", [7])))
+def test_chart_is_labeled_by_title_and_description():
+    drawn = ElementTree.fromstring(svg_chart("key", "Title <1>", "What & why", 100, draw_dots([(1, 2)], "easy", [7])))
     named = {element.attrib["id"]: element.text for element in drawn if "id" in element.attrib}
     assert [named[key] for key in drawn.attrib["aria-labelledby"].split()] == ["Title <1>", "What & why"]
     assert drawn.attrib["role"] == "img"
 
 
 @given(st.floats(-1e4, 1e4), st.floats(1e-3, 1e6))
-def test_ticks_are_round_inside_and_evenly_spaced(start: float, width: float):
-    low = start * width  # much further out, the difference of two ticks would be rounding error
-    ticks = round_ticks(low, low + width)
+def test_ticks_are_round_evenly_spaced_and_in_range(start: float, width: float):
+    low = start * width  # farther out, the difference of two ticks would be rounding error
+    ticks = nice_ticks(low, low + width)
     assert 2 <= len(ticks) <= 11
     step = ticks[1] - ticks[0]
     slack = 1e-6 * (abs(low) + width)
@@ -34,22 +34,13 @@ def test_ticks_are_round_inside_and_evenly_spaced(start: float, width: float):
     assert digits in ("1", "2", "5")
 
 
-@given(st.text(max_size=40), st.integers(1, 20))
-def test_fitted_text_fits_and_is_whole_if_it_can_be(text: str, width: int):
-    size = sum(map(columns, text))
-    short = fitted(text, width)
-    assert sum(map(columns, short)) <= max(width, 1)
-    assert (short == text) == (size <= width) or short == text
-    assert short == text or short.endswith("…")
-
-
-def test_dots_and_lines_are_one_path_each():
-    path = ElementTree.fromstring(dots([(1.04, 2), (3, 4.5)], "hard", [8, 9]))
+def test_dots_and_lines_are_drawn_as_one_path():
+    path = ElementTree.fromstring(draw_dots([(1.04, 2), (3, 4.5)], "hard", [8, 9]))
     assert path.attrib["d"] == "M1 2h0M3 4.5h0"
     assert path.attrib["data-classes"] == "8,9"
-    assert dots([], "hard") == segments([], "grid") == ""
-    assert ElementTree.fromstring(segments([((0, 0), (1, 2))], "grid")).attrib["d"] == "M0 0L1 2"
+    assert draw_dots([], "hard") == draw_lines([], "grid") == ""
+    assert ElementTree.fromstring(draw_lines([((0, 0), (1, 2))], "grid")).attrib["d"] == "M0 0L1 2"
 
 
-def test_a_single_value_has_a_place():
-    assert linear((3, 3), (10, 20))(3) == 10
+def test_scale_of_an_empty_domain():
+    assert linear_scale((3, 3), (10, 20))(3) == 10

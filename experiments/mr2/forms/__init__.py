@@ -1,4 +1,4 @@
-"""Forms that are compared with MR² and are not part of the library; importing this adds them to its registries."""
+"""Forms compared with MR² that are not part of the library. Importing this package registers them."""
 
 from classgap.methods import METHODS
 from classgap.methods.entry import MethodEntry

@@ -1,4 +1,4 @@
-"""How hard each class is at the moment, by what training sees of it."""
+"""Current difficulty of each class, from training batches."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ class ClassDifficulty(nn.Module):
 
     @torch.no_grad()
     def update(self, logits_NK: Tensor, labels_N: Tensor, groups: ClassGroups) -> None:
-        """Learn from a whole batch."""
+        """Update from a global batch."""
         own_N = logits_NK.gather(1, labels_N.clamp(min=0)[:, None])
         other_N = logits_NK.scatter(1, labels_N.clamp(min=0)[:, None], float("-inf")).amax(dim=1)
         margin_N = own_N.squeeze(1) - other_N

@@ -1,4 +1,4 @@
-"""Class margins γ of other sources than MR²'s."""
+"""Class margins γ from other class statistics than MR²'s."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from classgap.losses.inputs import LossInputs
 from classgap.state import ClassCentroids, ClassStats
 from forms.class_difficulty import ClassDifficulty
 
-SMALLEST = 0.01  # of the mean margin
+SMALLEST = 0.01  # fraction of the mean margin
 
 
 class GammaLoss(ClassLoss):
@@ -41,15 +41,15 @@ class GammaLoss(ClassLoss):
         self.source, self.exponent, self.margin = source, exponent, margin
         self.required_inputs = frozenset({"features"})
         self.stats, self.difficulty = ClassStats(num_classes), ClassDifficulty(num_classes)
-        self.means: ClassCentroids | None = None  # as wide as the features, which the first batch shows
+        self.means: ClassCentroids | None = None  # created with the first batch, which has the feature dimension
 
     def parts(self, batch: LossInputs) -> dict[str, Part]:
         if self.updates:
-            self._learn(batch)
+            self._update(batch)
         gamma_B = self.gamma().to(batch.logits_BK.dtype)[batch.labels_B.clamp(min=0)]
         return {"logit": Part(margin_cross_entropy(batch.logits_BK, batch.labels_B, gamma_B))}
 
-    def _learn(self, batch: LossInputs) -> None:
+    def _update(self, batch: LossInputs) -> None:
         labels_N, features_ND = batch.shards.gather(batch.labels_B), batch.shards.gather(batch.features).detach()
         groups = group_by_class(labels_N, self.num_classes)
         self.stats.update(features_ND, groups)
@@ -59,7 +59,7 @@ class GammaLoss(ClassLoss):
         self.means.update(self.means.blend(groups.mean(features_ND), groups), groups)
 
     def gamma(self) -> Tensor:
-        """γ of each class, (K,); c̄ where nothing is known."""
+        """Margin γ of each class, (K,); c̄ for classes not seen yet."""
         value_K = self._statistic().clamp(min=0)
         known_K = value_K > 0
         powered_K = torch.where(known_K, value_K, 1.0).pow(self.exponent)

@@ -1,4 +1,4 @@
-"""MR² with a fixed λ, and with what LMDL has against shrinking features."""
+"""MR² with a fixed λ and LMDL's margin term against shrinking features."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Penalties on features under the bound of ``strength="auto"``: what of MR²'s pull matters?"""
+"""Feature penalties under the bound of ``strength="auto"``, to find which part of MR²'s pull matters."""
 
 from __future__ import annotations
 
@@ -21,11 +21,11 @@ from forms.class_difficulty import ClassDifficulty
 
 
 class PenaltyLoss(ClassLoss):
-    """Cross-entropy and a penalty whose hold on the features' scale is at most ``force`` times cross-entropy's.
+    """Cross-entropy and a penalty whose force on the feature scale is at most ``force`` times that of cross-entropy.
 
     Args:
         num_classes: K.
-        term: what is penalised, joined by "&": "norm" (‖f‖²), "centroid" (the squared deviation from the batch's
+        term: penalized terms, joined by "&": "norm" (‖f‖²), "centroid" (the squared deviation from the batch's
             class mean), "pairs" (MR² Eq. 2), "mean-pair" (the mean squared distance to the class's other samples).
         weights: of classes: "one"; "margin" (1/γ², with "norm" the complexity term of Eq. 13 under Corollary 1's γ);
             "batch-margin" (the same, with γ from the batch alone); "hard" or "easy" (in proportion to the running
@@ -71,7 +71,7 @@ class PenaltyLoss(ClassLoss):
         return {"logit": Part(logit_B), "penalty": Part(term_B, factor)}
 
     def _penalty(self, features_ND: Tensor, groups: ClassGroups, batch: LossInputs) -> tuple[Tensor, Tensor]:
-        """The terms, and their derivatives by the logarithm of the features' scale."""
+        """Return the terms and their derivatives by the logarithm of the feature scale."""
         terms = [self._one(name, features_ND, groups, batch) for name in self.term.split("&")]
         return sum(term for term, _ in terms), sum(force for _, force in terms)  # type: ignore[return-value]
 

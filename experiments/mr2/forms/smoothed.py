@@ -1,4 +1,4 @@
-"""MR² with label smoothing, to see whether one adds to the other."""
+"""MR² with label smoothing."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ class SmoothedMR2Loss(MR2Loss):
         self.smoothing = smoothing
 
     def parts(self, batch: LossInputs) -> dict[str, Part]:
-        parts = super().parts(batch)  # strength="auto" looks at the probability of the true class, as ever
+        parts = super().parts(batch)  # strength="auto" still uses the probability of the true class
         gamma_B = self.margins().to(batch.logits_BK.dtype)[batch.labels_B.clamp(min=0)]
         even_B = -torch.log_softmax(batch.logits_BK / gamma_B[:, None], dim=1).mean(dim=1)
         return parts | {"smooth": Part(batch.counted(even_B) - parts["logit"].terms_B, self.smoothing)}

@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 from torch import nn
 
+from classgap.audit._types import Floats
 from classgap.audit.figures import FIGURES, ClassResult
 from classgap.audit.io.frames import check_scores, counts_in_class_order, names_from_columns, to_frame
 from classgap.audit.io.inference import collect_predictions
@@ -37,7 +38,6 @@ from classgap.audit.serialization import (
     write_json,
 )
 from classgap.audit.settings import AuditSettings
-from classgap.audit.stats.intervals import Floats
 
 if TYPE_CHECKING:
     from classgap.audit.diff import AuditDiff

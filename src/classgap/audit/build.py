@@ -8,28 +8,29 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from classgap.audit._types import Floats, Integers
 from classgap.audit.audit import Audit
 from classgap.audit.diagnosis.causes import Evidence
 from classgap.audit.diagnosis.diagnose import diagnose
 from classgap.audit.diagnosis.label_issues import label_issues
 from classgap.audit.figures import ClassResult
-from classgap.audit.geometry.embedding_map import feature_map, worst_neighbourhood
-from classgap.audit.geometry.features import FeatureFigures, feature_figures
+from classgap.audit.geometry.embedding_map import feature_map, worst_neighbors
+from classgap.audit.geometry.features import FeatureMetrics, measure_features
 from classgap.audit.io.labels import encode
 from classgap.audit.io.predictions import Predictions
 from classgap.audit.metrics.accuracy import ClassCounts, top_k_accuracy
 from classgap.audit.metrics.calibration import calibration_errors
 from classgap.audit.metrics.class_order import ClassOrder
 from classgap.audit.metrics.confusions import confusion_pairs, top_confusions
-from classgap.audit.metrics.gaps import gap, mean_interval
-from classgap.audit.metrics.groups import Grouping, all_groups
-from classgap.audit.metrics.scores import ScoreFigures, score_figures
+from classgap.audit.metrics.gaps import compute_gap, mean_interval
+from classgap.audit.metrics.groups import Grouping, build_groups
+from classgap.audit.metrics.scores import SampleScores, score_samples
 from classgap.audit.per_class import ClassInputs, class_results
 from classgap.audit.results import Confusion, FeatureMap, GroupResult, Notice, Overall
-from classgap.audit.samples import Integers, Samples
+from classgap.audit.samples import Samples
 from classgap.audit.settings import AuditSettings
-from classgap.audit.stats.intervals import Floats, resampled_accuracies, wilson
-from classgap.audit.stats.pairing import paired_cells
+from classgap.audit.stats.intervals import resample_accuracies, wilson_interval
+from classgap.audit.stats.pairing import count_outcomes
 
 
 def build_audit(
@@ -52,10 +53,10 @@ def build_audit(
     rng = np.random.default_rng(settings.seed)
     counts = ClassCounts.from_labels(data.targets_N, data.predictions_N, data.num_classes)
     order = ClassOrder.from_labels(data.targets_N, data.num_classes)
-    scores = None if data.logits_NK is None else score_figures(data.logits_NK, data.targets_N)
+    scores = None if data.logits_NK is None else score_samples(data.logits_NK, data.targets_N)
     seen_U = order.seen_U
-    replicates_RU = resampled_accuracies(counts.correct_K[seen_U], counts.support_K[seen_U], settings.n_resamples, rng)
-    groupings = all_groups(
+    replicates_RU = resample_accuracies(counts.correct_K[seen_U], counts.support_K[seen_U], settings.n_resamples, rng)
+    groupings = build_groups(
         counts.accuracy_K,
         ranking_K=ranking_K,
         train_counts_K=data.train_counts_K,
@@ -63,7 +64,7 @@ def build_audit(
         groups=groups,
         names=data.class_names,
     )
-    figures = feature_figures(data, order, counts.accuracy_K, rng)
+    figures = measure_features(data, order, counts.accuracy_K, rng)
     doubtful_K, label_notice = label_issues(data.logits_NK, data.targets_N, settings.check_labels)
     confusions = top_confusions(
         data.targets_N, data.predictions_N, data.class_names, counts.support_K, settings.confusions
@@ -75,13 +76,13 @@ def build_audit(
     shared_KBA = None
     if baseline_right_N is not None:
         right_N = data.targets_N == data.predictions_N
-        shared_KBA = paired_cells(data.targets_N, baseline_right_N, right_N, classes=data.num_classes)
+        shared_KBA = count_outcomes(data.targets_N, baseline_right_N, right_N, classes=data.num_classes)
     return Audit(
         name=data.name,
         overall=_overall(data, counts, scores, replicates_RU, settings),
         classes=classes,
         groups={group.name: _group(group, classes, counts, replicates_RU, settings) for group in groupings},
-        gap=gap(
+        gap=compute_gap(
             counts,
             replicates_RU,
             data.class_names,
@@ -113,7 +114,7 @@ def build_audit(
 def _overall(
     data: Predictions,
     counts: ClassCounts,
-    scores: ScoreFigures | None,
+    scores: SampleScores | None,
     replicates_RU: Floats,
     settings: AuditSettings,
 ) -> Overall:
@@ -132,7 +133,7 @@ def _overall(
         num_classes=data.num_classes,
         seen_classes=len(seen_U),
         accuracy=counts.accuracy,
-        interval=wilson(float(correct_N.sum()), len(data), settings.confidence_level),
+        interval=wilson_interval(float(correct_N.sum()), len(data), settings.confidence_level),
         balanced_accuracy=counts.balanced_accuracy,
         balanced_interval=mean_interval(
             replicates_RU,
@@ -151,7 +152,7 @@ def _overall(
 def _evidence(
     data: Predictions,
     counts: ClassCounts,
-    figures: FeatureFigures,
+    figures: FeatureMetrics,
     confusions: list[tuple[Confusion, ...]],
     doubtful_K: Integers | None,
     settings: AuditSettings,
@@ -215,7 +216,7 @@ def _map(
     if data.features_ND is None or settings.map == "none":
         return None
     if isinstance(settings.map, str):
-        chosen = worst_neighbourhood(classes)
+        chosen = worst_neighbors(classes)
     else:
         chosen = encode("map", [str(entry) for entry in settings.map], data.class_names).tolist()
     return feature_map(
@@ -231,7 +232,7 @@ def _map(
 
 
 def _notices(
-    data: Predictions, counts: ClassCounts, figures: FeatureFigures, label_notice: Notice | None
+    data: Predictions, counts: ClassCounts, figures: FeatureMetrics, label_notice: Notice | None
 ) -> list[Notice]:
     notices = [*data.notices, *figures.notices]
     unseen = int((~counts.seen_K).sum())

@@ -26,7 +26,7 @@ from classgap.audit.metrics.groups import thirds
 from classgap.audit.results import STRICT
 from classgap.audit.serialization import from_plain, name_file_in_errors, read_json, to_plain, write_json
 from classgap.audit.settings import AuditSettings
-from classgap.audit.stats.pairing import pair
+from classgap.audit.stats.pairing import pair_audits
 
 
 @dataclass(frozen=True)
@@ -105,7 +105,7 @@ class AuditDiff:
         """
         befores = [before] if isinstance(before, Audit) else list(before)
         afters = [after] if isinstance(after, Audit) else list(after)
-        counts = pair(befores, afters)
+        counts = pair_audits(befores, afters)
         settings = AuditSettings(
             confidence_level=befores[0].confidence_level if confidence_level is None else confidence_level,
             n_resamples=n_resamples,

@@ -7,14 +7,14 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from classgap.audit._types import Floats, Integers
 from classgap.audit.audit import Audit
 from classgap.audit.diff_results import Change, ClassChange, GroupChange, RunsChange
-from classgap.audit.metrics.gaps import CHANCE_REPLICATES, MEASURES, means_of_thirds, tenth
+from classgap.audit.metrics.gaps import CHANCE_RESAMPLES, MEASURES, mean_by_third, tenth_size
 from classgap.audit.metrics.groups import thirds
 from classgap.audit.results import Interval
-from classgap.audit.samples import Integers
-from classgap.audit.stats.intervals import Floats, agresti_min, centred_interval, percentile_interval
-from classgap.audit.stats.paired_tests import exact_mcnemar, holm, paired_t, pooled_t, sign_flips
+from classgap.audit.stats.intervals import agresti_min_bounds, centered_interval, percentile_interval
+from classgap.audit.stats.paired_tests import holm, mcnemar_test, paired_t_test, pooled_t_test, sign_flip_test
 from classgap.audit.stats.pairing import PairedCounts
 
 WIDEST_GAP = 2.0  # largest possible change of a gap, from 1 to -1
@@ -41,7 +41,7 @@ class Sides:
     @classmethod
     def from_counts(cls, counts: PairedCounts, n_resamples: int, seed: int, confidence_level: float) -> Sides:
         """Resample once; all intervals use the same resamples."""
-        before_RU, after_RU = counts.resampled(n_resamples, np.random.default_rng(seed))
+        before_RU, after_RU = counts.resample(n_resamples, np.random.default_rng(seed))
         return cls(before_RU, after_RU, counts.before_SU, counts.after_SU, confidence_level)
 
     @property
@@ -72,12 +72,12 @@ class Sides:
         """Change of a measure of inequality, which noise inflates: its interval is centered on the change."""
         start, end = float(measure(self.before_U)), float(measure(self.after_U))
         differences_R = measure(self.after_RU) - measure(self.before_RU)
-        interval = centred_interval(differences_R, end - start, self.confidence_level, lowest=-np.inf)
+        interval = centered_interval(differences_R, end - start, self.confidence_level, lowest=-np.inf)
         return Change(start, end, end - start, interval, runs_agree=self._agree(measure, measure))
 
     def _agree(self, before: Callable[[Floats], Floats], after: Callable[[Floats], Floats]) -> bool:
         changes_S = after(self.after_SU) - before(self.before_SU)
-        p = paired_t(changes_S)
+        p = paired_t_test(changes_S)
         return p is None or p < 1 - self.confidence_level
 
 
@@ -98,7 +98,7 @@ def class_changes(
     """Compare every class, in the order of the first audit."""
     p_U = class_tests(counts)
     adjusted_U = holm(p_U)
-    low_U, high_U = agresti_min(*counts.moments(), counts.support_U, sides.confidence_level)
+    low_U, high_U = agresti_min_bounds(*counts.moments(), counts.support_U, sides.confidence_level)
     position = {name: i for i, name in enumerate(counts.names)}
     changes = []
     for entry in audit.classes:
@@ -133,10 +133,10 @@ def class_changes(
 def class_tests(counts: PairedCounts) -> Floats:
     """McNemar's p-value of each class; with several runs, the larger of the tests over samples and over runs."""
     if counts.runs_per_side == 1:
-        return exact_mcnemar(counts.fixed_U, counts.broken_U)
+        return mcnemar_test(counts.fixed_U, counts.broken_U)
     total_U = (counts.cells_UBA * counts.steps_BA).sum(axis=(1, 2))
-    by_samples_U = sign_flips(counts.moves_US(), total_U)
-    return np.maximum(by_samples_U, pooled_t(counts.before_SU, counts.after_SU, counts.support_U))
+    by_samples_U = sign_flip_test(counts.moves_US(), total_U)
+    return np.maximum(by_samples_U, pooled_t_test(counts.before_SU, counts.after_SU, counts.support_U))
 
 
 def first_groups(befores: Sequence[Audit], counts: PairedCounts) -> list[tuple[str, str, Integers]]:
@@ -176,8 +176,8 @@ def chance_changes(counts: PairedCounts, rng: np.random.Generator) -> dict[str, 
     Thirds are ranked by the accuracies before. A class with a low accuracy by bad luck is ranked hard, and the bad luck
     does not repeat after: the hard third improves without a cause (regression to the mean).
     """
-    before_RU, after_RU = counts.swapped(CHANCE_REPLICATES, rng)
-    found = means_of_thirds(before_RU, after_RU - before_RU)
+    before_RU, after_RU = counts.swap_sides(CHANCE_RESAMPLES, rng)
+    found = mean_by_third(before_RU, after_RU - before_RU)
     if "easy" in found and "hard" in found:
         found["easy_hard"] = found["easy"] - found["hard"]
     return found
@@ -197,7 +197,7 @@ def gap_changes(
 
     worst = fixed(lambda values: np.array([values.argmin()]))
     best = fixed(lambda values: np.array([values.argmax()]))
-    low = fixed(lambda values: np.argsort(values, kind="stable")[: tenth(len(values))])
+    low = fixed(lambda values: np.argsort(values, kind="stable")[: tenth_size(len(values))])
     found: dict[str, Change] = {}
     if "easy" in groups and "hard" in groups:
         found["easy_hard"] = sides.change(minus(mean_of(groups["easy"]), mean_of(groups["hard"])), widest=WIDEST_GAP)
@@ -235,7 +235,7 @@ def run_changes(counts: PairedCounts, groups: Mapping[str, Integers]) -> dict[st
             after_std=float(after_S.std(ddof=1)),
             change_mean=float(changes_S.mean()),
             change_std=float(changes_S.std(ddof=1)),
-            p_value=paired_t(changes_S),
+            p_value=paired_t_test(changes_S),
             runs_per_side=len(changes_S),
         )
     return found

@@ -19,8 +19,8 @@ class Change:
         interval: paired bootstrap interval of ``change`` over test samples.
         expected_by_chance: expected change if neither side is better, where that is not 0. Classes ranked hard for
             their low accuracy on these samples improve by chance, and easy ones get worse.
-        runs_agree: whether a paired t-test over runs is significant too, which the interval says nothing about; True
-            with one run per side.
+        runs_agree: whether a paired t-test over runs is significant as well; the interval reflects test samples only.
+            True with one run per side.
     """
 
     __pydantic_config__ = STRICT
@@ -55,8 +55,8 @@ class ClassChange:
             unit="group",
             section=SIGNIFICANCE,
             header="Verdict",
-            note="Gained or regressed if the corrected p-value is below {alpha}, else unclear; unchanged if no sample "
-            "changed.",
+            note="Gained or regressed if the adjusted p-value is below {alpha}; otherwise unclear. Unchanged if no "
+            "sample changed.",
         )
     )
     group: str | None = field(metadata=row(label="Third before", unit="group", section=ACCURACY, header="Third before"))
@@ -65,14 +65,14 @@ class ClassChange:
     change: float | None = field(metadata=row(label="Change", unit="points", section=ACCURACY, header="Change, points"))
     interval: Interval | None = field(
         metadata=row(
-            label="{level} interval of the change",
+            label="{level} CI of the change",
             unit="points",
             section=ACCURACY,
-            header="{level} interval",
+            header="{level} CI",
             columns=INTERVAL_COLUMNS,
         )
     )
-    support: int = field(metadata=row(label="Test samples", unit="count", section=ACCURACY, header="Test samples"))
+    support: int = field(metadata=row(label="Support", unit="count", section=ACCURACY, header="Support"))
     fixed: int = field(  # with several runs: correct more often after
         metadata=row(label="Samples fixed", unit="count", section=SIGNIFICANCE, header="Fixed")
     )
@@ -82,18 +82,19 @@ class ClassChange:
             label="p-value",
             unit="p-value",
             section=SIGNIFICANCE,
-            note="Exact McNemar test: two-sided binomial test of fixed against broken samples. With several runs, the "
-            "larger of two p-values: a sign-flip test of the samples' changes, and a t-test of the mean change over "
-            "runs whose variance is pooled over classes in proportion to p(1-p)/n.",
+            note="Exact McNemar test: two-sided binomial test of the samples fixed against the samples broken. With "
+            "several runs, the larger of two p-values: a sign-flip test of the changes summed over runs for each "
+            "sample, and a t-test of the mean change over runs with variances pooled over classes in proportion to "
+            "p(1 - p)/n.",
         )
     )
     p_adjusted: float | None = field(
         metadata=row(
-            label="p-value, corrected",
+            label="Adjusted p-value",
             unit="p-value",
             section=SIGNIFICANCE,
-            header="p, corrected",
-            note="Holm's correction over all classes with test samples.",
+            header="Adjusted p",
+            note="Holm correction over all classes with test samples.",
         )
     )
 

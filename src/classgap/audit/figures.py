@@ -18,8 +18,8 @@ from classgap.audit.results import STRICT, Cause, Confusion, Distribution, Inter
 if TYPE_CHECKING:
     from classgap.audit.per_class import ClassInputs
 
-TEST, TRAINING, MARGINS, FEATURES = "On the test set", "In training", "Margins", "Features and head"
-ACCURACY, SIGNIFICANCE = "Accuracy", "Is the change real?"
+TEST, TRAINING, MARGINS, FEATURES = "Test set", "Training set", "Margins", "Features and head"
+ACCURACY, SIGNIFICANCE = "Accuracy", "Significance"
 SECTIONS = (TEST, TRAINING, MARGINS, FEATURES, ACCURACY, SIGNIFICANCE)
 
 
@@ -101,30 +101,30 @@ class ClassResult:
             unit="fraction",
             section=TEST,
             header="Accuracy, %",
-            terminal="%",
-            note="Fraction of samples whose predicted label is correct. Of equal scores, the lower class index wins.",
+            terminal="accuracy",
+            note="Fraction of samples whose predicted label is correct. Equal scores: the lowest class index wins.",
             compute=lambda of: of.counts.accuracy_K,
         )
     )
     interval: Interval | None = field(
         metadata=row(
-            label="{level} interval",
+            label="{level} CI",
             unit="fraction",
             section=TEST,
-            header="{level} interval",
+            header="{level} CI",
             terminal="0 to 100 %",
-            note="Wilson score interval of the accuracy, {level}.",
+            note="Wilson score interval, {level}.",
             compute=lambda of: of.intervals,
             columns=INTERVAL_COLUMNS,
         )
     )
     support: int = field(
         metadata=row(
-            label="Test samples",
+            label="Support",
             unit="count",
             section=TEST,
-            header="Samples",
-            terminal="samples",
+            header="Support",
+            terminal="support",
             compute=lambda of: of.counts.support_K,
         )
     )
@@ -133,11 +133,11 @@ class ClassResult:
             label="Precision",
             unit="fraction",
             section=TEST,
-            note="Fraction of the samples predicted as the class that are of the class.",
+            note="Fraction of the samples predicted as the class that have its label.",
             compute=lambda of: of.counts.precision_K,
         )
     )
-    recall: float | None = field(  # the accuracy again, under the name scikit-learn has for it
+    recall: float | None = field(  # equals the accuracy; scikit-learn's name
         metadata=row(unit="fraction", compute=lambda of: of.counts.accuracy_K)
     )
     f1: float | None = field(
@@ -145,7 +145,7 @@ class ClassResult:
             label="F1",
             unit="fraction",
             section=TEST,
-            note="2 · correct / (test samples + predictions) of the class; 0 if no sample of it is correct.",
+            note="2 · correct / (support + predictions) of the class; 0 if no sample of it is correct.",
             compute=lambda of: of.counts.f1_K,
         )
     )
@@ -159,17 +159,17 @@ class ClassResult:
             label="Calibration error",
             unit="fraction",
             section=TEST,
-            note=f"Expected calibration error over {BINS} equal bins of the predicted label's probability. For a "
+            note=f"Expected calibration error with {BINS} equal-width bins of the predicted label's probability. For a "
             "class: over the samples predicted as it.",
             compute=lambda of: of.calibration_errors,
         )
     )
     label_issues: int | None = field(
         metadata=row(
-            label="Doubtful labels",
+            label="Likely label errors",
             unit="count",
             section=TEST,
-            note="Test samples whose label confident learning doubts (cleanlab).",
+            note="Test samples whose label confident learning flags (cleanlab).",
             compute=lambda of: of.label_issues,
         )
     )
@@ -178,7 +178,7 @@ class ClassResult:
             label="Groups",
             section=TEST,
             compute=lambda of: of.group_names,
-            columns={},  # as many as a user likes
+            columns={},  # their number varies
         )
     )
     train_count: float | None = field(
@@ -186,7 +186,7 @@ class ClassResult:
             label="Training samples",
             unit="count",
             section=TRAINING,
-            header="Training",
+            header="Training samples",
             compute=lambda of: of.data.train_counts_K,
         )
     )
@@ -219,8 +219,7 @@ class ClassResult:
             unit="number",
             section=MARGINS,
             header="Margin",
-            note="m_o = P(true class) - highest other probability, averaged over the class (MR² Table 4); groups: mean "
-            "of the class means.",
+            note="m_o = P(true class) - max other P (MR² Table 4). Groups: mean of the class means.",
             compute=lambda of: of.output_margins,
         )
     )
@@ -229,8 +228,8 @@ class ClassResult:
             label="Mean logit margin",
             unit="number",
             section=MARGINS,
-            note="z_true - highest other z over the class's samples (ELM Fig. 3 and 6). Without logits, logarithms of "
-            "the probabilities are used, unless one of them is 0.",
+            note="z_true - max other z over the samples of the class (ELM Fig. 3 and 6). Computed from log "
+            "probabilities if no logits were given; omitted if a probability in a margin is exactly 0.",
             compute=lambda of: of.logit_margins,
             columns={
                 "logit_margin_mean": lambda margins: margins.mean,
@@ -240,16 +239,16 @@ class ClassResult:
     )
     class_margin: float | None = field(
         metadata=row(
-            label="Smallest distance to a boundary",
+            label="Smallest distance to a decision boundary",
             unit="number",
             section=MARGINS,
-            note="Smallest distance from a sample of the class to one of its decision boundaries (LMDL Def. 4.2).",
+            note="Smallest distance from a sample of the class to its nearest decision boundary (LMDL Def. 4.2).",
             compute=lambda of: of.edges and of.edges.class_margin_K,
         )
     )
     centroid_margin: float | None = field(  # negative if the mean is on the wrong side
         metadata=row(
-            label="Class mean to nearest boundary",
+            label="Class mean to nearest decision boundary",
             unit="number",
             section=MARGINS,
             note="Signed distance from the class mean to its nearest decision boundary (LMDL Eq. 4.6).",
@@ -262,22 +261,22 @@ class ClassResult:
             unit="number",
             section=FEATURES,
             header="Spread",
-            note="‖ŝ_k‖ = √(Σ‖f - μ̂_k‖² / (n - 1)) over the class's test features (MR² Table 6).",
+            note="‖ŝ_k‖ = √(Σ‖f - μ̂_k‖² / (n - 1)) over the test features of the class (MR² Table 6).",
             compute=lambda of: of.clouds and of.clouds.spread_K,
         )
     )
     mean_norm: float | None = field(
         metadata=row(
-            label="Norm of the mean ‖μ̂‖",
+            label="Norm of the class mean ‖μ̂‖",
             unit="number",
             section=FEATURES,
-            note="‖μ̂_k‖, norm of the mean of the class's test features (MR² Table 6).",
+            note="‖μ̂_k‖, norm of the mean test feature of the class (MR² Table 6).",
             compute=lambda of: of.clouds and of.clouds.mean_norm_K,
         )
     )
     spread_to_norm: float | None = field(
         metadata=row(
-            label="Spread / norm of the mean",
+            label="Spread / norm of the class mean",
             unit="number",
             section=FEATURES,
             note="‖ŝ_k‖ / ‖μ̂_k‖; 0 is complete variability collapse (MR² Discussion 3).",
@@ -289,14 +288,14 @@ class ClassResult:
             label="Margin γ that MR² would assign",
             unit="number",
             section=FEATURES,
-            note="γ_k with mean 1, proportional to the cube root of the mean of ‖f‖² over the class's test features "
+            note="γ_k, proportional to the cube root of the mean ‖f‖² of the class in the test set, mean 1 "
             "(MR² Eq. 1).",
             compute=lambda of: of.clouds and of.clouds.gamma_K,
         )
     )
     complexity_share: float | None = field(
         metadata=row(
-            label="Share of the complexity term",
+            label="Fraction of the complexity term",
             unit="fraction",
             section=FEATURES,
             note="Fraction of Σ_k N_k r_k² / γ_k², the sum under the root of the complexity term of MR² Eq. 13, for "
@@ -309,7 +308,7 @@ class ClassResult:
             label="Weight norm ‖w‖",
             unit="number",
             section=FEATURES,
-            note="‖w_k‖, norm of the class's row of the head (MR² Fig. 3).",
+            note="‖w_k‖, norm of the class's weights in the head (MR² Fig. 3).",
             compute=lambda of: of.features.head and of.features.head.weight_norm_K,
         )
     )
@@ -318,8 +317,8 @@ class ClassResult:
             label="Largest distance between two samples",
             unit="number",
             section=FEATURES,
-            note=f"Largest distance between two samples of the class (LMDL Def. 4.1), searched among its {OUTERMOST} "
-            "outermost.",
+            note=f"Largest distance between two samples of the class (LMDL Def. 4.1), among its {OUTERMOST} outermost "
+            "samples.",
             compute=lambda of: of.clouds and of.clouds.dispersion_K,
         )
     )
@@ -328,7 +327,8 @@ class ClassResult:
             label="Mean distance to the farthest sample",
             unit="number",
             section=FEATURES,
-            note="Mean distance to the farthest sample of the class / largest feature norm (ELM Fig. 4).",
+            note="Distance to the farthest sample of the class, averaged over its samples, divided by the largest "
+            "feature norm (ELM Fig. 4).",
             compute=lambda of: of.clouds and of.clouds.max_intra_distance_K,
         )
     )
@@ -336,7 +336,7 @@ class ClassResult:
         metadata=row(
             label="Class with the nearest mean",
             section=FEATURES,
-            note="The class whose mean feature is nearest.",
+            note="The class with the nearest mean feature.",
             compute=lambda of: of.nearest_classes,
         )
     )

@@ -9,21 +9,20 @@ from typing import Any
 
 import numpy as np
 
+from classgap.audit._types import Floats, Integers
 from classgap.audit.diagnosis.causes import Evidence
 from classgap.audit.figures import FIGURES, ClassResult
 from classgap.audit.geometry.boundaries import Boundaries
 from classgap.audit.geometry.class_clouds import ClassClouds
-from classgap.audit.geometry.features import FeatureFigures
+from classgap.audit.geometry.features import FeatureMetrics
 from classgap.audit.io.predictions import Predictions
 from classgap.audit.metrics.accuracy import ClassCounts
 from classgap.audit.metrics.calibration import calibration_errors
-from classgap.audit.metrics.class_order import ClassOrder
+from classgap.audit.metrics.class_order import ClassOrder, class_distributions
 from classgap.audit.metrics.groups import Grouping
-from classgap.audit.metrics.margins import class_distributions
-from classgap.audit.metrics.scores import ScoreFigures
+from classgap.audit.metrics.scores import SampleScores
 from classgap.audit.results import Cause, Distribution, Interval
-from classgap.audit.samples import Integers
-from classgap.audit.stats.intervals import Floats, wilson_bounds
+from classgap.audit.stats.intervals import wilson_bounds
 
 
 @dataclass(frozen=True)
@@ -33,8 +32,8 @@ class ClassInputs:
     data: Predictions
     counts: ClassCounts
     order: ClassOrder
-    scores: ScoreFigures | None
-    features: FeatureFigures
+    scores: SampleScores | None
+    features: FeatureMetrics
     groupings: Sequence[Grouping]
     evidence: Evidence
     causes: Mapping[int, tuple[Cause, ...]]

@@ -5,12 +5,12 @@ from __future__ import annotations
 import base64
 import zlib
 from dataclasses import dataclass
-from typing import Any
+from typing import Annotated, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-Integers = NDArray[np.int64]
+from classgap.audit._types import Integers
 
 
 @dataclass(frozen=True, eq=False)
@@ -73,9 +73,9 @@ class Samples:
 
     @classmethod
     def __get_pydantic_core_schema__(cls, source: Any, handler: Any) -> Any:
-        from pydantic_core import core_schema
+        from pydantic import PlainValidator  # slow to import
 
-        return core_schema.no_info_plain_validator_function(cls.from_plain)
+        return handler.generate_schema(Annotated[Any, PlainValidator(cls.from_plain)])
 
 
 def _pack(values: Integers) -> dict[str, str]:

@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import numpy as np
 
 from classgap._atomic_write import atomic_write_text
+from classgap.audit._types import Integers
 from classgap.audit.results import QUANTILE_LEVELS
-from classgap.audit.samples import Integers
 
 if TYPE_CHECKING:
     from classgap.audit.audit import Audit

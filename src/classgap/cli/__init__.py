@@ -1,4 +1,4 @@
-"""The command line: parse, call, print. ``classgap --help`` lists the commands."""
+"""Command line: argument parsing and printed output. ``classgap --help`` lists the commands."""
 
 from classgap.cli.main import main
 

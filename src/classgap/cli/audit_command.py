@@ -2,63 +2,69 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Any
-
-from tyro.conf import Positional, arg
+from typing import Any, ClassVar
 
 from classgap.audit.io.sources import read_audit
 from classgap.audit.serialization import read_json
 from classgap.audit.settings import AuditSettings
-from classgap.cli.outputs import busy, check_outputs, tell_written
+from classgap.cli.outputs import busy, check_outputs, print_written
+from classgap.cli.parser import Arg, Command
 
 
 @dataclass(frozen=True)
-class AuditCommand:
-    """Show which classes a classifier fails, how sure that is, and why.
+class AuditCommand(Command):
+    """Find the classes a classifier fails, and why.
 
-    SOURCE is what any classifier predicted, in one of these forms:
+    SOURCE holds the predictions of any classifier:
       .npz, .safetensors   arrays "targets" and "logits" (or "probabilities", or
-                           "predictions"); where known also "features",
-                           "head_weight", "head_bias", "class_names",
-                           "train_counts", "train_predictions", "train_targets"
+                           "predictions"); optional: "features", "head_weight",
+                           "head_bias", "class_names", "train_counts",
+                           "train_predictions", "train_targets"
       .csv                 columns "target" and "prediction", or "target" and
-                           one column of scores a class
-      a run directory, or an audit saved with --json
+                           one column of scores per class
+      directory            a run of classgap train
+      .json                an audit saved with --json
 
     Example:
       classgap audit predictions.npz --html report.html
     """
 
-    source: Positional[Annotated[Path, arg(metavar="SOURCE", help_behavior_hint="")]]
+    ARGS: ClassVar[Mapping[str, Arg]] = {
+        "source": Arg("SOURCE", positional=True),
+        "rank_by": Arg("SOURCE"),
+        "confidence_level": Arg(default=f"{AuditSettings.confidence_level:g}"),
+        "seed": Arg(default=f"{AuditSettings.seed}"),
+    }
+
+    source: Path
     """Prediction file, run directory, or saved audit."""
 
-    html: Annotated[Path | None, arg(metavar="FILE", help_behavior_hint="")] = None
-    """Write everything as one HTML page that needs no network."""
+    html: Path | None = None
+    """Write the full report as one self-contained HTML page."""
 
-    json: Annotated[Path | None, arg(metavar="FILE", help_behavior_hint="")] = None
-    """Save the audit, to compare it later or read it in a program."""
+    json: Path | None = None
+    """Save the audit as JSON, for classgap compare or your own programs."""
 
-    csv: Annotated[Path | None, arg(metavar="FILE", help_behavior_hint="")] = None
-    """Write one line a class, for a spreadsheet."""
+    csv: Path | None = None
+    """Write one row per class as CSV."""
 
-    rank_by: Annotated[Path | None, arg(metavar="SOURCE", help_behavior_hint="")] = None
-    """Rank the easy, medium and hard thirds by this model's accuracies instead of its own."""
+    rank_by: Path | None = None
+    """Rank the easy, medium and hard thirds by this model's class accuracies instead."""
 
-    groups: Annotated[Path | None, arg(metavar="FILE", help_behavior_hint="")] = None
-    """JSON file of further groups, such as superclasses: {"group": ["class", ...], ...}."""
+    groups: Path | None = None
+    """JSON file with additional groups of classes: {"group": ["class", ...], ...}."""
 
-    confidence_level: Annotated[
-        float | None, arg(metavar="FLOAT", help_behavior_hint=f"(default: {AuditSettings.confidence_level:g})")
-    ] = None
-    """Level of all intervals."""
+    confidence_level: float | None = None
+    """Confidence level of all intervals."""
 
-    seed: Annotated[int | None, arg(metavar="INT", help_behavior_hint=f"(default: {AuditSettings.seed})")] = None
-    """Seed of the bootstrap and of the map."""
+    seed: int | None = None
+    """Seed of the bootstrap and of the embedding map."""
 
     def run(self) -> None:
-        """Audit, write, print."""
+        """Audit the source, write the files, and print the audit."""
         from classgap.report import print_audit, write_csv, write_html
 
         outputs = {"--html": self.html, "--json": self.json, "--csv": self.csv}
@@ -81,11 +87,11 @@ class AuditCommand:
             if self.html is not None:
                 write_html(audit, self.html)
         print_audit(audit)
-        tell_written(outputs)
+        print_written(outputs)
 
 
 def _read_groups(path: Path) -> dict[str, list[Any]]:
     groups = read_json(path)
     if not isinstance(groups, dict) or not all(isinstance(members, list) for members in groups.values()):
-        raise ValueError(f'{path} must hold groups as {{"group": ["class", ...], ...}}; it holds something else.')
+        raise ValueError(f'{path} must contain groups as {{"group": ["class", ...], ...}}.')
     return groups

@@ -2,57 +2,62 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Annotated
-
-from tyro.conf import Positional, arg
+from typing import ClassVar
 
 from classgap.audit import Audit, AuditDiff
 from classgap.audit.io.sources import ACCURACIES_ONLY, read_audits
 from classgap.audit.serialization import write_json
-from classgap.cli.outputs import busy, check_outputs, tell_written
+from classgap.cli.outputs import busy, check_outputs, print_written
+from classgap.cli.parser import Arg, Command
 
 
 @dataclass(frozen=True)
-class CompareCommand:
-    """Show what a change did to each class: who gained, and who paid.
+class CompareCommand(Command):
+    """Show which classes gained and which regressed.
 
-      The first SOURCE is "before"; every further one is compared with it, on
-      the same test samples. With --runs-per-side N, sources come in blocks of
-      N runs that differ only in their seed; the first block is "before".
+    The first SOURCE is "before"; each other source is compared with it on the
+    same test samples. With --runs-per-side N, sources are given in blocks of N
+    runs that differ only in their seed; the first block is "before".
 
     Examples:
       classgap compare plain.npz mr2.npz --html diff.html
       classgap compare --runs-per-side 3 plain0 plain1 plain2 mr0 mr1 mr2
     """
 
-    sources: Positional[Annotated[tuple[Path, ...], arg(metavar="SOURCE SOURCE ...", help_behavior_hint="")]]
-    """Prediction files, run directories or saved audits, two or more."""
+    ARGS: ClassVar[Mapping[str, Arg]] = {
+        "sources": Arg("SOURCE", positional=True),
+        "confidence_level": Arg(default="that of the first saved audit, or 0.95"),
+    }
+
+    sources: tuple[Path, ...]
+    """Two or more prediction files, run directories or saved audits."""
 
     runs_per_side: int = 1
-    """How many runs each side has."""
+    """Number of runs before and after."""
 
-    html: Annotated[Path | None, arg(metavar="FILE", help_behavior_hint="")] = None
-    """Write everything as one HTML page that needs no network."""
+    html: Path | None = None
+    """Write the full report as one self-contained HTML page."""
 
-    json: Annotated[Path | None, arg(metavar="FILE", help_behavior_hint="")] = None
+    json: Path | None = None
     """Save the comparison as JSON; several comparisons as a list under "comparisons"."""
 
-    csv: Annotated[Path | None, arg(metavar="FILE", help_behavior_hint="")] = None
-    """Write one line a class, for a spreadsheet; several comparisons below each other."""
+    csv: Path | None = None
+    """Write one row per class as CSV, for all comparisons."""
 
-    confidence_level: Annotated[float | None, arg(metavar="FLOAT", help_behavior_hint="")] = None
-    """Level of all intervals and tests; if not given, that of the first saved audit, or 0.95."""
+    confidence_level: float | None = None
+    """Confidence level of all intervals and tests."""
 
     seed: int = 0
     """Seed of the bootstrap."""
 
     def run(self) -> None:
-        """Compare, write, print."""
+        """Compare the sources, write the files, and print the comparisons."""
         from classgap.report import print_diff, write_diff_csv, write_html
 
-        self._check_number()
+        self._check_sources()
         outputs = {"--html": self.html, "--json": self.json, "--csv": self.csv}
         check_outputs(outputs, self.sources)
         with busy("Comparing"):
@@ -69,14 +74,14 @@ class CompareCommand:
             if i:
                 print()
             print_diff(diff)
-        tell_written(outputs)
+        print_written(outputs)
 
-    def _check_number(self) -> None:
+    def _check_sources(self) -> None:
         if self.runs_per_side < 1:
-            raise ValueError(f"--runs-per-side must be at least 1; got {self.runs_per_side}.")
+            raise ValueError(f"--runs-per-side must be at least 1, got {self.runs_per_side}.")
         if len(self.sources) < 2 * self.runs_per_side or len(self.sources) % self.runs_per_side:
-            runs = "two or more" if self.runs_per_side == 1 else f"two or more blocks of {self.runs_per_side}"
-            raise ValueError(f"sources must be {runs}; got {len(self.sources)}.")
+            runs = "two or more" if self.runs_per_side == 1 else f"two or more blocks of {self.runs_per_side} runs"
+            raise ValueError(f"SOURCE must be given as {runs}, got {len(self.sources)}.")
 
     def _diffs(self) -> list[AuditDiff]:
         level = self.confidence_level

@@ -2,71 +2,79 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, ClassVar
 
-from tyro.conf import arg
+from classgap.cli.listing import print_paragraph
+from classgap.cli.parser import Arg, Command
 
 if TYPE_CHECKING:
     from classgap.audit import Audit, AuditDiff
+    from classgap.audit.diff_results import Change
 
-# What of the demo's gain is left to those who tune, from the table of docs/mr2.md.
+METHODS = {"erm": "cross-entropy", "mr2": "MR²", "feature-norm": "feature-norm penalty (control)"}
+
+# From the table of tuned runs in docs/mr2.md.
 ADVICE = (
-    "With learning rate and weight decay tuned, less is left of both gains, and the penalty is nowhere behind MR²: try "
-    "it first (--method feature-norm; docs/mr2.md)."
+    "With a tuned learning rate and weight decay, both methods gain less, and the penalty is never behind MR²: try it "
+    "first (--method feature-norm; see docs/mr2.md)."
 )
-METHODS = {"erm": "cross-entropy", "mr2": "MR²", "feature-norm": "a penalty on the feature norm"}
 
 
 @dataclass(frozen=True)
-class DemoCommand:
-    """Train with and without MR² on data made on the spot, and compare.
+class DemoCommand(Command):
+    """Compare training with and without MR² on generated data.
 
-      MNIST-1D: 10 classes, 1,000 training and 10,000 test samples. The same
-      network is trained with cross-entropy, with MR² at its default
-      settings, and with a control that knows no classes: smaller features
-      for all samples alike. Then every class is compared on the test
-      samples. About three minutes on two cores. An interrupted demo goes on
-      where it stopped.
+    The data set is MNIST-1D: 10 classes, 1,000 training and 10,000 test
+    samples, generated locally. The same network is trained with cross-entropy,
+    with MR² at its default settings, and with a control that ignores classes (a
+    penalty on the feature norm). Takes about three minutes on two cores. To
+    resume an interrupted demo, repeat the command.
 
     Example:
       classgap demo
     """
 
-    out: Annotated[Path, arg(metavar="DIR")] = Path("classgap-demo")
+    ARGS: ClassVar[Mapping[str, Arg]] = {"out": Arg("DIR")}
+
+    out: Path = Path("classgap-demo")
     """Directory for the runs and report.html."""
 
     seeds: int = 3
-    """Runs of each method."""
+    """Number of runs per method."""
 
     epochs: int = 200
-    """Epochs of each run."""
+    """Number of epochs per run."""
 
     overwrite: bool = False
-    """Start over."""
+    """Discard existing runs in the directory and start over."""
 
     def run(self) -> None:
-        """Train, compare, tell."""
+        """Train all methods, then print and write the comparison."""
         from classgap.audit import AuditDiff
-        from classgap.cli.training_output import tell_stopped
+        from classgap.cli.training_output import print_interrupted
         from classgap.engine import TrainingInterrupted
         from classgap.report import print_diff, write_html
         from classgap.report.formatting import printable
 
         if self.seeds < 1:
-            raise ValueError(f"--seeds must be at least 1; got {self.seeds}.")
+            raise ValueError(f"--seeds must be at least 1, got {self.seeds}.")
         try:
             self._train()
-        except TrainingInterrupted as stopped:
-            tell_stopped(stopped)
+        except TrainingInterrupted as interruption:
+            print_interrupted(interruption)
             return
         plain, *others = (self._audits(method) for method in METHODS)
         mr2, control = (AuditDiff.from_audits(plain, other) for other in others)
         print_diff(mr2)
         write_html(mr2, self.out / "report.html")
-        print(f"\n{verdict(mr2)}\n\nFor comparison, what knows no classes: {verdict(control)}\n\n{ADVICE}")
-        print(f"\nWrote {printable(str(self.out / 'report.html'))}: every class, before and after.")
+        seeds = f"{self.seeds} seed{'s' if self.seeds > 1 else ''} per method, {mr2.n_samples:,} test samples."
+        for text in (summarize(mr2), summarize(control), f"{seeds} {ADVICE}"):
+            print()
+            print_paragraph(text)
+        print(f"\nWrote {printable(str(self.out / 'report.html'))}.")
 
     def _train(self) -> None:
         from classgap.data import load
@@ -75,30 +83,30 @@ class DemoCommand:
         data = load("mnist1d")
         for seed in range(self.seeds):
             for method in METHODS:
-                place = self._place(method, seed)
-                config = TrainConfig(data="mnist1d", method=method, epochs=self.epochs, seed=seed, out=place)
+                config = TrainConfig(
+                    data="mnist1d", method=method, epochs=self.epochs, seed=seed, out=self._directory(method, seed)
+                )
                 train(config, data=data, overwrite=self.overwrite)
 
-    def _place(self, method: str, seed: int) -> Path:
+    def _directory(self, method: str, seed: int) -> Path:
         return self.out / f"{method}-seed{seed}"
 
     def _audits(self, method: str) -> list[Audit]:
         from classgap.audit import Audit
 
-        audits = [Audit.load(self._place(method, seed) / "audit.json") for seed in range(self.seeds)]
+        audits = [Audit.load(self._directory(method, seed) / "audit.json") for seed in range(self.seeds)]
         return [replace(audit, name=METHODS[method]) for audit in audits]
 
 
-def verdict(diff: AuditDiff) -> str:
-    """What happened to the hard classes and what the easy ones paid, in one sentence, whatever it is."""
+def summarize(diff: AuditDiff) -> str:
+    """Describe the changes of the hard and the easy third in one line."""
     hard, easy = (diff.groups[name].change for name in ("hard", "easy"))
-    helped, price = "did not clearly change", "the easy ones did not clearly change"
-    if hard.significant:
-        helped = "helped" if hard.change > 0 else "hurt"
-    if easy.significant:
-        price = "the easy ones gained" if easy.change > 0 else "the easy ones paid"
     return (
-        f"{diff.after_name} {helped} the hard classes: {hard.before:.1%} before, {hard.after:.1%} after "
-        f"({100 * hard.change:+.1f} points); {price} ({100 * easy.change:+.1f} points). "
-        f"{diff.runs_per_side} seed{'s' if diff.runs_per_side > 1 else ''}, {diff.n_samples:,} test samples."
+        f"{diff.after_name}: hard third {100 * hard.before:.1f} % → {100 * hard.after:.1f} % ({_points(hard)}); "
+        f"easy third {_points(easy)}."
     )
+
+
+def _points(change: Change) -> str:
+    points = f"{100 * change.change:+.1f}".replace("-", "−")
+    return f"{points} points{'' if change.significant else ', not significant'}"

@@ -1,72 +1,86 @@
-"""``classgap datasets``, ``classgap models``: what there is."""
+"""``classgap datasets`` and ``classgap models``."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
-from classgap.registry import Entry, Option
+from classgap.cli.listing import print_entries, print_extras, print_option, print_paragraph
+from classgap.cli.parser import Arg, Command
+from classgap.registry import Registry, argument_docs
 
-GENERAL = (
-    "fraction=0.1   a stratified part",
-    "lt=100         the exponential long tail of Cao et al., largest class / smallest class",
-    "noise=0.1      wrong labels",
-    "data-seed=1    another draw of all this; the seed of the training is another one",
-)
+TRAINING_SPLIT = """\
+Options of every data set, applied to the training split:
+  fraction=0.1     stratified subset
+  imbalance=100    long tail with this imbalance factor (Cao et al.)
+  label-noise=0.1  fraction of wrong labels
+  data-seed=1      seed of these options; independent of --seed
+"""
 
 
 @dataclass(frozen=True)
-class DatasetsCommand:
-    """List the data sets that --data names.
+class DatasetsCommand(Command):
+    """List the data sets for --data, or describe one.
 
-    Example:
+    Examples:
       classgap datasets
+      classgap datasets folder
     """
 
+    ARGS: ClassVar[Mapping[str, Arg]] = {"name": Arg("NAME", positional=True, default="list all")}
+
+    name: str | None = None
+    """Data set to describe."""
+
     def run(self) -> None:
-        """Print them."""
+        """Print the list or the description."""
         from classgap.data import DATASETS
 
-        _print("data set", DATASETS.entries.values())
-        print("\nEvery data set also takes options for its training split:")
-        for text in GENERAL:
-            print(f"  {text}")
+        if self.name is not None:
+            _print_entry(DATASETS, self.name, f"\n{TRAINING_SPLIT}", flag="--data")
+            return
+        print_entries(DATASETS.entries.values())
+        print(f"\n{TRAINING_SPLIT}\nOptions follow the name: cifar100:imbalance=100, folder:photos:size=64.")
+        print("Run `classgap datasets NAME` for the options of one.")
+        print_extras(DATASETS.entries.values())
 
 
 @dataclass(frozen=True)
-class ModelsCommand:
-    """List the networks that --model names.
+class ModelsCommand(Command):
+    """List the networks for --model, or describe one.
 
-    Example:
+    Examples:
       classgap models
+      classgap models resnet32
     """
 
+    ARGS: ClassVar[Mapping[str, Arg]] = {"name": Arg("NAME", positional=True, default="list all")}
+
+    name: str | None = None
+    """Network to describe."""
+
     def run(self) -> None:
-        """Print them."""
+        """Print the list or the description."""
         from classgap.models import MODELS
 
-        _print("network", MODELS.entries.values())
-        print("Options go behind the name: mlp:width=256, timm:resnet18:pretrained=yes.")
+        if self.name is not None:
+            _print_entry(MODELS, self.name, "", flag="--data DATA --model")
+            return
+        print_entries(MODELS.entries.values())
+        print("\nOptions follow the name: mlp:width=256, timm:resnet18:pretrained=yes.")
+        print("Run `classgap models NAME` for the options of one.")
+        print_extras(MODELS.entries.values())
 
 
-def _print(kind: str, entries: Iterable[Entry[Any]]) -> None:
-    from rich.console import Console
-    from rich.table import Table
-    from rich.text import Text
-
-    table = Table(box=None, pad_edge=False)
-    for column in (kind, "what it is", "options"):
-        table.add_column(column)
-    for entry in entries:
-        extra = f" Needs classgap[{entry.extra}]." if entry.extra else ""
-        options = ", ".join(map(_shown, entry.options().values()))
-        table.add_row(*map(Text, (entry.usage, entry.summary + extra, options)))  # plain: [vision] is no markup
-    Console().print(table, highlight=False)
-
-
-def _shown(option: Option) -> str:
-    words = {True: "yes", False: "no"}
-    default = words[option.default] if isinstance(option.default, bool) else option.default
-    default = "none" if default is None else default
-    return f"{option.name.replace('_', '-')}={default}"
+def _print_entry(registry: Registry[Any], name: str, more: str, *, flag: str) -> None:
+    entry = registry.entry(name.partition(":")[0])
+    options, docs = entry.options().values(), argument_docs(entry.make)
+    print(f"usage: classgap train {flag} {entry.usage}{'[:OPTION=VALUE ...]' if options or more else ''}\n")
+    print_paragraph(entry.summary)
+    if entry.extra:
+        print(f"Requires pip install 'classgap[{entry.extra}]'.")
+    print("\nOptions:" if options else "\nNo options of its own.")
+    for option in options:
+        print_option(option.name, option.kind, option.default, docs.get(option.name, ""))
+    print(more, end="")

@@ -1,109 +1,90 @@
-"""``classgap methods``: what can be trained with, and one method in full."""
+"""``classgap methods``."""
 
 from __future__ import annotations
 
 import re
+import textwrap
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Annotated
+from typing import ClassVar
 
-from tyro.conf import Positional, arg
-
-if TYPE_CHECKING:
-    from rich.table import Table
-
-    from classgap.methods.describe import Explained
+from classgap.cli.listing import print_entries, print_extras, print_option, print_paragraph, terminal_width
+from classgap.cli.parser import Arg, Command
 
 
 @dataclass(frozen=True)
-class MethodsCommand:
-    """List the methods that --method names, or tell about one.
+class MethodsCommand(Command):
+    """List the training methods for --method, or describe one.
 
     Examples:
       classgap methods
       classgap methods mr2
     """
 
-    name: Positional[Annotated[str | None, arg(metavar="NAME", help_behavior_hint="(default: all)")]] = None
-    """A method."""
+    ARGS: ClassVar[Mapping[str, Arg]] = {"name": Arg("NAME", positional=True, default="list all")}
+
+    name: str | None = None
+    """Method to describe."""
 
     def run(self) -> None:
-        """Print the table, or the page."""
+        """Print the list or the description."""
         if self.name is None:
-            _print_all()
+            _print_list()
         else:
-            _print_one(self.name)
+            _print_method(self.name)
 
 
-def _print_all() -> None:
-    from rich.console import Console
+def _print_list() -> None:
+    from classgap.methods.catalog import METHODS
+    from classgap.methods.entry import ROLES, MethodEntry
 
-    from classgap.methods import names
-    from classgap.methods.describe import Explained
-    from classgap.methods.page import facts
-
-    table = _table("method", "what it is", "paper", "needs")
-    for name in names():
-        _add(table, name, *facts(Explained.from_name(name)))
-    Console().print(table, highlight=False)
-    print("\nOptions go behind the name, methods compose with a plus: mr2:strength=0.1, sam+mr2.")
-    print("classgap methods NAME tells more about one.")
+    entries = [entry for entry in METHODS.entries.values() if isinstance(entry, MethodEntry)]
+    for role, meaning in ROLES.items():
+        print(f"{role} ({meaning}):")
+        print_entries(entry for entry in entries if entry.role == role)
+    print("\nOptions follow the name, and + composes methods: mr2:strength=0.1, sam+mr2.")
+    print("Run `classgap methods NAME` for details.")
+    print_extras(entries)
 
 
-def _print_one(name: str) -> None:
-    from rich.console import Console
-    from rich.text import Text
+def _print_method(name: str) -> None:
+    from classgap.methods.describe import MethodDescription
 
-    from classgap.methods.describe import Explained
-    from classgap.methods.page import facts
-
-    method, console = Explained.from_name(name), Console()
-    summary, paper, needs = facts(method)
-    console.print(Text(f"{name}: {summary}\n", style="bold"))
-    console.print(Text("\n".join(_unwrapped(f"{method.text}\n\n{method.entry.differences}".strip()))))
-    for key, value in {"paper": paper, "role": f"{method.entry.role}: {method.role}", "needs": needs}.items():
-        console.print(Text(f"{key}: {value or 'nothing more'}"))
-    for reason in method.refuses:
-        console.print(Text(f"does not compose with {reason}"))
-    console.print(_options(method), highlight=False)
-    console.print(Text(f"\n{method.command}"), soft_wrap=True)
-
-
-def _options(method: Explained) -> Table | str:
-    if not method.options:
-        return "\nIt has no options."
-    table = _table("\noption", "\ndefault", "\nfrom", "\nmeaning")
-    for each in method.options:
-        _add(table, each.name, each.default, each.origin, each.meaning)
-    return table
+    method = MethodDescription.from_name(name)
+    entry = method.entry
+    print_paragraph(f"{name}: {entry.summary}")
+    print()
+    _print_markdown(f"{method.text}\n\n{entry.differences}".strip())
+    print_paragraph(f"Paper: {entry.paper or 'none (a control)'}")
+    print_paragraph(f"Role:  {entry.role} ({method.role})")
+    print_paragraph(f"Needs: {', '.join(entry.required_inputs) or 'logits and targets only'}")
+    for reason in method.incompatible:
+        print_paragraph(f"Does not compose with {reason}")
+    print("\nOptions:" if method.options else "\nNo options.")
+    kinds = {option.name: option for option in entry.options().values()}
+    for option in method.options:
+        typed = kinds[option.name.replace("-", "_")]
+        source = f"Default from: {option.origin}." if option.origin else ""
+        print_option(typed.name, typed.kind, typed.default, option.meaning, source)
+    print(f"\nExample:\n  {method.command}")
 
 
-def _unwrapped(text: str) -> list[str]:
-    """Paragraphs as one line each, for a terminal of any width; formulas and lists keep their lines."""
-    lines = [""]
-    for line in map(_near_equation, text.splitlines()):
-        starts = not line or line.startswith(("    ", "- ")) or not lines[-1] or lines[-1].startswith("    ")
-        if starts:
-            lines.append(line)
+def _print_markdown(text: str) -> None:
+    """Print Markdown paragraphs and lists wrapped, and formulas line by line."""
+    for block in text.split("\n\n"):
+        if block.startswith("    "):
+            for line in map(_shorten_gap, block.splitlines()):
+                print(textwrap.fill(line, terminal_width(), subsequent_indent=" " * 8, drop_whitespace=True))
         else:
-            lines[-1] += " " + line.strip()
-    return [*lines[1:], ""]
+            for item in re.split(r"\n(?=- )", block):
+                print_paragraph(item)
+        print()
 
 
-def _near_equation(line: str) -> str:
-    """A formula with its equation number beside it, not at the right margin of a wide page."""
+def _shorten_gap(line: str) -> str:
+    """Move an equation's number next to it: it is aligned for a wide page.
+
+    >>> _shorten_gap("    CE(z / γ_y, y)            Eq. (1)")
+    '    CE(z / γ_y, y)   Eq. (1)'
+    """
     return re.sub(r" {3,}(?=(cf\. )?(ELM )?(Eq|Sec)\.)", "   ", line)
-
-
-def _table(*columns: str) -> Table:
-    from rich.table import Table
-
-    table = Table(box=None, pad_edge=False)
-    for i, column in enumerate(columns):
-        table.add_column(column, overflow="fold", no_wrap=i == 0)
-    return table
-
-
-def _add(table: Table, *cells: str) -> None:
-    from rich.text import Text
-
-    table.add_row(*map(Text, cells))  # plain: brackets are no markup

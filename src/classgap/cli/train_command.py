@@ -2,27 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Any, ClassVar
 
-import tyro
-from tyro.conf import arg
+from classgap.cli.parser import Arg, Command
+from classgap.engine.config import TrainConfig, read_settings
 
-from classgap.engine.config import TrainConfig
-from classgap.engine.config_file import read_settings
+ALTERNATIVES = {"epochs": "steps", "steps": "epochs", "warmup_epochs": "warmup_steps", "warmup_steps": "warmup_epochs"}
 
-RIVALS = {"epochs": "steps", "steps": "epochs", "warmup_epochs": "warmup_steps", "warmup_steps": "warmup_epochs"}
+_by_data = Arg(default="depends on the data")
 
 
 @dataclass(frozen=True, kw_only=True)
-class TrainCommand(TrainConfig):
-    """Train a classifier, test it once, and audit it class by class.
+class TrainCommand(TrainConfig, Command):
+    """Train a classifier and audit it class by class.
 
-      Everything goes into one directory: settings, metrics, checkpoints,
-      predictions, audit.json and report.html. Run the same command again and
-      it goes on where it was interrupted, on a CPU to the same result.
+    All output goes to one directory: settings, metrics, checkpoints,
+    predictions, audit.json and report.html. To resume an interrupted run,
+    repeat the command; on a CPU the result is the same bit for bit.
 
     Examples:
       classgap train --data mnist1d --method mr2
@@ -30,59 +29,64 @@ class TrainCommand(TrainConfig):
       torchrun --nproc-per-node 2 -m classgap train --data cifar100 --method mr2
     """
 
-    config: Annotated[Path | None, arg(metavar="FILE", help_behavior_hint="")] = None
-    """YAML file of settings, named like the flags; flags win over it."""
+    ARGS: ClassVar[Mapping[str, Arg]] = {
+        "model": _by_data,
+        "epochs": _by_data,
+        "batch_size": _by_data,
+        "lr": _by_data,
+        "weight_decay": _by_data,
+        "augment": _by_data,
+        "loss_lr": Arg(default="--lr"),
+        "out": Arg("DIR", default="runs/DATA-METHOD-seedN"),
+    }
+    GROUPS: ClassVar[Mapping[str, Sequence[str]]] = {
+        "data, model and method": ("data", "model", "method", "seed"),
+        "optimization": (
+            *("batch_size", "micro_batches", "optimizer", "lr", "loss_lr"),
+            *("momentum", "nesterov", "weight_decay", "clip_grad"),
+        ),
+        "schedule": ("epochs", "steps", "schedule", "warmup_epochs", "warmup_steps", "milestones", "gamma"),
+        "augmentation and sampling": ("augment", "mix", "sampler"),
+        "validation": ("val_fraction", "monitor", "wise_ft_alpha"),
+        "hardware": ("device", "precision", "channels_last", "compile"),
+        "output": ("out", "overwrite", "save_every", "save_features", "report", "tensorboard"),
+    }
+
+    config: Path | None = None
+    """YAML file of settings, named like the options. Options on the command line override it; --no-OPTION turns off a
+    setting that is true in the file."""
 
     dry_run: bool = False
-    """Show what would be run, and stop."""
+    """Print the settings and exit without training."""
 
     overwrite: bool = False
-    """Start over, even if the directory holds a run."""
-
-    def __post_init__(self) -> None:
-        """Check nothing yet: a file's settings may lack what the flags add; :meth:`settings` checks them together."""
+    """Discard an existing run in the directory and start over."""
 
     @classmethod
-    def preset(cls, words: Sequence[str]) -> Any:
-        """What the flags change: the settings of ``--config``, without those that a flag stands in place of."""
-        file = _value_of("--config", words)
-        found = {} if file is None else read_settings(Path(file))
-        for name, rival in RIVALS.items():
-            if _value_of(f"--{name.replace('_', '-')}", words) not in (None, "None"):
-                found.pop(rival, None)
-        return cls(**({"data": tyro.MISSING} | found))
+    def complete(cls, given: Mapping[str, Any]) -> dict[str, Any]:
+        """Add the settings of ``--config``, except for those that an option replaces."""
+        settings = {} if given.get("config") is None else read_settings(given["config"])
+        replaced = {ALTERNATIVES.get(name) for name, value in given.items() if value is not None}
+        return {name: value for name, value in settings.items() if name not in replaced} | dict(given)
 
     def settings(self) -> TrainConfig:
-        """What to train, checked, without what concerns this command alone."""
+        """Return the training settings without the options of this command."""
         return TrainConfig(**{field.name: getattr(self, field.name) for field in fields(TrainConfig)})
 
     def run(self) -> None:
-        """Train and tell."""
-        from classgap.cli.training_output import is_first, tell_plan, tell_stopped, tell_trained
+        """Train, then print the audit."""
+        from classgap.cli.training_output import is_rank_zero, print_interrupted, print_plan, print_result
         from classgap.engine import TrainingInterrupted, train
 
         settings = self.settings()
         if self.dry_run:
-            if is_first():
-                tell_plan(settings)
+            if is_rank_zero():
+                print_plan(settings)
             return
         try:
-            trained = train(settings, overwrite=self.overwrite)
-        except TrainingInterrupted as stopped:
-            tell_stopped(stopped)
+            result = train(settings, overwrite=self.overwrite)
+        except TrainingInterrupted as interruption:
+            print_interrupted(interruption)
             return
-        if trained.first:
-            tell_trained(trained)
-
-
-def _value_of(flag: str, words: Sequence[str]) -> str | None:
-    """What follows a flag, or stands behind its equals sign."""
-    for i, word in enumerate(words):
-        name, equals, value = word.partition("=")
-        if name.replace("_", "-") != flag:  # --warmup_steps is understood too
-            continue
-        if equals:
-            return value
-        if i + 1 < len(words):
-            return words[i + 1]
-    return None
+        if result.is_main_process:
+            print_result(result)

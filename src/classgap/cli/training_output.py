@@ -1,4 +1,4 @@
-"""What the terminal says about a training before and after it."""
+"""Output of ``classgap train`` before and after training."""
 
 from __future__ import annotations
 
@@ -8,74 +8,75 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from classgap.engine import Run, RunDirectory, TrainConfig, Trained, TrainingInterrupted
-from classgap.engine.defaults import complete, default_directory
-from classgap.engine.train import choose_device, load_together
+from classgap.engine import Run, RunDirectory, TrainConfig, TrainingInterrupted, TrainResult
+from classgap.engine.checks import training_warnings
+from classgap.engine.defaults import resolve_config
+from classgap.engine.train import choose_device, load_dataset
 from classgap.report.formatting import printable
 
 
-def is_first() -> bool:
-    """Whether this is the process that tells: of those that ``torchrun`` started, the first, in or out of a group."""
+def is_rank_zero() -> bool:
+    """True on global rank 0."""
     return "TORCHELASTIC_RUN_ID" not in os.environ or os.environ.get("RANK", "0") == "0"
 
 
-def tell_stopped(stopped: TrainingInterrupted) -> None:
-    """That a run was asked to stop, and how it goes on.
+def print_interrupted(interruption: TrainingInterrupted) -> None:
+    """Print that a run was interrupted and how to resume it.
 
     Raises:
-        KeyboardInterrupt: with those words, if it was asked by Ctrl-C: then the command was, too.
+        KeyboardInterrupt: With this message, if the signal was SIGINT, so that the command ends as interrupted.
     """
-    if is_first():
-        if stopped.signal == "SIGINT":
-            raise KeyboardInterrupt(str(stopped))
-        print(f"classgap: {stopped}")
+    if is_rank_zero():
+        if interruption.signal == "SIGINT":
+            raise KeyboardInterrupt(str(interruption))
+        print(f"classgap: {interruption}")
 
 
-def tell_plan(config: TrainConfig) -> None:
-    """All settings, and what they amount to; nothing is written."""
-    data = load_together(config.data)
-    complete_config = complete(config, data)
+def print_plan(config: TrainConfig) -> None:
+    """Print all settings and the size of a run, without training or writing files."""
+    data = load_dataset(config.data)
+    complete_config = resolve_config(config, data)
     run = Run(complete_config, data, choose_device(config.device))
-    run.begin_stage()
     console = Console()
     table = Table(title="Settings", show_header=False, title_justify="left")
     for name, value in complete_config.to_dict().items():
         if name != "out":
             style = None if getattr(config, name) == value else "dim"
-            table.add_row(name, Text(printable(str(value))), style=style)  # plain: brackets in a path are no markup
+            table.add_row(name, Text(printable(str(value))), style=style)  # Text: brackets in a path are not markup
     console.print(table)
-    held = 0 if run.validation is None else len(run.validation)
-    parameters = sum(each.numel() for each in run.model.parameters())
+    n_validation = 0 if run.validation is None else len(run.validation)
+    n_parameters = sum(each.numel() for each in run.model.parameters())
     stages = ", ".join(stage.name for stage in run.stages)
-    where = f"in stage {run.stage.name} of {stages}" if len(run.stages) > 1 else "in all"
-    console.print(
-        f"{len(run.train):,} training, {held:,} validation and {len(data.test):,} test samples of {data.num_classes} "
-        f"classes; {parameters:,} parameters; {len(run.batches):,} updates an epoch, {run.updates:,} {where}.",
-        highlight=False,
-        markup=False,
-    )
-    for remark in (*data.remarks, *run.remarks()):
+    where = f"in stage {run.stage.name} (stages: {stages})" if len(run.stages) > 1 else "in total"
+    for line in (
+        f"Samples:    {len(run.train):,} training, {n_validation:,} validation, {len(data.test):,} test",
+        f"Classes:    {data.num_classes:,}",
+        f"Parameters: {n_parameters:,}",
+        f"Updates:    {len(run.batches):,} per epoch, {run.updates:,} {where}",
+        f"Directory:  {printable(str(complete_config.out))}",
+    ):
+        console.print(line, highlight=False, markup=False, soft_wrap=True)
+    for remark in (*data.notes, *training_warnings(run)):
         print(printable(remark))
-    place = printable(str(config.out or default_directory(config)))
-    print(f"It would be stored in {place}. Nothing was trained.")
+    print("Dry run: nothing was trained.")
 
 
-def tell_trained(trained: Trained) -> None:
-    """The audit of a finished run, and where everything is."""
+def print_result(result: TrainResult) -> None:
+    """Print the audit of a finished run and the location of its files."""
     from classgap.audit import Audit
     from classgap.report import print_audit
 
-    directory = RunDirectory(trained.directory)
-    place = printable(str(trained.directory))
-    if trained.already:
+    directory = RunDirectory(result.run_dir)
+    shown = printable(str(result.run_dir))
+    if result.was_finished:
         final = directory.read_metrics()[-1]
         print(
-            f"The run in {place} is finished: test accuracy {final['test_accuracy']:.1%}, hard third "
-            f"{final['test_hard']:.1%}. --overwrite starts it over."
+            f"The run in {shown} is finished: test accuracy {100 * final['test_accuracy']:.1f} %, hard third "
+            f"{100 * final['test_hard']:.1f} %. Use --overwrite to start over."
         )
         return
     if not directory.audit.exists():
-        print(f"Wrote {place}; classgap audit {place} shows every class.")
+        print(f"Wrote {shown}. Run `classgap audit {shown}` for the classes.")
         return
     print_audit(Audit.load(directory.audit))
-    print(f"Wrote {place}; {printable(str(directory.report))} shows every class.")
+    print(f"Wrote {shown}. See {printable(str(directory.report))} for all classes.")

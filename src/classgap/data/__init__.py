@@ -1,15 +1,14 @@
-"""Data sets by name, splits, orders of samples, and batches of tensors.
+"""Data sets by name, their splits, and loaders and samplers for training.
 
-A data set is typed ``NAME[:ARGUMENT][:option=value …]``. Besides a source's own options every one takes these, which
-change the training split only, in this order:
+A data set is typed ``NAME[:ARGUMENT][:option=value …]``. Besides its own options, every data set takes options that
+modify the training split, in this order:
 
-* ``fraction=0.1``: a tenth of each class;
-* ``lt=100``: the exponential long tail of Cao et al., the first class 100 times the last;
-* ``noise=0.1``: a tenth of the labels wrong;
-* ``data_seed=1``: draws all this, and a source's own test split, differently.
+* ``fraction=0.1`` keeps a tenth of each class;
+* ``imbalance=100`` makes it long-tailed (Cao et al., 2019) with this imbalance factor;
+* ``label_noise=0.1`` replaces a tenth of the labels;
+* ``data_seed=1`` changes these random draws, and the test split where the source draws one.
 
-The seed of the training is not the seed of the data: runs that differ in it see the same samples unless ``data_seed``
-says otherwise.
+The training seed does not affect the data: runs with different seeds see the same samples.
 """
 
 from __future__ import annotations
@@ -17,25 +16,31 @@ from __future__ import annotations
 from dataclasses import replace
 from pathlib import Path
 
-from classgap.data.batches import Batches, evaluation_batches
+from classgap.data.batch import Batch
 from classgap.data.dataset import Dataset, Split
+from classgap.data.loader import BatchLoader, evaluation_batches
+from classgap.data.modifiers import Modifiers
+from classgap.data.sampling.orders import ClassAwareOrder, ClassBalancedOrder, RandomOrder, RepeatedOrder
 from classgap.data.sampling.samplers import ClassAwareBatchSampler, ClassBalancedSampler
-from classgap.data.sources.features import features
-from classgap.data.sources.folder import folder
-from classgap.data.sources.generated import digits, mnist1d, two_moons
-from classgap.data.sources.list_files import imagenet_lt, list_files, rscd
+from classgap.data.sources.features import load_features
+from classgap.data.sources.folder import load_folder
+from classgap.data.sources.generated import load_digits, make_mnist1d, make_two_moons
+from classgap.data.sources.list_files import load_imagenet_lt, load_list, load_rscd
 from classgap.data.sources.torchvision import ENTRIES
 from classgap.data.splits import hold_out
-from classgap.data.subsample import Changes
 from classgap.registry import Entry, Registry, Spec, convert, suggestion
 
 __all__ = [
-    "CHANGES",
     "DATASETS",
-    "Batches",
+    "Batch",
+    "BatchLoader",
     "ClassAwareBatchSampler",
+    "ClassAwareOrder",
+    "ClassBalancedOrder",
     "ClassBalancedSampler",
     "Dataset",
+    "RandomOrder",
+    "RepeatedOrder",
     "Split",
     "evaluation_batches",
     "hold_out",
@@ -43,27 +48,27 @@ __all__ = [
     "names",
 ]
 
-CHANGES = Entry("changes", "What every data set takes, for its training split.", Changes)
+_MODIFIERS = Entry("modifiers", "Options of every data set.", Modifiers)
 _SEED = ("data_seed",)
 
 DATASETS: Registry[Dataset] = Registry(
     "data set",
     [
-        Entry("mnist1d", "MNIST-1D, 10 digits as series of 40 values, generated.", mnist1d),
-        Entry("digits", "Scikit-learn's handwritten digits, 10 classes of 8×8 pixels.", digits, given=_SEED),
-        Entry("two-moons", "Two moons in the plane, one of them rare (ELM Sec. 2.3), generated.", two_moons),
-        Entry("features", "Frozen features from .npz or .safetensors.", features, argument="FILE", given=_SEED),
-        Entry("folder", "Images in a folder a class.", folder, argument="PATH", given=_SEED),
-        Entry("list", "Images by lists of path and class.", list_files, argument="TRAIN.txt,TEST.txt", given=_SEED),
+        Entry("mnist1d", "MNIST-1D: 10 digits as series of 40 values.", make_mnist1d),
+        Entry("digits", "Scikit-learn's digits: 10 classes, 8×8 pixels.", load_digits, given=_SEED),
+        Entry("two-moons", "Two moons, one of them rare (ELM, Sec. 2.3).", make_two_moons),
+        Entry("features", "Feature vectors in .npz or .safetensors.", load_features, argument="FILE", given=_SEED),
+        Entry("folder", "Images in one folder per class.", load_folder, argument="PATH", given=_SEED),
+        Entry("list", "Images listed in text files.", load_list, argument="TRAIN.txt,TEST.txt", given=_SEED),
         *ENTRIES,
-        Entry("imagenet-lt", "ImageNet-LT, by the lists of Liu et al.", imagenet_lt, argument="PATH"),
-        Entry("rscd", "Road Surface Classification Dataset, 27 classes.", rscd, argument="PATH"),
+        Entry("imagenet-lt", "ImageNet-LT: 1,000 classes, long-tailed.", load_imagenet_lt, argument="PATH"),
+        Entry("rscd", "Road Surface Classification: 27 classes.", load_rscd, argument="PATH"),
     ],
 )
 
 
 def names() -> list[str]:
-    """The sources there are.
+    """Names of all data sets.
 
     >>> names()[:3]
     ['mnist1d', 'digits', 'two-moons']
@@ -72,28 +77,28 @@ def names() -> list[str]:
 
 
 def load(text: str, *, root: Path | None = None, seed: int = 0) -> Dataset:
-    """The data set that ``text`` names.
+    """Load a data set by name.
 
     Args:
         text: ``NAME[:ARGUMENT][:option=value …]``.
-        root: where torchvision's data are, or go; ``$CLASSGAP_DATA`` unless given.
-        seed: of what is drawn of the data, unless the text has ``data_seed``. It is not the training's: leave it, and
-            all runs see the same samples.
+        root: Directory of torchvision's data sets. Defaults to ``$CLASSGAP_DATA``.
+        seed: Seed of random draws from the data, unless ``text`` has ``data_seed``. It is not the training seed: keep
+            the default to use the same samples in all runs.
 
     Raises:
-        ValueError: if there is no such source or option, or the data are not there or not right.
+        ValueError: If the name or an option is unknown, or the data are missing or invalid.
 
-    >>> data = load("two-moons:train=100:fraction=0.5")
+    >>> data = load("two-moons:n_train=100:fraction=0.5")
     >>> data.train_counts.tolist(), data.class_names
     ([48, 3], ('Head', 'Tail'))
     """
     spec = Spec.parse(text)
-    own, general = DATASETS.entry(spec.name).options(), CHANGES.options()
+    own, general = DATASETS.entry(spec.name).options(), _MODIFIERS.options()
     for key in spec.options:
         if key not in own and key not in general:
             raise ValueError(f"data set {spec.name} has no option {key!r}; {suggestion(key, [*own, *general])}")
     changed = {key: convert(key, value, general[key].kind) for key, value in spec.options.items() if key in general}
-    changes = CHANGES.make(**{"data_seed": seed, **changed})  # refuses wrong values before any data are read
+    modifiers = _MODIFIERS.make(**{"data_seed": seed, **changed})  # checks values before any data are read
     rest = {key: value for key, value in spec.options.items() if key in own}
-    made = DATASETS.build(replace(spec, options=rest), root=root, data_seed=changes.data_seed)
-    return replace(changes.applied(made), name=text)
+    data = DATASETS.build(replace(spec, options=rest), root=root, data_seed=modifiers.data_seed)
+    return replace(modifiers.apply(data), name=text)

@@ -1,4 +1,4 @@
-"""What a data source gives: two splits with class names."""
+"""Data sets: a training and a test split with class names."""
 
 from __future__ import annotations
 
@@ -11,28 +11,28 @@ from torch import Tensor
 
 
 class Inputs(Protocol):
-    """Inputs of a split, in memory (a tensor is one) or read when asked for."""
+    """Inputs of a split: a tensor, or an object that reads rows on demand."""
 
     def __len__(self) -> int:
-        """How many."""
+        """Number of inputs."""
         ...
 
     def __getitem__(self, rows: Tensor, /) -> Tensor:
-        """The inputs of these rows, (B, …)."""
+        """Return the inputs of some rows, (B, …)."""
         ...
 
 
 @dataclass(frozen=True, repr=False)
 class Split:
-    """Samples with their classes; a data set for a ``torch.utils.data.DataLoader``, too.
+    """Samples with their classes. Also a map-style data set for ``torch.utils.data.DataLoader``.
 
     Attributes:
-        inputs: unaugmented; images as uint8 (N, C, H, W), anything else as float32 (N, …).
-        targets: (N,), int64.
-        index: (N,), the samples' numbers in the source, which a part of a split keeps.
+        inputs: Unaugmented inputs; images as uint8 (N, C, H, W), others as float32 (N, …).
+        targets: Classes, int64, (N,).
+        index: Position of each sample in its source, (N,). Subsets keep it.
 
     >>> split = Split.from_arrays(torch.zeros(4, 2), torch.tensor([0, 1, 1, 1]))
-    >>> len(split), split.counts(2), split.part(torch.tensor([0, 3])).index
+    >>> len(split), split.class_counts(2), split.subset(torch.tensor([0, 3])).index
     (4, tensor([1, 3]), tensor([0, 3]))
     >>> split, split[3]
     (Split(4 samples of 2 classes), (tensor([0., 0.]), 1, 3))
@@ -44,36 +44,36 @@ class Split:
 
     @classmethod
     def from_arrays(cls, inputs: Inputs, targets: Tensor) -> Split:
-        """A whole split, numbered from 0."""
+        """Create a split whose samples are numbered from 0."""
         if len(inputs) != len(targets):
-            raise ValueError(f"inputs and targets must be equally many; got {len(inputs)} and {len(targets)}.")
+            raise ValueError(f"inputs and targets must have the same length, got {len(inputs)} and {len(targets)}.")
         return cls(inputs, targets.long(), torch.arange(len(targets)))
 
     def __len__(self) -> int:
         return len(self.targets)
 
-    def __getitem__(self, number: int) -> tuple[Tensor, int, int]:
-        """One sample: its input, its class, and its place in the split, which is the ``index`` that losses ask for."""
-        row = range(len(self))[operator.index(number)]  # refuses what is outside, which ends a loop over the split
+    def __getitem__(self, row: int) -> tuple[Tensor, int, int]:
+        """Return a sample as (input, class, row). Losses take the row as ``index``."""
+        row = range(len(self))[operator.index(row)]  # raises IndexError, which ends a loop over the split
         return self.inputs[torch.tensor([row])][0], int(self.targets[row]), row
 
     def __repr__(self) -> str:
         return f"Split({len(self)} samples of {len(self.targets.unique())} classes)"
 
-    def part(self, rows: Tensor) -> Split:
-        """Some of its samples. Inputs in memory are shared as long as possible: rows are looked up when read."""
+    def subset(self, rows: Tensor) -> Split:
+        """Return the split of some rows. Inputs are shared, not copied."""
         base, taken = (
-            (self.inputs.inputs, self.inputs.rows[rows]) if isinstance(self.inputs, Rows) else (self.inputs, rows)
+            (self.inputs.inputs, self.inputs.rows[rows]) if isinstance(self.inputs, Subset) else (self.inputs, rows)
         )
-        return Split(Rows(base, taken), self.targets[rows], self.index[rows])
+        return Split(Subset(base, taken), self.targets[rows], self.index[rows])
 
-    def counts(self, num_classes: int) -> Tensor:
-        """Samples of each class."""
+    def class_counts(self, num_classes: int) -> Tensor:
+        """Count the samples of each class, (K,)."""
         return torch.bincount(self.targets, minlength=num_classes)
 
 
 @dataclass(frozen=True)
-class Rows:
+class Subset:
     """Some rows of other inputs."""
 
     inputs: Inputs
@@ -88,19 +88,19 @@ class Rows:
 
 @dataclass(frozen=True)
 class Dataset:
-    """A source's training and test split.
+    """A training and a test split with class names.
 
     Attributes:
-        name: as it was typed.
-        train: to learn from.
-        test: to look at once, at the end.
-        class_names: one name a class.
-        kind: "image", "signal" (channels of a series) or "vector": what network and augmentation suit it.
-        shape: of one input.
-        mean: of each channel, as a share of 255 for images; ``None`` if inputs are used as they are.
-        std: of each channel.
-        remarks: what was changed, left out or drawn on the way here, in sentences for the reader.
-        mirrored: whether a mirrored image keeps its class; a digit does not.
+        name: Name as typed.
+        train: Training split.
+        test: Test split, evaluated once after training.
+        class_names: One name per class.
+        kind: "image", "signal" (channels of a series) or "vector"; selects default models and augmentation.
+        shape: Shape of one input.
+        mean: Mean of each channel, for images on the scale [0, 1]; ``None`` if inputs are not normalized.
+        std: Standard deviation of each channel.
+        notes: Messages for the user about changed, skipped or randomly drawn samples.
+        allow_flip: Whether a horizontally flipped image keeps its class; False for digits.
 
     >>> split = Split.from_arrays(torch.zeros(4, 2), torch.tensor([0, 1, 1, 1]))
     >>> Dataset("mine", split, split, ("cat", "dog"), kind="vector", shape=(2,)).train_counts
@@ -115,15 +115,15 @@ class Dataset:
     shape: tuple[int, ...]
     mean: tuple[float, ...] | None = None
     std: tuple[float, ...] | None = None
-    remarks: tuple[str, ...] = ()
-    mirrored: bool = True
+    notes: tuple[str, ...] = ()
+    allow_flip: bool = True
 
     @property
     def num_classes(self) -> int:
-        """How many classes there are."""
+        """Number of classes."""
         return len(self.class_names)
 
     @property
     def train_counts(self) -> Tensor:
-        """Training samples of each class, (K,)."""
-        return self.train.counts(self.num_classes)
+        """Training samples per class, (K,)."""
+        return self.train.class_counts(self.num_classes)

@@ -1,22 +1,74 @@
-"""Work ahead of whoever uses the results."""
+"""Build batches, in a background thread where that pays, and move them to the device."""
 
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Generator, Iterable
+from collections.abc import Callable, Generator, Iterable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import closing, contextmanager
+from dataclasses import dataclass
 from typing import TypeVar
 
-Given = TypeVar("Given")
+import torch
+from torch import Tensor
+
+from classgap.data.batch import Batch
+from classgap.data.dataset import Inputs, Subset
+
+Item = TypeVar("Item")
 Result = TypeVar("Result")
 
 
-def prefetched(work: Callable[[Given], Result], items: Iterable[Given], ahead: int = 2) -> Generator[Result]:
-    """``work`` of each item in order, the next ``ahead`` of them on one thread in the background.
+@dataclass(frozen=True)
+class DevicePrefetcher:
+    """Builds batches on the CPU and moves them to a device.
 
-    An error of the work is raised where its result is asked for; the thread ends with the iterator.
+    Attributes:
+        device: Device of the batches.
+        channels_last: Whether images use the channels-last memory format.
+        background: Whether a background thread builds the next batches.
+    """
 
-    >>> list(prefetched(abs, [-1, 2, -3]))
+    device: torch.device
+    channels_last: bool
+    background: bool
+
+    @classmethod
+    def from_inputs(cls, inputs: Inputs, device: str | torch.device, channels_last: bool) -> DevicePrefetcher:
+        """Use a background thread if inputs are read on demand or the device is not the CPU."""
+        while isinstance(inputs, Subset):
+            inputs = inputs.inputs
+        device = torch.device(device)
+        return cls(device, channels_last, not isinstance(inputs, Tensor) or device.type != "cpu")
+
+    def iterate(self, make_batch: Callable[[Item], Batch], items: Iterable[Item]) -> Iterator[Batch]:
+        """Yield ``make_batch(item)`` on the device for each item."""
+
+        def prepare(item: Item) -> Batch:
+            return make_batch(item).map(self._prepare_tensor)
+
+        if not self.background:
+            for item in items:
+                with _single_thread():
+                    batch = prepare(item)
+                yield batch
+            return
+        with closing(prefetch(prepare, items)) as batches:
+            for batch in batches:
+                yield batch.map(lambda tensor: tensor.to(self.device, non_blocking=True))
+
+    def _prepare_tensor(self, tensor: Tensor) -> Tensor:
+        if self.channels_last and tensor.ndim == 4:
+            tensor = tensor.contiguous(memory_format=torch.channels_last)
+        return tensor.pin_memory() if self.device.type == "cuda" else tensor
+
+
+def prefetch(work: Callable[[Item], Result], items: Iterable[Item], ahead: int = 2) -> Generator[Result]:
+    """Yield ``work(item)`` in order, computing the next ``ahead`` results in one background thread.
+
+    An exception is raised where its result is requested. The thread ends with the iterator.
+
+    >>> list(prefetch(abs, [-1, 2, -3]))
     [1, 2, 3]
     """
     pool = ThreadPoolExecutor(1, thread_name_prefix="classgap-prefetch")
@@ -30,3 +82,14 @@ def prefetched(work: Callable[[Given], Result], items: Iterable[Given], ahead: i
             yield waiting.popleft().result()
     finally:
         pool.shutdown(cancel_futures=True)
+
+
+@contextmanager
+def _single_thread() -> Iterator[None]:
+    """Run torch on one thread: operations on small batches are too short to gain from more on a busy machine."""
+    threads = torch.get_num_threads()
+    torch.set_num_threads(1)
+    try:
+        yield
+    finally:
+        torch.set_num_threads(threads)

@@ -1,8 +1,8 @@
-"""Parts of a split in which every class has its share, drawn the same way everywhere and always.
+"""Stratified random subsets that are the same on every machine.
 
-Each sample gets a number that depends on the seed, the purpose and the sample alone; a part takes the samples of a
-class with the smallest numbers. So what is drawn in one class does not depend on the others, nor on the order of the
-samples, and a smaller part of the same data lies inside a larger one.
+Each sample gets a random number that depends only on the seed, the purpose and the sample. A subset takes the samples
+with the smallest numbers of each class. It therefore depends neither on the other classes nor on the order of the
+samples, and a smaller subset is contained in a larger one.
 """
 
 from __future__ import annotations
@@ -14,83 +14,68 @@ from classgap.data.dataset import Split
 from classgap.data.sampling.keyed_random import keyed_bits
 
 
-def draw(targets: Tensor, identity: Tensor, wanted: Tensor, seed: int, purpose: str) -> Tensor:
-    """Rows of ``wanted[k]`` samples of each class k, in ascending order; fewer where a class has fewer.
+def draw_per_class(targets: Tensor, identity: Tensor, counts: Tensor, seed: int, purpose: str) -> Tensor:
+    """Draw ``counts[k]`` samples of each class k, or all if the class has fewer. Return their rows, sorted.
 
     Args:
-        targets: classes, (N,).
-        identity: what a sample is known by, (N,), int64: its number in the source, or a hash of its name.
-        wanted: how many of each class, (K,).
-        seed: another one draws others.
-        purpose: draws for different purposes are independent.
+        targets: Class of each sample, (N,).
+        identity: Identifier of each sample, int64, (N,): its index in the source, or a hash of its name.
+        counts: Samples to draw from each class, (K,).
+        seed: Random seed.
+        purpose: Name of the random stream. Draws for different purposes are independent.
 
-    >>> draw(torch.tensor([0, 0, 1, 1, 1]), torch.arange(5), torch.tensor([2, 0]), seed=0, purpose="example")
+    >>> draw_per_class(torch.tensor([0, 0, 1, 1, 1]), torch.arange(5), torch.tensor([2, 0]), 0, "example")
     tensor([0, 1])
     """
     by_number = keyed_bits(seed, 0, identity, 1, stream=purpose)[:, 0].argsort(stable=True)
     order = by_number[targets[by_number].argsort(stable=True)]
-    counts = torch.bincount(targets, minlength=len(wanted))
-    place = torch.arange(len(targets)) - (counts.cumsum(0) - counts)[targets[order]]
-    return order[place < wanted[targets[order]]].sort().values
+    sizes = torch.bincount(targets, minlength=len(counts))
+    position = torch.arange(len(targets)) - (sizes.cumsum(0) - sizes)[targets[order]]
+    return order[position < counts[targets[order]]].sort().values
 
 
-def held_counts(counts: Tensor, share: float) -> Tensor:
-    """Samples of each class to hold out: ``share`` of them, rounded; of two or more at least one and not all."""
-    if not 0 < share < 1:
-        raise ValueError(f"share to hold out must lie between 0 and 1; got {share}.")
+def other_rows(rows: Tensor, total: int) -> Tensor:
+    """Return the rows in 0, …, total − 1 that are not in ``rows``."""
+    rest = torch.ones(total, dtype=torch.bool)
+    rest[rows] = False
+    return rest.nonzero().flatten()
+
+
+def holdout_counts(counts: Tensor, fraction: float) -> Tensor:
+    """Number of samples to hold out per class: ``fraction`` of them, rounded, at least one and never all.
+
+    A class with a single sample keeps it.
+    """
+    if not 0 < fraction < 1:
+        raise ValueError(f"the held-out fraction must be in (0, 1), got {fraction}.")
     if not (counts >= 2).any():
         raise ValueError(
-            "nothing can be held out, as no class has two samples; keep more of the data (a larger fraction, a smaller "
-            "lt), bring a test or validation set of your own, or hold out nothing."
+            "cannot hold out samples: no class has two. Use more data (a larger fraction=, a smaller imbalance=), "
+            "provide a test or validation set, or hold out nothing."
         )
-    rounded = (counts.double() * share + 0.5).floor().long()
+    rounded = (counts.double() * fraction + 0.5).floor().long()
     return torch.where(counts >= 2, rounded.clamp(min=1).minimum(counts - 1), 0)
 
 
-def hold_out(split: Split, share: float, seed: int, num_classes: int) -> tuple[Split, Split]:
-    """Part a split in two, in each class alike.
+def hold_out(split: Split, fraction: float, seed: int, num_classes: int) -> tuple[Split, Split]:
+    """Split off a stratified part.
 
-    Each class gives ``round(share · n_k)`` samples, at least one if it has two, and never its last.
+    Each class contributes ``round(fraction · n_k)`` samples, at least one if it has two, and never its last.
 
     Args:
-        split: what is parted.
-        share: of the samples that are held out, between 0 and 1.
-        seed: another one holds out others.
-        num_classes: how many classes there are.
+        split: Split to divide.
+        fraction: Fraction of samples to hold out, in (0, 1).
+        seed: Random seed.
+        num_classes: Number of classes.
 
     Returns:
-        The rest and the part held out.
+        The remaining split and the held-out split.
 
     >>> split = Split.from_arrays(torch.zeros(12, 2), torch.tensor([0] * 10 + [1] * 2))
-    >>> rest, held = hold_out(split, 0.2, seed=0, num_classes=2)
-    >>> rest.counts(2).tolist(), held.counts(2).tolist()
+    >>> rest, held_out = hold_out(split, 0.2, seed=0, num_classes=2)
+    >>> rest.class_counts(2).tolist(), held_out.class_counts(2).tolist()
     ([8, 1], [2, 1])
     """
-    wanted = held_counts(split.counts(num_classes), share)
-    rows = draw(split.targets, split.index, wanted, seed, "hold out")
-    return split.part(_others(rows, len(split))), split.part(rows)
-
-
-def _others(rows: Tensor, total: int) -> Tensor:
-    left = torch.ones(total, dtype=torch.bool)
-    left[rows] = False
-    return left.nonzero().flatten()
-
-
-def check_fraction(share: float) -> None:
-    """Refuse what is no part of a whole."""
-    if not 0 < share <= 1:
-        raise ValueError(f"fraction must be above 0 and at most 1; got {share}.")
-
-
-def fraction(split: Split, share: float, seed: int, num_classes: int) -> Split:
-    """A stratified part: ``round(share · n_k)`` samples of each class, at least one of a class that has any.
-
-    >>> split = Split.from_arrays(torch.zeros(12, 2), torch.tensor([0] * 10 + [1] * 2))
-    >>> fraction(split, 0.2, seed=0, num_classes=2).counts(2).tolist()
-    [2, 1]
-    """
-    check_fraction(share)
-    counts = split.counts(num_classes)
-    wanted = (counts.double() * share + 0.5).floor().long().clamp(min=1)
-    return split.part(draw(split.targets, split.index, wanted, seed, "fraction"))
+    counts = holdout_counts(split.class_counts(num_classes), fraction)
+    rows = draw_per_class(split.targets, split.index, counts, seed, "hold out")
+    return split.subset(other_rows(rows, len(split))), split.subset(rows)

@@ -1,12 +1,11 @@
 """Training runs that can be interrupted, resumed, audited and compared: ``train(TrainConfig(data="digits"))``."""
 
 from classgap.engine.config import TrainConfig
-from classgap.engine.errors import NonFiniteLossError
-from classgap.engine.fit import TrainingInterrupted
+from classgap.engine.errors import NonFiniteLossError, TrainingInterrupted
+from classgap.engine.evaluation import Scores
 from classgap.engine.run import Run
-from classgap.engine.scores import Scores
 from classgap.engine.storage.run_directory import RunDirectory
-from classgap.engine.train import Trained, train
+from classgap.engine.train import TrainResult, train
 
 __all__ = [
     "NonFiniteLossError",
@@ -14,7 +13,7 @@ __all__ = [
     "RunDirectory",
     "Scores",
     "TrainConfig",
-    "Trained",
+    "TrainResult",
     "TrainingInterrupted",
     "train",
 ]

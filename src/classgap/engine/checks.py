@@ -1,8 +1,9 @@
-"""What cannot be trained: told before anything is written."""
+"""Checks of settings, data, model and method before anything is written, and warnings about them."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 import torch
 from torch import nn
@@ -12,64 +13,82 @@ from classgap.data.dataset import Dataset
 from classgap.engine.config import TrainConfig
 from classgap.engine.optim import warmup_updates
 from classgap.losses.arguments import EmptyClassError
+from classgap.losses.base import ClassLoss
 from classgap.methods import Method, Stage
+
+if TYPE_CHECKING:
+    from classgap.engine.run import Run
+
+MAX_CLASSES_SHOWN = 5
 
 
 def check_mix(config: TrainConfig, method: Method) -> None:
-    """Refuse to mix samples where the method needs whole classes."""
+    """Reject ``mix`` if the method needs hard labels."""
     reason = method.refuses_mixing()
     if config.mix != "none" and reason:
         raise ValueError(
-            f"{config.method} cannot learn from mixed samples, as {reason}; mix must be none, got {config.mix!r}."
+            f"{config.method} cannot train on mixed samples because {reason}; mix must be none, got {config.mix!r}."
         )
 
 
-def check_warmup(config: TrainConfig, stages: Sequence[Stage], steps: int) -> None:
-    """Refuse a warm-up that leaves nothing of a stage.
-
-    Args:
-        config: complete settings.
-        stages: of the method.
-        steps: updates in an epoch.
-    """
-    warmup = warmup_updates(config, steps)
+def check_warmup(config: TrainConfig, stages: Sequence[Stage], steps_per_epoch: int) -> None:
+    """Reject a warm-up that lasts as long as a stage."""
+    warmup = warmup_updates(config, steps_per_epoch)
     for stage in stages:
-        length = stage.length(config.steps) if config.steps else stage.length(config.epochs or 1) * steps
+        length = stage.length(config.steps) if config.steps else stage.length(config.epochs or 1) * steps_per_epoch
         if warmup and warmup >= length:
             raise ValueError(
-                f"the warm-up takes {warmup} updates and stage {stage.name} has {length}: hardly one would be made at "
-                f"the rate of {config.lr:g}; lower warmup_epochs or warmup_steps, or train longer."
+                f"the warm-up takes {warmup} updates and stage {stage.name} has {length}, so almost no step would run "
+                f"at the peak learning rate of {config.lr:g}; lower warmup_epochs or warmup_steps, or train longer."
             )
 
 
 def check_input(model: nn.Module, shape: tuple[int, ...], device: torch.device, config: TrainConfig) -> None:
-    """Refuse a network that cannot take the inputs at all, images that are too small for it, say."""
+    """Reject a model that cannot process the inputs, for example because the images are too small."""
     try:
         with evaluating(model), torch.no_grad():
             model(torch.zeros(1, *shape, device=device))
-    except torch.cuda.OutOfMemoryError:  # a matter of the machine
+    except torch.cuda.OutOfMemoryError:
         raise
     except RuntimeError as error:
         reason, sides = str(error).strip().splitlines()[0].rstrip("."), "×".join(map(str, shape))
         raise ValueError(
-            f"model {config.model} cannot take inputs of {sides} ({reason}); choose another model, or another size of "
-            "the images where the data have one (classgap datasets)."
+            f"model {config.model} cannot process inputs of shape {sides} ({reason}); choose another model, or set the "
+            "image size with an option of the data set (see `classgap datasets`)."
         ) from error
 
 
 def check_crop(size: int | None, config: TrainConfig, data: Dataset) -> None:
-    """Refuse an augmentation that cuts out more than there is: tests cut the same square from the middle."""
+    """Reject crops larger than the images: evaluation takes a center crop of the same size."""
     if size is not None and size > min(data.shape[1:]):
         raise ValueError(
-            f"augment={config.augment} makes squares of {size}, but the images of {config.data} are "
+            f"augment={config.augment} crops to {size}×{size}, but the images of {config.data} are "
             f"{'×'.join(map(str, data.shape[1:]))}; choose a size of at most {min(data.shape[1:])}, or larger images."
         )
 
 
-def for_want_of_samples(empty: EmptyClassError, config: TrainConfig, data: Dataset) -> ValueError:
-    """The refusal of a method that needs samples of every class."""
+def explain_empty_class(error: EmptyClassError, config: TrainConfig, data: Dataset) -> ValueError:
+    """Return an error that names the class without training samples and possible fixes."""
     return ValueError(
-        f"{config.method} needs training samples of every class, and class {data.class_names[empty.number]!r} of "
-        f"{config.data} has none. Add some, or leave the class out of the data; less noise, a larger fraction or a "
-        "smaller lt in --data leaves more of a class; erm and mr2 do without."
+        f"{config.method} needs training samples of every class, and class {data.class_names[error.number]!r} of "
+        f"{config.data} has none. Add some or remove the class. In --data, less noise, a larger fraction or a smaller "
+        "lt keeps more samples of each class. The methods erm and mr2 accept classes without samples."
     )
+
+
+def training_warnings(run: Run) -> list[str]:
+    """Return warnings about the data and the settings of a run."""
+    tested = run.data.test.class_counts(run.num_classes) > 0
+    untrained = (tested & (run.train_counts == 0)).nonzero().flatten().tolist()
+    warnings = []
+    if untrained:
+        names = ", ".join(run.data.class_names[each] for each in untrained[:MAX_CLASSES_SHOWN])
+        more = ", …" if len(untrained) > MAX_CLASSES_SHOWN else ""
+        warnings.append(f"Classes in the test set without training samples: {names}{more}.")
+    losses = [each for each in run.method.modules() if isinstance(each, ClassLoss) and not each.by_sample]
+    if run.config.micro_batches > 1 and losses:
+        warnings.append(
+            f"micro_batches={run.config.micro_batches}: {type(losses[0]).__name__} compares samples or keeps "
+            f"statistics, and sees one micro-batch at a time instead of the batch of {run.config.batch_size}."
+        )
+    return warnings

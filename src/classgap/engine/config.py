@@ -1,184 +1,236 @@
-"""Everything that can be set about a training run."""
+"""Settings of a training run, from Python, flags or YAML."""
 
 from __future__ import annotations
 
+import typing
+from collections.abc import Mapping
 from dataclasses import dataclass, fields
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Any, Literal
 
-from tyro.conf import arg
-
-from classgap.losses.arguments import number, share, whole_number
+from classgap._atomic_write import atomic_write_text
+from classgap.losses.arguments import number, one_of, probability, share, whole_number
+from classgap.registry import suggestion, validate
 
 Optimizers = Literal["sgd", "adamw"]
 Schedules = Literal["cosine", "step", "constant"]
 Precisions = Literal["fp32", "bf16", "fp16"]
-Rules = Literal["last", "accuracy", "balanced", "hard", "worst"]
+Monitors = Literal["last", "accuracy", "balanced", "hard", "worst"]
+_CHOICES = {"optimizer": Optimizers, "schedule": Schedules, "precision": Precisions, "monitor": Monitors}
 
-LARGEST_RATE = 1e30  # optimisers step in 32 bits, where numbers end at 3e38, and refuse larger factors in mid-run
-
-_suited = "what suits the data"
+MAX_RATE = 1e30  # optimizers compute in float32 (up to 3e38) and reject larger factors in the middle of a run
 
 
 @dataclass(frozen=True, kw_only=True)
 class TrainConfig:
-    """Settings of a run; ``None`` stands for what suits the data.
+    """Settings of a run. ``None`` selects a default for the data.
 
     >>> TrainConfig(data="digits", method="sam+mr2", epochs=20).seed
     0
     >>> TrainConfig(data="digits", monitor="hard")
     Traceback (most recent call last):
-    ValueError: monitor='hard' picks the best epoch on held-out samples: set val_fraction, such as 0.1. ...
+    ValueError: monitor='hard' selects the best epoch on held-out samples: set val_fraction, for example to 0.1. ...
     """
 
-    data: Annotated[str, arg(metavar="DATA")]
-    """Data set, with options: mnist1d, folder:PATH:size=32, cifar100:lt=100 … (classgap datasets)."""
+    data: str
+    """Data set with options: mnist1d, folder:PATH:size=32, cifar100:imbalance=100 … (see `classgap datasets`)."""
 
-    model: Annotated[str | None, arg(metavar="MODEL", help_behavior_hint=f"(default: {_suited})")] = None
-    """Network, with options: resnet32, timm:resnet18 … (classgap models)."""
+    model: str | None = None
+    """Model with options: resnet32, timm:resnet18 … (see `classgap models`)."""
 
-    method: Annotated[str, arg(metavar="METHOD")] = "erm"
-    """Training method, with options: erm, mr2, mr2:strength=0.1 …"""
+    method: str = "erm"
+    """Training method with options: erm, mr2, mr2:strength=0.1, sam+mr2 … (see `classgap methods`)."""
 
-    out: Annotated[Path | None, arg(metavar="DIR", help_behavior_hint="(default: runs/DATA-METHOD-seedN)")] = None
-    """Run directory. The same command with the same directory goes on where it stopped."""
+    out: Path | None = None
+    """Run directory. Run the same command again to resume an interrupted run."""
 
-    epochs: Annotated[int | None, arg(metavar="INT", help_behavior_hint=f"(default: {_suited})")] = None
-    """Times to go through the training set, in each stage of the method."""
+    epochs: int | None = None
+    """Number of epochs, in each stage of the method."""
 
-    steps: Annotated[int | None, arg(metavar="INT", help_behavior_hint="")] = None
-    """Updates in each stage, in place of --epochs."""
+    steps: int | None = None
+    """Number of optimizer updates in each stage, instead of --epochs."""
 
-    batch_size: Annotated[int | None, arg(metavar="INT", help_behavior_hint=f"(default: {_suited})")] = None
-    """Samples an update, over all processes."""
+    batch_size: int | None = None
+    """Global batch size."""
 
     optimizer: Optimizers = "sgd"
-    """Optimiser."""
+    """Optimizer."""
 
-    lr: Annotated[float | None, arg(metavar="FLOAT", help_behavior_hint=f"(default: {_suited})")] = None
-    """Highest learning rate."""
+    lr: float | None = None
+    """Peak learning rate."""
 
-    loss_lr: Annotated[float | None, arg(metavar="FLOAT", help_behavior_hint="(default: --lr)")] = None
-    """Highest learning rate of parameters that the loss owns."""
+    loss_lr: float | None = None
+    """Peak learning rate of the parameters of the loss."""
 
     momentum: float = 0.9
     """Momentum of SGD."""
 
     nesterov: bool = False
-    """Nesterov's form of momentum."""
+    """Use Nesterov momentum."""
 
-    weight_decay: Annotated[float | None, arg(metavar="FLOAT", help_behavior_hint=f"(default: {_suited})")] = None
+    weight_decay: float | None = None
     """Weight decay."""
 
     schedule: Schedules = "cosine"
-    """Course of the learning rate after the warm-up."""
+    """Learning-rate schedule after the warm-up."""
 
     warmup_epochs: float = 0.0
-    """Epochs in which the learning rate rises from 0."""
+    """Epochs of linear warm-up."""
 
     warmup_steps: int = 0
-    """Updates in which the learning rate rises from 0, in place of --warmup-epochs."""
+    """Updates of linear warm-up, instead of --warmup-epochs."""
 
     milestones: tuple[float, ...] = (0.8, 0.9)
-    """Where --schedule step lowers the rate: epochs, or shares of the stage if below 1."""
+    """Where --schedule step lowers the learning rate: epochs, or fractions of the stage if below 1."""
 
     gamma: float = 0.1
-    """Factor of --schedule step at each milestone."""
+    """Decay factor of --schedule step."""
 
-    clip_grad: Annotated[float | None, arg(metavar="FLOAT", help_behavior_hint="")] = None
-    """Largest norm of the gradient; longer ones are shortened to it."""
+    clip_grad: float | None = None
+    """Clip gradients to this norm."""
 
     micro_batches: int = 1
-    """Parts in which a batch goes through the network, to save memory. Batch norm, and losses that compare samples or
-    remember them, see a part at a time."""
+    """Split each batch into this many micro-batches to save memory. Losses and batch norm see one at a time."""
 
     precision: Precisions = "fp32"
-    """Arithmetic of the network; losses always use fp32."""
+    """Precision of the model. Losses always use fp32."""
 
     channels_last: bool = False
-    """Keep images with their channels last in memory, which convolutions on GPUs like."""
+    """Use the channels-last memory format (faster convolutions on most hardware)."""
 
     compile: bool = False
-    """Compile the network with torch.compile."""
+    """Compile the model with torch.compile."""
 
-    augment: Annotated[str | None, arg(metavar="NAME", help_behavior_hint=f"(default: {_suited})")] = None
+    augment: str | None = None
     """Augmentation: none, crop-flip, rrc, auto-augment, rand-augment."""
 
-    mix: Annotated[str, arg(metavar="NAME")] = "none"
+    mix: str = "none"
     """Mixing of samples: none, mixup:alpha=0.2, cutmix:alpha=1."""
 
-    sampler: Annotated[str, arg(metavar="NAME")] = "random"
-    """Order of the samples: random, class-balanced, class-aware:per-class=4."""
+    sampler: str = "random"
+    """Sampler: random, class-balanced, class-aware:per-class=4."""
 
     val_fraction: float = 0.0
-    """Share of the training set, of each class, that is held out to choose the epoch."""
+    """Fraction of each class of the training set to hold out for validation."""
 
-    monitor: Rules = "last"
-    """Epoch to keep: the last, or the best on held-out samples by accuracy, mean class, hard third or worst class."""
+    monitor: Monitors = "last"
+    """Epoch to keep: the last, or the best by overall, balanced, hard-third or worst-class validation accuracy."""
 
     wise_ft_alpha: float = 1.0
-    """Share of the trained weights in the tested model, the rest being those it started with (WiSE-FT); 1 is off."""
+    """Weight of the trained model when interpolating with the initial one (WiSE-FT); 1 disables it."""
 
     seed: int = 0
-    """Seed of weights, order and augmentation. The data set's own seed is an option of --data."""
+    """Seed of weights, sample order and augmentation. The data have their own seed (data-seed in --data)."""
 
     save_every: float = 30.0
     """Seconds between checkpoints."""
 
     save_features: bool = True
-    """Store the test samples' features with the predictions."""
+    """Store the features of the test samples with the predictions."""
 
     report: bool = True
-    """Audit the test predictions and write report.html; sweeps may do without."""
+    """Audit the test predictions and write report.html."""
 
     tensorboard: bool = False
-    """Write metrics for TensorBoard too (pip install 'classgap[tensorboard]')."""
+    """Log metrics to TensorBoard (needs classgap[tensorboard])."""
 
-    device: Annotated[str, arg(metavar="NAME")] = "auto"
-    """Where to compute: auto, cpu, cuda, cuda:1 …"""
+    device: str = "auto"
+    """Device: auto, cpu, cuda, cuda:1 …"""
 
     def __post_init__(self) -> None:
-        if self.out is not None:  # from Python a text is as good
+        if self.out is not None:  # accept a string
             object.__setattr__(self, "out", Path(self.out))
-        for name in ("epochs", "steps", "batch_size"):
-            if getattr(self, name) is not None:
-                whole_number(name, getattr(self, name), at_least=1)
-        for name in ("lr", "loss_lr", "clip_grad"):
-            if getattr(self, name) is not None:
-                number(name, getattr(self, name), above=0)
-        for name in ("weight_decay", "momentum", "warmup_epochs", "gamma", "save_every"):
-            if getattr(self, name) is not None:
-                number(name, getattr(self, name), at_least=0)
-        for name in ("lr", "loss_lr", "weight_decay"):
-            if (getattr(self, name) or 0) > LARGEST_RATE:
-                raise ValueError(f"{name} must be at most {LARGEST_RATE:g}, got {getattr(self, name)!r}.")
-        whole_number("micro_batches", self.micro_batches, at_least=1)
-        whole_number("warmup_steps", self.warmup_steps, at_least=0)
-        whole_number("seed", self.seed, at_least=0)
-        share("val_fraction", self.val_fraction)
-        if not 0 <= number("wise_ft_alpha", self.wise_ft_alpha) <= 1:
-            raise ValueError(f"wise_ft_alpha must be from 0 to 1, got {self.wise_ft_alpha!r}.")
-        self._check_pairs()
+        for name, choices in _CHOICES.items():
+            one_of(name, getattr(self, name), typing.get_args(choices))
+        self._check_numbers()
+        self._check_combinations()
 
-    def _check_pairs(self) -> None:
+    def _check_numbers(self) -> None:
+        """Check the range of each number; ``None`` is allowed where it selects a default."""
+        given = {field.name: value for field in fields(self) if (value := getattr(self, field.name)) is not None}
+        for name, value in given.items():
+            if name in ("epochs", "steps", "batch_size", "micro_batches"):
+                whole_number(name, value, at_least=1)
+            if name in ("warmup_steps", "seed"):
+                whole_number(name, value, at_least=0)
+            if name in ("lr", "loss_lr", "clip_grad"):
+                number(name, value, above=0)
+            if name in ("weight_decay", "momentum", "warmup_epochs", "gamma", "save_every"):
+                number(name, value, at_least=0)
+            if name in ("lr", "loss_lr", "weight_decay") and value > MAX_RATE:
+                raise ValueError(f"{name} must be at most {MAX_RATE:g}, got {value!r}.")
+        share("val_fraction", self.val_fraction)
+        probability("wise_ft_alpha", self.wise_ft_alpha)
+
+    def _check_combinations(self) -> None:
         if self.epochs is not None and self.steps is not None:
-            raise ValueError(f"epochs and steps cannot both be given; got {self.epochs} and {self.steps}.")
+            raise ValueError(f"epochs and steps cannot both be set; got {self.epochs} and {self.steps}.")
         if self.warmup_epochs and self.warmup_steps:
             raise ValueError(
-                f"warmup_epochs and warmup_steps cannot both be given; got {self.warmup_epochs} and "
-                f"{self.warmup_steps}."
+                f"warmup_epochs and warmup_steps cannot both be set; got {self.warmup_epochs} and {self.warmup_steps}."
             )
         if self.monitor != "last" and not self.val_fraction:
             raise ValueError(
-                f"monitor={self.monitor!r} picks the best epoch on held-out samples: set val_fraction, such as 0.1. The "
-                "test set is never used to choose."
+                f"monitor={self.monitor!r} selects the best epoch on held-out samples: set val_fraction, for example "
+                "to 0.1. The test set is never used for selection."
             )
         if self.nesterov and (self.optimizer != "sgd" or not self.momentum):
             raise ValueError(f"nesterov needs sgd with momentum; got {self.optimizer} with momentum {self.momentum}.")
         if list(self.milestones) != sorted(self.milestones) or any(each <= 0 for each in self.milestones):
-            raise ValueError(f"milestones must be above 0 and in rising order; got {self.milestones}.")
+            raise ValueError(f"milestones must be above 0 and increasing; got {self.milestones}.")
 
     def to_dict(self) -> dict[str, Any]:
-        """Plain values, for YAML and checkpoints."""
+        """Return the settings as plain values for YAML."""
         plain = {field.name: getattr(self, field.name) for field in fields(self)}
         return plain | {"out": None if self.out is None else str(self.out), "milestones": list(self.milestones)}
+
+
+def parse_settings(settings: Mapping[Any, Any]) -> dict[str, Any]:
+    """Convert settings to the types of :class:`TrainConfig`; some may be missing, and dashes equal underscores.
+
+    Raises:
+        ValueError: if a name is unknown or a value has the wrong type.
+
+    >>> parse_settings({"data": "digits", "lr": "1e-3", "weight-decay": 0})
+    {'data': 'digits', 'lr': 0.001, 'weight_decay': 0.0}
+    >>> parse_settings({"epoch": 3})
+    Traceback (most recent call last):
+    ValueError: there is no setting 'epoch' (value 3); did you mean 'epochs'?
+    """
+    types = typing.get_type_hints(TrainConfig)
+    parsed = {}
+    for key, value in settings.items():
+        name = str(key).replace("-", "_")
+        if name not in types:
+            raise ValueError(f"there is no setting {str(key)!r} (value {value!r}); {suggestion(name, types)}")
+        parsed[name] = validate(name, value, types[name])
+    return parsed
+
+
+def read_settings(path: Path) -> dict[str, Any]:
+    """Read settings from a YAML file; see :func:`parse_settings`.
+
+    Raises:
+        ValueError: if the file cannot be read, or a name or a value is invalid.
+    """
+    import yaml
+
+    try:
+        settings = yaml.safe_load(path.read_text(encoding="utf-8"))
+    except FileNotFoundError:
+        raise ValueError(f"the configuration file {path} does not exist.") from None
+    except (OSError, UnicodeDecodeError, yaml.YAMLError) as error:
+        raise ValueError(f"the configuration file {path} cannot be read: {error}") from None
+    if settings is not None and not isinstance(settings, Mapping):
+        raise ValueError(f"{path} must contain settings as NAME: VALUE, got a {type(settings).__name__}.")
+    try:
+        return parse_settings(settings or {})
+    except ValueError as error:
+        raise ValueError(f"{path}: {error}") from None
+
+
+def write_config(config: TrainConfig, path: Path) -> None:
+    """Write all settings as YAML; :func:`read_settings` reads them."""
+    import yaml
+
+    atomic_write_text(path, yaml.safe_dump(config.to_dict(), sort_keys=False, allow_unicode=True))

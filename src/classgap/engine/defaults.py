@@ -1,10 +1,12 @@
-"""Settings that suit the data, where none were given."""
+"""Defaults that depend on the data, and the complete configuration of a run."""
 
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass, replace
+from collections.abc import Mapping
+from dataclasses import dataclass, fields, replace
 from pathlib import Path
+from typing import Any
 
 from classgap.data.dataset import Dataset
 from classgap.engine.config import TrainConfig
@@ -12,8 +14,8 @@ from classgap.models import default_for
 
 
 @dataclass(frozen=True)
-class Suited:
-    """What suits one kind of data, with SGD."""
+class DataDefaults:
+    """Defaults for one kind of data, with SGD."""
 
     epochs: int
     batch_size: int
@@ -21,51 +23,67 @@ class Suited:
     augment: str
 
 
-# Small images: Cao et al. 2019 and MR² (App. C), but for the number of epochs. Large images: the usual ImageNet recipe.
-SIGNALS = Suited(epochs=200, batch_size=128, weight_decay=5e-4, augment="none")
-VECTORS = Suited(epochs=60, batch_size=128, weight_decay=5e-4, augment="none")
-TINY_IMAGES = Suited(epochs=60, batch_size=128, weight_decay=5e-4, augment="none")
-SMALL_IMAGES = Suited(epochs=200, batch_size=128, weight_decay=5e-4, augment="crop-flip")
-LARGE_IMAGES = Suited(epochs=90, batch_size=256, weight_decay=1e-4, augment="rrc")
+# Small images: Cao et al. 2019 and MR² (App. C), except for the number of epochs. Large images: the usual ImageNet
+# recipe.
+SIGNALS = DataDefaults(epochs=200, batch_size=128, weight_decay=5e-4, augment="none")
+VECTORS = DataDefaults(epochs=60, batch_size=128, weight_decay=5e-4, augment="none")
+TINY_IMAGES = DataDefaults(epochs=60, batch_size=128, weight_decay=5e-4, augment="none")
+SMALL_IMAGES = DataDefaults(epochs=200, batch_size=128, weight_decay=5e-4, augment="crop-flip")
+LARGE_IMAGES = DataDefaults(epochs=90, batch_size=256, weight_decay=1e-4, augment="rrc")
 
-SGD_RATE, ADAMW_RATE, ADAMW_DECAY = 0.1, 1e-3, 0.05
+SGD_LR, ADAMW_LR, ADAMW_WEIGHT_DECAY = 0.1, 1e-3, 0.05
 
 
-def complete(config: TrainConfig, data: Dataset) -> TrainConfig:
-    """The settings with every gap filled."""
-    suited = _suited(data)
-    adamw = config.optimizer == "adamw"
-    model = config.model or default_for(data.kind, data.shape)
-    epochs = config.epochs if config.steps is not None else config.epochs or suited.epochs
-    decay = ADAMW_DECAY if adamw else suited.weight_decay
-    return replace(
-        config,
-        model=model,
-        epochs=epochs,
-        batch_size=config.batch_size or suited.batch_size,
-        lr=config.lr or (ADAMW_RATE if adamw else SGD_RATE),
-        weight_decay=decay if config.weight_decay is None else config.weight_decay,
-        augment=suited.augment if config.augment is None else config.augment,
-    )
+def resolve_config(config: TrainConfig, data: Dataset, stored: Mapping[str, Any] | None = None) -> TrainConfig:
+    """Return the complete configuration of a run.
+
+    Args:
+        config: settings of the user; ``None`` selects a default.
+        data: the data set that ``config.data`` names.
+        stored: settings of the run to resume; they take precedence over defaults.
+    """
+    given = {field.name: getattr(config, field.name) for field in fields(config)}
+    known = _without_none(stored or {}) | _without_none(given)
+    settings = _defaults(config, data) | known
+    if "steps" in known:
+        settings["epochs"] = known.get("epochs")
+    return replace(config, **settings)
 
 
 def default_directory(config: TrainConfig) -> Path:
-    """Where a run goes that was given no directory: a name made of what was typed."""
+    """Return the directory of a run without ``out``, named after its settings."""
     return Path("runs") / _slug(config.data, config.model or "", config.method, f"seed{config.seed}")
 
 
-def _suited(data: Dataset) -> Suited:
+def _defaults(config: TrainConfig, data: Dataset) -> dict[str, Any]:
+    by_data, adamw = _data_defaults(data), config.optimizer == "adamw"
+    return {
+        "model": config.model or default_for(data.kind, data.shape),
+        "out": default_directory(config),
+        "epochs": by_data.epochs,
+        "batch_size": by_data.batch_size,
+        "lr": ADAMW_LR if adamw else SGD_LR,
+        "weight_decay": ADAMW_WEIGHT_DECAY if adamw else by_data.weight_decay,
+        "augment": by_data.augment,
+    }
+
+
+def _data_defaults(data: Dataset) -> DataDefaults:
     if data.kind != "image":
         return SIGNALS if data.kind == "signal" else VECTORS
     side = max(data.shape[1:])
-    if side < 24:  # a shifted crop would lose half of it
+    if side < 24:  # a shifted crop would lose too much of the image
         return TINY_IMAGES
-    suited = SMALL_IMAGES if side <= 64 else LARGE_IMAGES
-    return suited if data.mirrored else replace(suited, augment=f"{suited.augment}:flip=no")
+    defaults = SMALL_IMAGES if side <= 64 else LARGE_IMAGES
+    return defaults if data.allow_flip else replace(defaults, augment=f"{defaults.augment}:flip=no")
+
+
+def _without_none(settings: Mapping[str, Any]) -> dict[str, Any]:
+    return {name: value for name, value in settings.items() if value is not None}
 
 
 def _slug(*parts: str) -> str:
-    """A directory name.
+    """Join parts to a directory name.
 
     >>> _slug("folder:/data/my birds:size=32", "resnet20", "mr2")
     'my-birds-size-32-resnet20-mr2'

@@ -1,10 +1,21 @@
-"""A loss that is no longer a number: the run stops and says where."""
+"""Exceptions that end a training run."""
 
 from __future__ import annotations
 
-from torch import Tensor
+MAX_SAMPLES_SHOWN = 8  # failure.json in the run directory lists all of them
 
-SHOWN = 8  # samples in the message; all of them are in the run's failure.json
+
+class TrainingInterrupted(Exception):
+    """A signal stopped the run; it was saved and can be resumed.
+
+    Args:
+        message: one sentence for the user.
+        signal: name of the signal that this process received; "" if another process received it.
+    """
+
+    def __init__(self, message: str, signal: str = "") -> None:
+        super().__init__(message)
+        self.signal = signal
 
 
 class NonFiniteLossError(ArithmeticError):
@@ -12,8 +23,8 @@ class NonFiniteLossError(ArithmeticError):
 
     Attributes:
         where: stage, epoch and step.
-        terms: names of what is not finite.
-        samples: the batch's numbers in the source that the training data come from.
+        terms: names of the values that are not finite.
+        samples: indices of the batch's samples in the source of the training data.
 
     >>> print(NonFiniteLossError("epoch 1, step 3", ["logits (nan)"], [17, 4]))
     the loss is not finite at epoch 1, step 3: logits (nan). The batch held samples 17, 4 of the source. Try ...
@@ -21,23 +32,10 @@ class NonFiniteLossError(ArithmeticError):
 
     def __init__(self, where: str, terms: list[str], samples: list[int]) -> None:
         self.where, self.terms, self.samples = where, terms, samples
-        shown = ", ".join(map(str, samples[:SHOWN])) + (", …" if len(samples) > SHOWN else "")
+        more = ", …" if len(samples) > MAX_SAMPLES_SHOWN else ""
+        shown = ", ".join(map(str, samples[:MAX_SAMPLES_SHOWN])) + more
         held = f" The batch held samples {shown} of the source." if samples else ""
         super().__init__(
             f"the loss is not finite at {where}: {', '.join(terms)}.{held} Try a smaller learning rate, warm-up, "
-            "gradient clipping, or bf16 or fp32 in place of fp16."
+            "gradient clipping, or bf16 or fp32 instead of fp16."
         )
-
-
-def non_finite(values: dict[str, Tensor]) -> list[str]:
-    """Names of the values that hold NaN or infinity.
-
-    >>> import torch
-    >>> non_finite({"loss": torch.tensor(1.0), "logits": torch.tensor([0.0, float("nan")])})
-    ['logits (nan)']
-    """
-    return [
-        f"{name} ({'nan' if bool(value.isnan().any()) else 'infinite'})"
-        for name, value in values.items()
-        if not bool(value.isfinite().all())
-    ]

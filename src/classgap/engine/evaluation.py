@@ -1,4 +1,4 @@
-"""One pass over a split in evaluation mode: every sample once, whatever the number of processes."""
+"""Evaluation of a split: each sample once, with any number of processes."""
 
 from __future__ import annotations
 
@@ -6,27 +6,28 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+import numpy as np
 import torch
 from torch import Tensor
 
 from classgap._eval_mode import evaluating
-from classgap.data.batches import evaluation_batches
+from classgap.audit.metrics.groups import thirds
 from classgap.data.dataset import Split
-from classgap.data.sampling.order import share_of
+from classgap.data.loader import evaluation_batches
+from classgap.data.sampling.batching import shard_slice
 from classgap.distributed import gather_rows, rank, share_buffers, world_size
-from classgap.engine.scores import Predicted, Scores
 
 if TYPE_CHECKING:
     from classgap.engine.run import Run
 
 
 @dataclass(frozen=True)
-class Seen:
-    """What a model says about a few samples, on its device.
+class BatchOutputs:
+    """Outputs of the model for one batch, on the model's device.
 
     Attributes:
-        logits_BK: at least float32.
-        features_BD: what the head was applied to.
+        logits_BK: logits, in at least float32.
+        features_BD: inputs of the head.
         targets_B: true classes.
     """
 
@@ -35,15 +36,64 @@ class Seen:
     targets_B: Tensor
 
 
-@torch.no_grad()
-def looked_at(run: Run, split: Split) -> Iterator[Seen]:
-    """This process's share of a split, in order and a few samples at a time; go through all of it, on all processes.
+@dataclass(frozen=True)
+class Predictions:
+    """Predicted and true class of each sample of a split.
 
-    There are as many samples at a time as a training step sends through the network: what fits there fits here. All
-    logits of a large training set would not fit into memory: take from each what is needed.
+    Attributes:
+        classes_N: predicted classes.
+        targets_N: true classes.
+        num_classes: K.
+    """
+
+    classes_N: Tensor
+    targets_N: Tensor
+    num_classes: int
+
+    def accuracies(self) -> dict[str, float]:
+        """Return the overall, balanced and worst-class accuracy and the mean accuracy of each third of the classes.
+
+        >>> Predictions(torch.tensor([0, 1, 2, 0]), torch.tensor([0, 1, 2, 1]), 3).accuracies()["balanced"]
+        0.8333333333333334
+        """
+        correct_N = (self.classes_N == self.targets_N).double()
+        count_K = torch.bincount(self.targets_N, minlength=self.num_classes)
+        by_class = (torch.bincount(self.targets_N, weights=correct_N, minlength=self.num_classes) / count_K).numpy()
+        seen = ~np.isnan(by_class)  # a class without samples has no accuracy
+        groups = {name: by_class[members].mean() for name, members in thirds(by_class, seen).items() if len(members)}
+        known = by_class[seen]
+        values = {"accuracy": correct_N.mean(), "balanced": known.mean(), **groups, "worst": known.min()}
+        return {name: float(value) for name, value in values.items()}
+
+
+@dataclass(frozen=True)
+class Scores:
+    """Logits and features of all samples of a split, in its order, on the CPU.
+
+    Attributes:
+        logits_NK: logits, in at least float32.
+        features_ND: inputs of the head; width 0 if not requested.
+        targets_N: true classes.
+    """
+
+    logits_NK: Tensor
+    features_ND: Tensor
+    targets_N: Tensor
+
+    def accuracies(self) -> dict[str, float]:
+        """Return the accuracies of the predicted classes; see :meth:`Predictions.accuracies`."""
+        return Predictions(self.logits_NK.argmax(dim=1), self.targets_N, self.logits_NK.shape[1]).accuracies()
+
+
+@torch.no_grad()
+def iterate_outputs(run: Run, split: Split) -> Iterator[BatchOutputs]:
+    """Yield the outputs for this process's part of a split, in order; all processes must exhaust the iterator.
+
+    A batch is as large as a training step's micro-batch, so whatever fits in training fits here. The logits of a large
+    training set would not fit into memory: reduce each batch before reading the next.
     """
     assert run.config.batch_size is not None
-    share_buffers(run.model, run.method)  # what process 0 saves is what all of them look through
+    share_buffers(run.model, run.method)  # evaluate with the buffers of process 0, which are the ones saved
     batches = evaluation_batches(
         split,
         batch_size=max(1, run.config.batch_size // (world_size() * run.config.micro_batches)),
@@ -57,30 +107,30 @@ def looked_at(run: Run, split: Split) -> Iterator[Seen]:
         for batch in batches:
             logits_BK, features_BD = run.method.predict(run, batch.inputs)
             logits_BK = logits_BK.to(torch.promote_types(logits_BK.dtype, torch.float32))
-            yield Seen(logits_BK, features_BD, batch.labels)
+            yield BatchOutputs(logits_BK, features_BD, batch.labels)
 
 
-def scores_of(run: Run, split: Split, *, features: bool) -> Scores:
-    """Logits and, if asked for, features of all samples, in the split's order, on every process."""
-    mine, width = _share(split), run.tap.head.get_parameter("weight").shape[1] if features else 0
-    logits_NK, features_ND, done = torch.empty(mine, run.num_classes), torch.empty(mine, width), 0
-    for seen in looked_at(run, split):
-        rows = slice(done, done := done + len(seen.targets_B))
-        logits_NK[rows] = seen.logits_BK
-        features_ND[rows] = seen.features_BD[:, :width]
+def compute_scores(run: Run, split: Split, *, features: bool) -> Scores:
+    """Compute the logits, and optionally the features, of all samples on every process."""
+    count, width = _local_size(split), run.tap.head.get_parameter("weight").shape[1] if features else 0
+    logits_NK, features_ND, done = torch.empty(count, run.num_classes), torch.empty(count, width), 0
+    for outputs in iterate_outputs(run, split):
+        rows = slice(done, done := done + len(outputs.targets_B))
+        logits_NK[rows] = outputs.logits_BK
+        features_ND[rows] = outputs.features_BD[:, :width]
     return Scores(gather_rows(logits_NK), gather_rows(features_ND), split.targets)
 
 
-def predictions_of(run: Run, split: Split) -> Predicted:
-    """The class that the model gives each sample, in the split's order, on every process."""
-    # One piece of memory: many small ones between large ones that come and go would keep those from being used again.
-    classes_N, done = torch.empty(_share(split), dtype=torch.long), 0
-    for seen in looked_at(run, split):
-        classes_N[done : (done := done + len(seen.targets_B))] = seen.logits_BK.argmax(dim=1)
-    return Predicted(gather_rows(classes_N), split.targets, run.num_classes)
+def compute_predictions(run: Run, split: Split) -> Predictions:
+    """Compute the predicted class of each sample on every process."""
+    # One allocation: many small tensors between large temporary ones would fragment memory.
+    classes_N, done = torch.empty(_local_size(split), dtype=torch.long), 0
+    for outputs in iterate_outputs(run, split):
+        classes_N[done : (done := done + len(outputs.targets_B))] = outputs.logits_BK.argmax(dim=1)
+    return Predictions(gather_rows(classes_N), split.targets, run.num_classes)
 
 
-def _share(split: Split) -> int:
-    """Samples of this process."""
-    share = share_of(len(split), rank(), world_size())
-    return int(share.stop - share.start)
+def _local_size(split: Split) -> int:
+    """Return the number of samples of this process."""
+    part = shard_slice(len(split), rank(), world_size())
+    return int(part.stop - part.start)

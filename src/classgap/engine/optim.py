@@ -1,27 +1,35 @@
-"""The optimiser and the course of its learning rate."""
+"""Optimizer, learning-rate schedule and mixed precision."""
 
 from __future__ import annotations
 
+import math
+from collections.abc import Sequence
+from contextlib import AbstractContextManager, nullcontext
+from dataclasses import dataclass
 from typing import Any
 
 import torch
 from torch.optim import Optimizer
 
 from classgap.engine.config import TrainConfig
-from classgap.engine.schedule import Schedule, milestone_updates
 
-FUSED = ("cpu", "cuda")  # where PyTorch 2.4 has fused optimisers
+FUSED_DEVICES = ("cpu", "cuda")  # devices with fused optimizers in PyTorch 2.4
+DTYPES = {"bf16": torch.bfloat16, "fp16": torch.float16}
 
 
 def make_optimizer(config: TrainConfig, groups: list[dict[str, Any]]) -> Optimizer:
-    """SGD or AdamW over groups of parameters, of which each may have a rate of its own."""
+    """Build SGD or AdamW over parameter groups, which may set their own learning rate.
+
+    Raises:
+        ValueError: if all parameters are frozen.
+    """
     assert config.lr is not None
     assert config.weight_decay is not None
     groups = [group for group in groups if group["params"]]
     if not groups:
         raise ValueError(f"method {config.method} with model {config.model} trains nothing: all parameters are frozen.")
-    # One kernel for all of a parameter's arithmetic, which in small networks is a good part of a step.
-    fused = all(each.device.type in FUSED for group in groups for each in group["params"])
+    # Fusing the update of a parameter into one kernel saves a good part of a step in small networks.
+    fused = all(each.device.type in FUSED_DEVICES for group in groups for each in group["params"])
     if config.optimizer == "adamw":
         optimizer: Optimizer = torch.optim.AdamW(groups, lr=config.lr, weight_decay=config.weight_decay, fused=fused)
     else:
@@ -38,17 +46,75 @@ def make_optimizer(config: TrainConfig, groups: list[dict[str, Any]]) -> Optimiz
     return optimizer
 
 
-def warmup_updates(config: TrainConfig, steps: int) -> int:
-    """Updates of the warm-up, with ``steps`` in an epoch."""
-    return config.warmup_steps or round(config.warmup_epochs * steps)
+@dataclass(frozen=True)
+class Schedule:
+    """Learning rate at each update of a stage, relative to its peak: a pure function of the update count.
+
+    During W warm-up updates the factor rises linearly, (t + 1)/W. Afterwards "cosine" decays as
+    ½(1 + cos π(t - W)/(T - W)), "step" multiplies by gamma at each milestone, and "constant" stays at 1.
+
+    Args:
+        shape: "cosine", "step" or "constant".
+        total: T, the number of updates in the stage.
+        warmup: W, the number of warm-up updates.
+        milestones: updates at which "step" decays, counted from the start of the stage.
+        gamma: decay factor of "step".
+
+    >>> schedule = Schedule("cosine", total=102, warmup=2)
+    >>> [round(schedule.factor(t), 3) for t in (0, 1, 2, 52, 101)]
+    [0.5, 1.0, 1.0, 0.5, 0.0]
+    """
+
+    shape: str
+    total: int
+    warmup: int = 0
+    milestones: Sequence[int] = ()
+    gamma: float = 0.1
+
+    def factor(self, update: int) -> float:
+        """Return the factor at an update, counted from 0."""
+        if update < self.warmup:
+            return (update + 1) / self.warmup
+        if self.shape == "cosine":
+            left = max(1, self.total - self.warmup)
+            return 0.5 * (1 + math.cos(math.pi * min(1.0, (update - self.warmup) / left)))
+        if self.shape == "step":
+            return float(self.gamma ** sum(update >= milestone for milestone in self.milestones))
+        return 1.0
 
 
-def make_schedule(config: TrainConfig, *, updates: int, steps: int) -> Schedule:
-    """The schedule of a stage of ``updates`` updates, ``steps`` in an epoch."""
+def make_schedule(config: TrainConfig, *, updates: int, steps_per_epoch: int) -> Schedule:
+    """Build the schedule of a stage with ``updates`` updates."""
     return Schedule(
         config.schedule,
         total=updates,
-        warmup=warmup_updates(config, steps),
-        milestones=milestone_updates(config.milestones, updates, steps),
+        warmup=warmup_updates(config, steps_per_epoch),
+        milestones=milestone_updates(config.milestones, updates, steps_per_epoch),
         gamma=config.gamma,
     )
+
+
+def warmup_updates(config: TrainConfig, steps_per_epoch: int) -> int:
+    """Return the number of warm-up updates."""
+    return config.warmup_steps or round(config.warmup_epochs * steps_per_epoch)
+
+
+def milestone_updates(milestones: Sequence[float], updates: int, steps_per_epoch: int) -> tuple[int, ...]:
+    """Convert milestones to updates; values below 1 are fractions of the stage, others are epochs.
+
+    >>> milestone_updates((0.5, 3), updates=40, steps_per_epoch=10)
+    (20, 30)
+    """
+    return tuple(round(each * (updates if each < 1 else steps_per_epoch)) for each in milestones)
+
+
+def autocast(precision: str, device: torch.device) -> AbstractContextManager[object]:
+    """Return an autocast context for "bf16" or "fp16"; "fp32" has no effect."""
+    if precision == "fp32":
+        return nullcontext()
+    return torch.autocast(device.type, dtype=DTYPES[precision])
+
+
+def make_grad_scaler(precision: str, device: torch.device) -> torch.amp.GradScaler:
+    """Return a gradient scaler, enabled for fp16 only."""
+    return torch.amp.GradScaler(device.type, enabled=precision == "fp16")

@@ -1,4 +1,4 @@
-"""The random states of a process, stored and restored."""
+"""Seeds and states of the random number generators."""
 
 from __future__ import annotations
 
@@ -8,12 +8,12 @@ from typing import Any
 import numpy as np
 import torch
 
-# Far apart, so that neither seeds nor processes share a stream.
+# A large stride keeps the streams of different seeds and processes apart.
 _PROCESS_STRIDE = 1_000_003
 
 
 def seed_everything(seed: int, process: int = 0) -> None:
-    """Seed Python's, NumPy's and torch's generators, each process with a stream of its own."""
+    """Seed the generators of Python, NumPy and torch; each process has its own stream."""
     value = (seed + process * _PROCESS_STRIDE) % 2**32
     random.seed(value)
     np.random.seed(value)
@@ -21,7 +21,7 @@ def seed_everything(seed: int, process: int = 0) -> None:
 
 
 def random_state() -> dict[str, Any]:
-    """The generators' states in plain numbers and lists."""
+    """Return the state of all generators as plain numbers and lists."""
     kind, keys, position, has_gauss, gauss = np.random.get_state(legacy=True)
     state = {
         "python": list(random.getstate()),
@@ -34,7 +34,7 @@ def random_state() -> dict[str, Any]:
 
 
 def restore_random_state(state: dict[str, Any]) -> None:
-    """Put the generators where they were."""
+    """Restore the state of all generators."""
     version, internal, gauss = state["python"]
     random.setstate((version, tuple(internal), gauss))
     kind, keys, position, has_gauss, cached = state["numpy"]

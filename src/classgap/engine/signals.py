@@ -1,4 +1,4 @@
-"""Signals that ask a run to stop: it saves and ends instead of dying in the middle of a step."""
+"""Stop requests by signal: the run saves and ends after the current step."""
 
 from __future__ import annotations
 
@@ -9,7 +9,10 @@ from typing import Any
 
 
 class StopRequest:
-    """Notes SIGTERM and the first Ctrl-C while active; a second Ctrl-C interrupts at once.
+    """Record SIGTERM and the first Ctrl-C while active; a second Ctrl-C interrupts at once.
+
+    Attributes:
+        name: name of the signal received; "" if none.
 
     >>> with StopRequest() as stop:
     ...     signal.raise_signal(signal.SIGTERM)
@@ -23,9 +26,9 @@ class StopRequest:
 
     def __enter__(self) -> StopRequest:
         if threading.current_thread() is not threading.main_thread():
-            return self  # Python hands signals to the main thread only
+            return self  # Python delivers signals to the main thread only
         for number in (signal.SIGTERM, signal.SIGINT):
-            self._before[number] = signal.signal(number, self._note)
+            self._before[number] = signal.signal(number, self._record)
         return self
 
     def __exit__(
@@ -34,7 +37,7 @@ class StopRequest:
         for number, handler in self._before.items():
             signal.signal(number, handler)
 
-    def _note(self, number: int, frame: FrameType | None) -> None:
+    def _record(self, number: int, frame: FrameType | None) -> None:
         if number == signal.SIGINT and self.name:
             raise KeyboardInterrupt
         self.name = signal.Signals(number).name

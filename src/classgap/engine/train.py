@@ -1,11 +1,11 @@
-"""A whole training: from settings to a run directory with a report."""
+"""Train, test and audit a classifier: from settings to a run directory."""
 
 from __future__ import annotations
 
 import os
 import sys
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 
 import torch
@@ -13,73 +13,79 @@ import torch
 from classgap.data import load
 from classgap.data.dataset import Dataset
 from classgap.distributed import from_first, join_launched, leave, rank
+from classgap.engine.checks import training_warnings
 from classgap.engine.config import TrainConfig
-from classgap.engine.config_file import checked_settings
-from classgap.engine.defaults import complete, default_directory
-from classgap.engine.fit import Fit
+from classgap.engine.defaults import default_directory, resolve_config
 from classgap.engine.logging.tensorboard import require_tensorboard
 from classgap.engine.run import Run
 from classgap.engine.signals import StopRequest
-from classgap.engine.storage.artifacts import write_outcome
-from classgap.engine.storage.environment import environment
+from classgap.engine.storage.artifacts import write_artifacts
+from classgap.engine.storage.environment import describe_environment
 from classgap.engine.storage.run_directory import RunDirectory
+from classgap.engine.trainer import Trainer
 
 
 @dataclass(frozen=True)
-class Trained:
-    """Where a run is, whether it had been finished before, and whether this is the process that tells of it.
+class TrainResult:
+    """Result of :func:`train`.
 
-    >>> done = Trained(Path("runs/digits-mr2-seed0"), already=False, first=True)  # as train(…) gives it
-    >>> print(RunDirectory(done.directory).report.as_posix())
+    Attributes:
+        run_dir: directory of the run.
+        was_finished: whether the run was already finished, so that nothing was trained.
+        is_main_process: whether this is global rank 0.
+
+    >>> result = TrainResult(Path("runs/digits-mr2-seed0"), was_finished=False, is_main_process=True)
+    >>> print(RunDirectory(result.run_dir).report.as_posix())
     runs/digits-mr2-seed0/report.html
     """
 
-    directory: Path
-    already: bool
-    first: bool
+    run_dir: Path
+    was_finished: bool
+    is_main_process: bool
 
 
-def train(config: TrainConfig, *, data: Dataset | None = None, overwrite: bool = False, quiet: bool = False) -> Trained:
-    """Train, test and audit; go on if the directory holds the beginning of this run; do nothing if it is finished.
+def train(
+    config: TrainConfig, *, data: Dataset | None = None, overwrite: bool = False, quiet: bool = False
+) -> TrainResult:
+    """Train, test and audit a classifier; resume an interrupted run, and leave a finished one unchanged.
 
     Args:
-        config: what to do.
-        data: what ``config.data`` names, if it is loaded already.
-        overwrite: start over, whatever is in the directory.
-        quiet: show no progress.
+        config: settings; ``None`` values select defaults for the data.
+        data: the data set that ``config.data`` names, if it is already loaded.
+        overwrite: remove an existing run and start over.
+        quiet: show neither progress nor warnings.
 
     Raises:
-        ValueError: if a setting or the data is at fault.
+        ValueError: if a setting or the data are invalid; nothing has been written then.
         NonFiniteLossError: if the loss became NaN or infinite.
-        TrainingInterrupted: if a signal asked for it; the run is saved.
+        TrainingInterrupted: if a signal stopped the run; it was saved.
 
     >>> from tempfile import TemporaryDirectory
     >>> with TemporaryDirectory() as folder:
-    ...     config = TrainConfig(data="two-moons:train=64:test=64", epochs=1, out=Path(folder) / "run", report=False)
-    ...     done, again = train(config, quiet=True), train(config, quiet=True)
-    ...     "test_accuracy" in RunDirectory(done.directory).read_metrics()[-1], again.already
+    ...     out = Path(folder) / "run"
+    ...     config = TrainConfig(data="two-moons:n_train=64:n_test=64", epochs=1, out=out, report=False)
+    ...     first, second = train(config, quiet=True), train(config, quiet=True)
+    ...     "test_accuracy" in RunDirectory(first.run_dir).read_metrics()[-1], second.was_finished
     (True, True)
     """
     device = choose_device(config.device)
     launched = join_launched(device)
-    config = replace(config, out=config.out or default_directory(config))
-    assert config.out is not None
-    directory = RunDirectory(config.out)
+    directory = RunDirectory(config.out or default_directory(config))
     try:
         finished = not overwrite and _is_finished(directory, config)
         if not finished:
-            config = config if overwrite else _filled(directory, config)
             if config.tensorboard:
                 require_tensorboard()
-            data = data or load_together(config.data)
-            run = Run(complete(config, data), data, device)  # refuses what cannot be before anything is written
-            _on_first(lambda: directory.begin(run.config, environment(device), overwrite=overwrite))
-            _tell([*data.remarks, *run.remarks()], quiet=quiet)
-            fit = Fit(run, directory, quiet=quiet)
+            data = data or load_dataset(config.data)
+            stored = {} if overwrite else from_first(directory.stored_settings() if rank() == 0 else None)
+            run = Run(resolve_config(config, data, stored), data, device)  # rejects invalid settings
+            _on_main(lambda: directory.begin(run.config, describe_environment(device), overwrite=overwrite))
+            _print_warnings([*data.notes, *training_warnings(run)], quiet=quiet)
+            trainer = Trainer(run, directory, quiet=quiet)
             with StopRequest() as stop:
-                fit(stop)
-                write_outcome(run, directory, fit.best)  # not stopped any more: a minute later there is a report
-        return Trained(directory.path, finished, rank() == 0)
+                trainer.fit(stop)
+                write_artifacts(run, directory, trainer.best)  # takes no stop requests: it is almost done
+        return TrainResult(directory.path, finished, rank() == 0)
     finally:
         directory.close()
         if launched:
@@ -87,10 +93,10 @@ def train(config: TrainConfig, *, data: Dataset | None = None, overwrite: bool =
 
 
 def choose_device(name: str) -> torch.device:
-    """The device that ``--device`` names; each process that torchrun started on a machine gets a GPU of its own.
+    """Return the device that ``--device`` names; under torchrun each process gets its own GPU.
 
     Raises:
-        ValueError: if there is no such device.
+        ValueError: if the device does not exist.
     """
     if name == "auto":
         name = "cuda" if torch.cuda.is_available() else "cpu"
@@ -100,53 +106,46 @@ def choose_device(name: str) -> torch.device:
         raise ValueError(f"device must be auto, cpu, cuda or cuda:N; got {name!r}.") from None
     if device.type == "cuda":
         if not torch.cuda.is_available():
-            raise ValueError(f"device {name} was asked for, but torch sees no GPU here; use cpu or auto.")
+            raise ValueError(f"device {name} is not available: torch sees no GPU here; use cpu or auto.")
         if ":" not in name:
             device = torch.device("cuda", int(os.environ.get("LOCAL_RANK", "0")))
         torch.cuda.set_device(device)
     return device
 
 
-def load_together(text: str) -> Dataset:
-    """The data set on every process; the first one decodes and stores it, the others find it stored."""
-    found: list[Dataset] = []
-    _on_first(lambda: found.append(load(text)))
-    return found[0] if found else load(text)
+def load_dataset(text: str) -> Dataset:
+    """Load a data set on every process; process 0 first, which decodes and caches it for the others."""
+    loaded: list[Dataset] = []
+    _on_main(lambda: loaded.append(load(text)))
+    return loaded[0] if loaded else load(text)
 
 
 def _is_finished(directory: RunDirectory, config: TrainConfig) -> bool:
-    """Whether the directory holds this very run, and all of it.
+    """Return whether the directory contains this run, complete.
 
     Raises:
-        ValueError: if it holds another one.
+        ValueError: if it contains another run.
     """
     finished = False
 
-    def look() -> None:
+    def check() -> None:
         nonlocal finished
         if directory.config.exists():
             directory.check_same(config)
             finished = directory.finished()
 
-    _on_first(look)
+    _on_main(check)
     return bool(from_first(finished))
 
 
-def _filled(directory: RunDirectory, config: TrainConfig) -> TrainConfig:
-    """The settings, with gaps filled as they were when the run was begun."""
-    stored = from_first(RunDirectory(directory.path).stored_settings() if rank() == 0 else None)
-    gaps = {name: value for name, value in checked_settings(stored).items() if getattr(config, name) is None}
-    return replace(config, **gaps)
-
-
-def _tell(remarks: list[str], *, quiet: bool) -> None:
+def _print_warnings(warnings: list[str], *, quiet: bool) -> None:
     if rank() == 0 and not quiet:
-        for remark in remarks:
-            print(f"classgap: {remark}", file=sys.stderr)
+        for warning in warnings:
+            print(f"classgap: {warning}", file=sys.stderr)
 
 
-def _on_first(action: Callable[[], None]) -> None:
-    """Do something on process 0; if it is refused there, it is refused everywhere."""
+def _on_main(action: Callable[[], None]) -> None:
+    """Run an action on process 0; its ValueError is raised on all processes."""
     problem = None
     if rank() == 0:
         try:

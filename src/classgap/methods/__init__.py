@@ -1,7 +1,6 @@
 """Training methods by name: ``build("mr2", num_classes=10)``, ``names()``."""
 
-from classgap.methods.build_method import build, names
-from classgap.methods.catalog import METHODS
+from classgap.methods.catalog import METHODS, build, names
 from classgap.methods.entry import MethodEntry
 from classgap.methods.method import Method, Stage
 

@@ -1,11 +1,14 @@
-"""Every method with its name, its paper and what it needs."""
+"""The catalog of all methods, and ``build`` to create one by name."""
 
 from __future__ import annotations
+
+from typing import Any
 
 from classgap.losses import ELMLoss, LargeMarginDiscriminativeLoss, MR2Loss, MR2ReleaseLoss
 from classgap.losses.base import ClassLoss
 from classgap.losses.cross_entropy import CrossEntropyLoss
 from classgap.methods import catalog_embedding, catalog_robust
+from classgap.methods.composition import compose, parse
 from classgap.methods.entry import CODE, OURS, PAPER, MethodEntry
 from classgap.methods.method import Method
 from classgap.registry import Registry
@@ -24,15 +27,15 @@ METHODS: Registry[Method | ClassLoss] = Registry(
         ),
         MethodEntry(
             "mr2",
-            "Wider logit margins for classes with large features, and a pull within classes.",
+            "Feature-adaptive logit margins and compact classes.",
             MR2Loss,
             given=("num_classes",),
             paper=_MR2,
             required_inputs=("features",),
             origins={
-                "margin": f"{OURS}; {PAPER}: of 1, 2 and 3 best near 2",
-                "strength": f"{OURS}; {PAPER}: of 0.1 to 0.9 best near 0.5, {CODE}: 0.1",
-                "p": f"{PAPER}; 3 for cosine classifiers, {CODE}: 5",
+                "margin": f"{OURS}; {PAPER}: best near 2 of {{1, 2, 3}}",
+                "strength": f"{OURS}; {PAPER}: best near 0.5 in [0.1, 0.9]; {CODE}: 0.1",
+                "p": f"{PAPER}; 3 for cosine classifiers; {CODE}: 5",
                 "logit": PAPER,
                 "slack": PAPER,
                 "spread": f"{OURS}; {PAPER}: plain",
@@ -40,51 +43,88 @@ METHODS: Registry[Method | ClassLoss] = Registry(
                 "decay": PAPER,
                 "memory_size": OURS,
             },
-            differences="The published code computes something else: `mr2-release`, which tells how it differs.",
+            differences="The published code computes a different loss; see `mr2-release`.",
         ),
         MethodEntry(
             "mr2-release",
-            "What the published code of MR² computes.",
+            "MR² as implemented in its published code.",
             MR2ReleaseLoss,
             given=("num_classes",),
             paper=_MR2,
             required_inputs=("features",),
-            origins={"source": OURS, "strength": CODE, "decay": f"{CODE}: CIFAR; ImageNet 0.999"},
+            origins={"source": OURS, "strength": CODE, "decay": f"{CODE}, CIFAR; 0.999 for ImageNet"},
         ),
         MethodEntry(
             "elm",
-            "Logit adjustment, and a pull within classes that is tighter for rare ones.",
+            "Logit adjustment, tighter features for rare classes.",
             ELMLoss,
             given=("class_counts",),
             paper="Jitkrittum et al., 2022, arXiv 2204.13208",
             required_inputs=("features", "class counts"),
-            origins={"strength": PAPER, "slack": f"{PAPER}: CIFAR100-LT, iNaturalist"},
-            differences="No code was published; that positives are those of the batch is a reading of the paper.",
-            refuses=dict.fromkeys(
+            origins={"strength": PAPER, "slack": f"{PAPER}, CIFAR100-LT and iNaturalist"},
+            differences="No code was published. We read the paper as taking positives from the batch.",
+            incompatible=dict.fromkeys(
                 ("logit-adjustment", "balanced-softmax", "post-hoc-logit-adjustment"),
-                "ELM contains logit adjustment already",
+                "ELM already includes logit adjustment",
             ),
         ),
         MethodEntry(
             "lmdl",
-            "Samples near their centroid, centroids far from decision boundaries.",
+            "Compact classes, centroids far from the boundaries.",
             LargeMarginDiscriminativeLoss,
             given=("num_classes", "feature_dim"),
             paper="Nguyen et al., 2024",
             required_inputs=("features", "head"),
             origins={
                 "radius": CODE,
-                "distance": f"{CODE}: training script",
+                "distance": f"{CODE}, training script",
                 "compact": CODE,
                 "separate": CODE,
                 "shrink": CODE,
                 "momentum": CODE,
                 "centroids": PAPER,
             },
-            differences="Published code and paper agree. The code's constructor has a distance of 1.5, its training "
-            "script 6; of the paper's forms of momentum it has the partial one only, and its centroids are not saved.",
+            differences="Published code and paper agree. The code's constructor defaults to a distance of 1.5, its "
+            "training script uses 6. It implements only the partial momentum and does not save the centroids.",
         ),
         *catalog_robust.ENTRIES,
         *catalog_embedding.ENTRIES,
     ],
 )
+
+
+def names() -> list[str]:
+    """Return the names of all methods.
+
+    >>> "mr2" in names()
+    True
+    """
+    return METHODS.names()
+
+
+def build(text: str, *, num_classes: int, **given: Any) -> Method:
+    """Create a method from its name.
+
+    Args:
+        text: ``NAME[:option=value …]``, for example ``mr2:strength=0.1``, or a composition joined by ``+`` in any
+            order: ``sam:rho=0.1+mr2``, ``mr2+tau-norm``, ``mr2+logit-adjustment``.
+        num_classes: number of classes.
+        given: inputs that some methods require: ``class_counts`` (training samples per class), ``feature_dim`` (width
+            of the features), ``num_samples`` (size of the training set).
+
+    Raises:
+        ValueError: if a name or an option is invalid, two methods do not compose, or a required input is missing.
+
+    >>> build("mr2:margin=2", num_classes=10).loss.margin
+    2.0
+    >>> build("sam+center", num_classes=10, feature_dim=64).loss.strength
+    0.008
+    >>> build("triplet+center", num_classes=10, feature_dim=64)
+    Traceback (most recent call last):
+    ValueError: method triplet+center: triplet and center do not compose; both are losses, and a run minimizes one.
+    """
+    components = parse(text, METHODS)
+    try:
+        return compose(components, METHODS, num_classes=num_classes, **given)
+    except TypeError as error:  # a required parameter of a loss
+        raise ValueError(f"method {text}: {error}; pass it to build(…).") from None

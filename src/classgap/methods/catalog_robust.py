@@ -1,4 +1,4 @@
-"""Methods that re-weight classes or samples, move margins, or look for flat minima."""
+"""Catalog of methods that reweight classes or samples, shift margins, or seek flat minima."""
 
 from __future__ import annotations
 
@@ -27,16 +27,16 @@ from classgap.methods.post_hoc import PostHocLogitAdjustment
 from classgap.methods.sam import SharpnessAware, asam, sam
 
 _LDAM = "Cao et al., NeurIPS 2019, arXiv 1906.07413"
-_ADJUSTED = {"post-hoc-logit-adjustment": "the class priors would be taken out twice"}
-_COSINE = {"post-hoc": "the cosine head of ldam has no bias, and its rows no lengths that count"}
+_ADJUSTED = {"post-hoc-logit-adjustment": "the class priors would be corrected twice"}
+_COSINE = {"post-hoc": "the cosine head of ldam has no bias and ignores the norms of its rows"}
 
 
 def label_smoothing(num_classes: int, *, smoothing: float = 0.1) -> ClassLoss:
     """Cross-entropy with smoothed labels.
 
     Args:
-        num_classes: K.
-        smoothing: ε.
+        num_classes: number of classes K.
+        smoothing: label smoothing ε.
 
     >>> label_smoothing(10).label_smoothing
     0.1
@@ -47,16 +47,16 @@ def label_smoothing(num_classes: int, *, smoothing: float = 0.1) -> ClassLoss:
 ENTRIES: list[MethodEntry] = [
     MethodEntry(
         "label-smoothing",
-        "Cross-entropy that also wants a little of every class.",
+        "Cross-entropy with smoothed labels.",
         label_smoothing,
         given=("num_classes",),
         paper="Szegedy et al., CVPR 2016, arXiv 1512.00567",
         origins={"smoothing": PAPER},
-        explained_by=CrossEntropyLoss,
+        documented_by=CrossEntropyLoss,
     ),
     MethodEntry(
         "feature-norm",
-        "Cross-entropy and smaller features for all samples alike: a control without a paper.",
+        "Cross-entropy and a penalty on feature norms.",
         FeatureNormLoss,
         given=("num_classes",),
         required_inputs=("features",),
@@ -64,27 +64,27 @@ ENTRIES: list[MethodEntry] = [
     ),
     MethodEntry(
         "logit-adjustment",
-        "Cross-entropy of logits that carry the class priors.",
+        "Cross-entropy with log class priors in the logits.",
         LogitAdjustedLoss,
         given=("class_counts",),
         paper="Menon et al., ICLR 2021, arXiv 2007.07314",
         required_inputs=("class counts",),
         origins={"tau": PAPER},
-        refuses=_ADJUSTED,
-        joins={"mr2": "class_counts"},
+        incompatible=_ADJUSTED,
+        merges_into={"mr2": "class_counts"},
     ),
     MethodEntry(
         "balanced-softmax",
-        "Cross-entropy under a softmax that weighs classes by their counts: logit adjustment with tau 1.",
+        "Softmax weighted by class counts.",
         BalancedSoftmaxLoss,
         given=("class_counts",),
         paper="Ren et al., NeurIPS 2020, arXiv 2007.10740",
         required_inputs=("class counts",),
-        refuses=_ADJUSTED,
+        incompatible=_ADJUSTED,
     ),
     MethodEntry(
         "eql",
-        "Cross-entropy that mostly spares rare classes the push from other classes' samples.",
+        "Drops most negative gradients of rare classes.",
         EqualizationLoss,
         given=("class_counts",),
         paper="Tan et al., CVPR 2020, arXiv 2003.05176",
@@ -93,7 +93,7 @@ ENTRIES: list[MethodEntry] = [
     ),
     MethodEntry(
         "group-dro",
-        "Class losses mixed with weights that grow for the classes that do badly.",
+        "Upweights the classes with the highest loss.",
         GroupDROLoss,
         given=("num_classes",),
         paper="Sagawa et al., ICLR 2020, arXiv 1911.08731",
@@ -101,7 +101,7 @@ ENTRIES: list[MethodEntry] = [
     ),
     MethodEntry(
         "cmic-dl",
-        "Outputs close to those of their class, and those of different classes far apart.",
+        "Outputs close within classes, far between them.",
         ConditionalMutualInformationLoss,
         given=("num_classes",),
         paper="Yang et al., TNNLS 2025, arXiv 2309.09123",
@@ -109,29 +109,29 @@ ENTRIES: list[MethodEntry] = [
     ),
     MethodEntry(
         "sam",
-        "Steps with the gradient from where the loss is highest nearby; two passes a step.",
+        "Sharpness-aware minimization; two passes per step.",
         sam,
         given=("inner",),
         paper="Foret et al., ICLR 2021, arXiv 2010.01412",
-        required_inputs=("second pass",),
+        required_inputs=("second forward and backward pass",),
         origins={"rho": PAPER},
         role="step",
-        explained_by=SharpnessAware,
+        documented_by=SharpnessAware,
     ),
     MethodEntry(
         "asam",
-        "SAM in a neighbourhood that is wide where weights are large; two passes a step.",
+        "SAM with a scale-adaptive neighborhood.",
         asam,
         given=("inner",),
         paper="Kwon et al., ICML 2021, arXiv 2102.11600",
-        required_inputs=("second pass",),
+        required_inputs=("second forward and backward pass",),
         origins={"rho": PAPER, "smallest": CODE},
         role="step",
-        explained_by=SharpnessAware,
+        documented_by=SharpnessAware,
     ),
     MethodEntry(
         "post-hoc-logit-adjustment",
-        "After training, predictions as if all classes were equally frequent.",
+        "Subtracts log class priors after training.",
         PostHocLogitAdjustment,
         given=("inner", "class_counts"),
         paper="Menon et al., ICLR 2021, arXiv 2007.07314",
@@ -141,82 +141,82 @@ ENTRIES: list[MethodEntry] = [
     ),
     MethodEntry(
         "focal",
-        "Cross-entropy that fades for samples which are right already.",
+        "Downweights well-classified samples.",
         focal,
         given=("num_classes",),
         paper="Lin et al., ICCV 2017, arXiv 1708.02002",
         origins={"gamma": PAPER, "form": OURS},
-        explained_by=FocalLoss,
+        documented_by=FocalLoss,
     ),
     MethodEntry(
         "cb-focal",
-        "The focal loss, each class weighted by the inverse of its effective number of samples.",
+        "Focal loss weighted by effective class sizes.",
         cb_focal,
         given=("class_counts",),
         paper="Cui et al., CVPR 2019, arXiv 1901.05555",
         required_inputs=("class counts",),
         origins={"beta": CODE, "gamma": CODE, "form": CODE},
-        explained_by=ClassBalancedFocalLoss,
+        documented_by=ClassBalancedFocalLoss,
     ),
     MethodEntry(
         "ldam",
-        "Cosine logits with margins that are the larger the rarer the class.",
+        "Cosine logits with larger margins for rare classes.",
         ldam,
         given=("class_counts",),
         paper=_LDAM,
-        required_inputs=("class counts", "own head"),
+        required_inputs=("class counts", "custom head"),
         origins={"margin": CODE, "scale": CODE},
-        refuses=_COSINE,
-        explained_by=LDAMLoss,
+        incompatible=_COSINE,
+        documented_by=LDAMLoss,
     ),
     MethodEntry(
         "ldam-drw",
-        "LDAM whose classes are re-weighted by their effective numbers late in training.",
+        "LDAM with deferred class reweighting.",
         ldam_drw,
         given=("class_counts",),
         paper=_LDAM,
-        required_inputs=("class counts", "own head"),
+        required_inputs=("class counts", "custom head"),
         origins={"margin": CODE, "scale": CODE, "beta": CODE, "switch": CODE},
-        refuses=_COSINE,
-        explained_by=DeferredLDAM,
+        incompatible=_COSINE,
+        documented_by=DeferredLDAM,
     ),
     MethodEntry(
         "fair-dro",
-        "Class losses mixed with weights that answer those of the training set once an epoch.",
+        "Reweights classes by training loss every epoch.",
         fair_dro,
         given=("num_classes",),
         paper="Jung et al., ICLR 2023, arXiv 2303.00442",
-        required_inputs=("pass over the training set each epoch",),
+        required_inputs=("one pass over the training set per epoch",),
         origins={"radius": CODE},
-        explained_by=FairDROLoss,
+        documented_by=FairDROLoss,
     ),
     MethodEntry(
         "csr",
-        "Samples weighted by how their confusion shapes the worst class's error, without the adversary.",
+        "Reweights confused class pairs every epoch.",
         csr,
         given=("num_classes",),
         paper="Jin et al., ICLR 2025, arXiv 2501.13273",
-        required_inputs=("pass over the training set each epoch",),
+        required_inputs=("one pass over the training set per epoch",),
         origins={"strength": CODE, "narrowing": CODE},
-        explained_by=ConfusionalSpectralLoss,
+        documented_by=ConfusionalSpectralLoss,
     ),
     MethodEntry(
         "jtt",
-        "Trains twice; the second time the errors of the first are up-sampled.",
+        "Trains twice, upsampling the errors of the first run.",
         JustTrainTwice,
         given=("num_classes", "num_samples"),
         paper="Liu et al., ICML 2021, arXiv 2107.09044",
-        required_inputs=("two trainings", "index"),
+        required_inputs=("two training runs", "sample index"),
         origins={"first": OURS, "copies": CODE, "errors": PAPER},
         role="procedure",
     ),
     MethodEntry(
         "lff",
-        "A second network learns what is easy; the own one learns what the second fails.",
+        "Upweights samples that a biased network fails on.",
         LearningFromFailure,
         given=("num_classes", "num_samples"),
         paper="Nam et al., NeurIPS 2020, arXiv 2007.02561",
-        required_inputs=("second network", "index"),
+        required_inputs=("second network", "sample index"),
         origins={"q": CODE, "decay": CODE},
         role="procedure",
     ),

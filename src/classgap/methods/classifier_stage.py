@@ -1,4 +1,4 @@
-"""A last stage that trains the classifier again, with classes equally often, on features as they are."""
+"""Base class of methods that retrain the classifier in a final stage, with class-balanced sampling."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from torch import Tensor, nn
 
-from classgap.data.sampling.order import ClassBalanced
+from classgap.data.sampling.orders import ClassBalancedOrder
 from classgap.losses.arguments import number
 from classgap.losses.cross_entropy import CrossEntropyLoss
 from classgap.methods.method import Method, Stage
@@ -15,20 +15,20 @@ from classgap.methods.wrapper import MethodWrapper
 from classgap.models.heads import linear_head
 
 if TYPE_CHECKING:
-    from classgap.data.batches import Batch
-    from classgap.engine.run import Run
+    from classgap.data.batch import Batch
     from classgap.losses.base import ClassLoss
+    from classgap.methods.protocol import TrainingRun
 
 
 class ClassifierStage(MethodWrapper):
-    """Does what another method does, then minimises cross-entropy over what a subclass makes of the head.
+    """Train another method, then minimize cross-entropy over the parameters that ``prepare_head`` leaves trainable.
 
-    The encoder is frozen and in evaluation mode. An epoch has as many draws as there are training samples.
+    The encoder is frozen and in evaluation mode. An epoch draws as many samples as the training set has.
 
     Args:
-        inner: what trains the encoder.
-        num_classes: K.
-        share: of the run's epochs, for this stage.
+        inner: method that trains the encoder.
+        num_classes: number of classes K.
+        share: length of the stage, as a fraction of the run's epochs.
     """
 
     name = "classifier stage"
@@ -37,72 +37,72 @@ class ClassifierStage(MethodWrapper):
         super().__init__(inner)
         self.share = number("share", share, above=0)
         self.own_loss = CrossEntropyLoss(num_classes)
-        self.retrains = False  # whether this is the last stage
+        self.retrains = False  # True in the final stage
 
-    def trained_head(self, head: nn.Linear, model: nn.Module) -> None:
-        """Prepare the head for its stage; only what has gradients is trained."""
-        raise TypeError(f"{type(self).__name__} must define trained_head(head, model)")
+    def prepare_head(self, head: nn.Linear, model: nn.Module) -> None:
+        """Prepare the head: set ``requires_grad`` of the parameters to train."""
+        raise TypeError(f"{type(self).__name__} must define prepare_head(head, model)")
 
     @property
     def loss(self) -> ClassLoss:  # type: ignore[override]
-        """What the current stage minimises."""
+        """Loss of the current stage."""
         return self.own_loss if self.retrains else self.inner.loss
 
     @property
     def views(self) -> int:  # type: ignore[override]
-        """Those of the other method, or one."""
+        """Augmented views per sample: one in the final stage."""
         return 1 if self.retrains else self.inner.views
 
-    def prepare(self, run: Run) -> None:
-        """As the other method; the head has to be linear, and weights those that the last stage leaves."""
+    def prepare(self, run: TrainingRun) -> None:
+        """Prepare the wrapped method; require a linear head and no weight interpolation."""
         super().prepare(run)
         linear_head(run.model, self.name)
         if run.config.wise_ft_alpha < 1:
             raise ValueError(
-                f"{self.name} exchanges the classifier, so there is none between the first and the last; interpolate "
-                f"must be 1, got {run.config.wise_ft_alpha}."
+                f"{self.name} replaces the classifier, so initial and final weights cannot be interpolated: "
+                f"wise_ft_alpha must be 1, got {run.config.wise_ft_alpha}."
             )
 
     def stages(self) -> Sequence[Stage]:
-        """One more than the other method has."""
-        return [*self.inner.stages(), Stage("re-training", share=self.share)]
+        """Append the final stage."""
+        return [*self.inner.stages(), Stage("re-training", fraction=self.share)]
 
-    def stage_start(self, run: Run) -> None:
-        """In the last stage: freeze, balance, and prepare the head."""
+    def stage_start(self, run: TrainingRun) -> None:
+        """In the final stage, freeze the model, balance the sampling and prepare the head."""
         self.retrains = run.position.stage == len(self.inner.stages())
         if not self.retrains:
             super().stage_start(run)
             return
         run.model.requires_grad_(False)
-        run.order = ClassBalanced(run.train.targets, run.config.seed)
-        self.trained_head(linear_head(run.model, self.name), run.model)
+        run.order = ClassBalancedOrder(run.train.targets, run.config.seed)
+        self.prepare_head(linear_head(run.model, self.name), run.model)
 
-    def parameter_groups(self, run: Run) -> list[dict[str, Any]]:
-        """What is left to train."""
+    def parameter_groups(self, run: TrainingRun) -> list[dict[str, Any]]:
+        """Return the trainable parameters."""
         if not self.retrains:
             return super().parameter_groups(run)
         return [{"params": [each for each in run.model.parameters() if each.requires_grad]}]
 
-    def epoch_start(self, run: Run) -> None:
-        """As the other method, in its stages."""
+    def epoch_start(self, run: TrainingRun) -> None:
+        """Delegate in the stages of the wrapped method."""
         if not self.retrains:
             super().epoch_start(run)
 
-    def objective(self, run: Run, batch: Batch) -> Tensor:
-        """Cross-entropy of the head's stage."""
+    def objective(self, run: TrainingRun, batch: Batch) -> Tensor:
+        """Compute cross-entropy in the final stage."""
         if not self.retrains:
             return super().objective(run, batch)
-        run.model.eval()  # a frozen encoder keeps its batch statistics and drops nothing
+        run.model.eval()  # keeps batch norm statistics, disables dropout
         return Method.objective(self, run, batch)
 
-    def step(self, run: Run, batch: Batch) -> None:
-        """The plain step, in the head's stage."""
+    def step(self, run: TrainingRun, batch: Batch) -> None:
+        """Take a plain step in the final stage."""
         if self.retrains:
             Method.step(self, run, batch)
         else:
             super().step(run, batch)
 
-    def stage_end(self, run: Run) -> None:
-        """As the other method, in its stages."""
+    def stage_end(self, run: TrainingRun) -> None:
+        """Delegate in the stages of the wrapped method."""
         if not self.retrains:
             super().stage_end(run)

@@ -1,7 +1,7 @@
-"""Methods made of several, in any order: ``sam+mr2``, ``mr2:strength=0.1+tau-norm``.
+"""Compositions of methods, in any order: ``sam+mr2``, ``mr2:strength=0.1+tau-norm``.
 
-A composition has one loss or procedure (cross-entropy if none is named), at most one way to step and at most one
-post-hoc method. A method that another loss can take in, as MR² does logit adjustment, is no second loss.
+A composition has one loss or procedure (cross-entropy by default), at most one step and at most one post-hoc method.
+A loss that another loss can include, as MR² includes logit adjustment, does not count as a second loss.
 """
 
 from __future__ import annotations
@@ -17,88 +17,90 @@ from classgap.methods.entry import MethodEntry
 from classgap.methods.method import Method
 from classgap.registry import Registry, Spec
 
-_PLUS = re.compile(r"\+(?=[a-z])")  # not that of 1e+3
-_CORE, _AROUND = ("loss", "procedure"), ("step", "post-hoc")
+_PLUS = re.compile(r"\+(?=[a-z])")  # skips the plus of 1e+3
+_CORE_ROLES, _WRAPPER_ROLES = ("loss", "procedure"), ("step", "post-hoc")
 WHY_ONE = {
-    "loss": "both are losses, and a run minimises one",
-    "procedure": "each is a training procedure with losses of its own",
-    "step": "both change how a step is made",
+    "loss": "both are losses, and a run minimizes one",
+    "procedure": "each is a training procedure with its own losses",
+    "step": "both change how an update is computed",
     "post-hoc": "both change the classifier after training",
 }
 
 
 @dataclass(frozen=True)
-class Piece:
-    """One of the methods that a name holds."""
+class Component:
+    """One method of a composition, with its options."""
 
     entry: MethodEntry
     spec: Spec
 
 
-def pieces(text: str, methods: Registry[Method | ClassLoss]) -> list[Piece]:
-    """The methods that a name holds, checked one by one and in pairs.
+def parse(text: str, methods: Registry[Method | ClassLoss]) -> list[Component]:
+    """Split a composition into its methods and check that they compose.
 
     Raises:
-        ValueError: if one does not exist, or two do not go together, with the reason.
+        ValueError: if a method does not exist, or two of them do not compose.
     """
-    found = []
+    components = []
     for part in _PLUS.split(text):
         spec = Spec.parse(part)
         entry = methods.entry(spec.name)
         assert isinstance(entry, MethodEntry)
-        found.append(Piece(entry, spec))
-    for one, other in combinations(found, 2):
+        components.append(Component(entry, spec))
+    for one, other in combinations(components, 2):
         reason = _conflict(one.entry, other.entry)
         if reason:
             raise ValueError(f"method {text}: {one.entry.name} and {other.entry.name} do not compose; {reason}.")
-    return found
+    return components
 
 
-def compose(parts: Sequence[Piece], methods: Registry[Method | ClassLoss], **given: Any) -> Method:
-    """The method that the pieces are together: the loss or procedure inside, then the step, then what comes after.
+def compose(components: Sequence[Component], methods: Registry[Method | ClassLoss], **given: Any) -> Method:
+    """Build a composition: the loss or procedure innermost, then the step, then the post-hoc method.
 
     Args:
-        parts: that go together.
-        methods: all there are.
-        given: what the program knows of the data.
+        components: methods that compose, from :func:`parse`.
+        methods: the catalog.
+        given: arguments that do not come from the user, such as ``num_classes``.
     """
-    made = _core([part for part in parts if part.entry.role in _CORE], methods, given)
-    for role in _AROUND:
-        for part in parts:
-            if part.entry.role == role:
-                made = _method(methods.build(part.spec, inner=made, **given))
-    return made
+    method = _build_core([each for each in components if each.entry.role in _CORE_ROLES], methods, given)
+    for role in _WRAPPER_ROLES:
+        for component in components:
+            if component.entry.role == role:
+                method = _as_method(methods.build(component.spec, inner=method, **given))
+    return method
 
 
-def _core(parts: list[Piece], methods: Registry[Method | ClassLoss], given: dict[str, Any]) -> Method:
-    if not parts:
-        return _method(methods.build("erm", **given))
-    if len(parts) == 1:
-        return _method(methods.build(parts[0].spec, **given))
-    taken, whole = sorted(parts, key=lambda part: any(part.entry.name in other.entry.joins for other in parts))
-    if taken.spec.options:
+def _build_core(components: list[Component], methods: Registry[Method | ClassLoss], given: dict[str, Any]) -> Method:
+    if not components:
+        return _as_method(methods.build("erm", **given))
+    if len(components) == 1:
+        return _as_method(methods.build(components[0].spec, **given))
+    merged, host = sorted(
+        components, key=lambda component: any(component.entry.name in other.entry.merges_into for other in components)
+    )
+    if merged.spec.options:
         raise ValueError(
-            f"{taken.entry.name} has no options as a part of {whole.entry.name}; got {', '.join(taken.spec.options)}."
+            f"{merged.entry.name} takes no options as part of {host.entry.name}, got {', '.join(merged.spec.options)}."
         )
-    entry = replace(whole.entry, given=(*whole.entry.given, taken.entry.joins[whole.entry.name]))
-    return _method(Registry(methods.kind, [entry]).build(whole.spec, **given))
+    entry = replace(host.entry, given=(*host.entry.given, merged.entry.merges_into[host.entry.name]))
+    return _as_method(Registry(methods.kind, [entry]).build(host.spec, **given))
 
 
 def _conflict(one: MethodEntry, other: MethodEntry) -> str:
-    """Why two methods do not go together; empty if they do."""
+    """Return why two methods do not compose, or an empty string if they do."""
     for here, there in ((one, other), (other, one)):
         for key in (there.name, there.role):
-            if key in here.refuses:
-                return here.refuses[key]
-        if there.name in here.joins:
+            if key in here.incompatible:
+                return here.incompatible[key]
+        if there.name in here.merges_into:
             return ""
     if one.role == other.role:
         return WHY_ONE[one.role]
-    if {one.role, other.role} == set(_CORE):
+    if {one.role, other.role} == set(_CORE_ROLES):
         procedure = one if one.role == "procedure" else other
-        return f"{procedure.name} is a training procedure with losses of its own"
+        return f"{procedure.name} is a training procedure with its own losses"
     return ""
 
 
-def _method(made: Method | ClassLoss) -> Method:
+def _as_method(made: Method | ClassLoss) -> Method:
     return Method(made) if isinstance(made, ClassLoss) else made

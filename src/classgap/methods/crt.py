@@ -1,4 +1,4 @@
-"""Classifier re-training, cRT (Kang et al. 2020)."""
+"""Classifier retraining, cRT (Kang et al. 2020)."""
 
 from __future__ import annotations
 
@@ -9,19 +9,19 @@ from classgap.methods.method import Method
 
 
 class ClassifierRetraining(ClassifierStage):
-    """After training, a new classifier on the same features, with all classes drawn equally often.
+    """Retrain the classifier on frozen features with class-balanced sampling.
 
-        encoder:     as another method trains it, on the data as they are
-        classifier:  fresh; CE over class-balanced draws, the encoder frozen
+        encoder:     trained by another method, with the run's sampler
+        classifier:  reinitialized; CE over class-balanced samples, encoder frozen
 
     Kang et al., "Decoupling representation and classifier for long-tailed recognition", ICLR 2020, arXiv 1910.09217.
-    The rate starts again from the run's own and follows its schedule. The published sampler draws four samples of a
-    class in a row, here every draw picks a class; the published stage has 10 epochs after 90.
+    The learning rate schedule restarts for this stage. The published sampler draws four samples of a class in a row;
+    here each draw picks a class. The published stage has 10 epochs after 90.
 
     Args:
-        inner: what trains the encoder.
-        num_classes: K.
-        share: of the run's epochs, for the classifier.
+        inner: method that trains the encoder.
+        num_classes: number of classes K.
+        share: length of the stage, as a fraction of the run's epochs.
 
     >>> from classgap.losses import CrossEntropyLoss
     >>> method = ClassifierRetraining(Method(CrossEntropyLoss(10)), 10)
@@ -34,7 +34,7 @@ class ClassifierRetraining(ClassifierStage):
     def __init__(self, inner: Method, num_classes: int, *, share: float = 0.11) -> None:
         super().__init__(inner, num_classes, share=share)
 
-    def trained_head(self, head: nn.Linear, model: nn.Module) -> None:
-        """Start it afresh."""
+    def prepare_head(self, head: nn.Linear, model: nn.Module) -> None:
+        """Reinitialize the head."""
         head.reset_parameters()
         head.requires_grad_(True)

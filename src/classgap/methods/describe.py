@@ -1,4 +1,4 @@
-"""What people want to know about a method, put together from its entry and the docstring of its code."""
+"""Descriptions of methods for ``classgap methods`` and docs/methods.md, from catalog entries and docstrings."""
 
 from __future__ import annotations
 
@@ -9,14 +9,14 @@ from typing import Any
 
 from classgap.methods.catalog import METHODS
 from classgap.methods.entry import ROLES, MethodEntry
+from classgap.registry import argument_docs
 
 _SECTION = re.compile(r"^(Args|Attributes|Raises|Returns):$", re.MULTILINE)
-_ARGUMENT = re.compile(r"^    (\w+): (.*(?:\n      .*)*)", re.MULTILINE)
 
 
 @dataclass(frozen=True)
-class OptionFacts:
-    """An option as it is typed, its default, where that comes from, and what it means."""
+class OptionDescription:
+    """An option as users type it, its default, the source of the default, and its meaning."""
 
     name: str
     default: str
@@ -25,78 +25,79 @@ class OptionFacts:
 
 
 @dataclass(frozen=True)
-class Explained:
-    """A method for readers.
+class MethodDescription:
+    """Documentation of a method.
 
     Attributes:
-        entry: of the catalogue.
-        text: formula, paper, and where sources differ: the docstring of the code, as Markdown.
-        options: what may be set.
-        command: an example to copy.
+        entry: catalog entry.
+        text: docstring of the method without its sections, as Markdown.
+        options: options of the method.
+        command: example command.
     """
 
     entry: MethodEntry
     text: str
-    options: tuple[OptionFacts, ...]
+    options: tuple[OptionDescription, ...]
     command: str
 
     @classmethod
-    def from_name(cls, name: str) -> Explained:
-        """The method of that name.
+    def from_name(cls, name: str) -> MethodDescription:
+        """Describe the method of that name.
 
         Raises:
-            ValueError: if there is none, with the nearest name.
+            ValueError: if no method has that name; the message suggests the closest one.
 
-        >>> Explained.from_name("center").options[0]
-        OptionFacts(name='strength', default='0.008', origin='published code', meaning='λ.')
+        >>> MethodDescription.from_name("crt").options[0].default
+        '0.11'
         """
         entry = METHODS.entry(name)
         assert isinstance(entry, MethodEntry)
-        source = entry.explained_by or entry.make
-        meanings = _meanings(source) | _meanings(entry.make)
+        source = entry.documented_by or entry.make
+        meanings = argument_docs(source) | argument_docs(entry.make)
         options = tuple(
-            OptionFacts(_typed(key), _shown(option.default), entry.origins.get(key, ""), meanings.get(key, ""))
+            OptionDescription(
+                key.replace("_", "-"), _format(option.default), entry.origins.get(key, ""), meanings.get(key, "")
+            )
             for key, option in entry.options().items()
         )
-        return cls(entry, _text(source), options, _command(entry))
+        return cls(entry, _markdown(source), options, _example(entry))
 
     @property
     def role(self) -> str:
-        """What it is a method for."""
+        """Meaning of the entry's role."""
         return ROLES[self.entry.role]
 
     @property
-    def refuses(self) -> tuple[str, ...]:
-        """What it does not compose with beside methods of its own role, each with the reason."""
-        return tuple(f"{name}: {reason}" for name, reason in self.entry.refuses.items())
+    def incompatible(self) -> tuple[str, ...]:
+        """Methods of other roles that it does not compose with, each with the reason."""
+        return tuple(f"{name}: {reason}" for name, reason in self.entry.incompatible.items())
 
 
-def _text(source: Any) -> str:
-    """The docstring up to its arguments, in Markdown: names in single backticks."""
+def facts(method: MethodDescription) -> tuple[str, str, str]:
+    """Return the summary, the paper and the required inputs of a method.
+
+    >>> facts(MethodDescription.from_name("erm"))
+    ('Cross-entropy.', 'none (control)', '')
+    """
+    entry = method.entry
+    return entry.summary, entry.paper or "none (control)", ", ".join(entry.required_inputs)
+
+
+def _markdown(source: Any) -> str:
+    """Return the docstring up to its first section, with names in single backticks."""
     body = _SECTION.split(inspect.getdoc(source) or "")[0].split(">>>")[0]
     body = re.sub(r":\w+:`~?([^`]*)`", r"`\1`", body).replace("``", "`")
     return "\n".join(line.rstrip() for line in body.strip().splitlines())
 
 
-def _meanings(source: Any) -> dict[str, str]:
-    parts = _SECTION.split(inspect.getdoc(source) or "")
-    sections = dict(zip(parts[1::2], parts[2::2], strict=True))
-    found = _ARGUMENT.findall(sections.get("Args", "").split("\n    >>>")[0])
-    return {name: " ".join(text.replace("``", "`").split()) for name, text in found}
-
-
-def _command(entry: MethodEntry) -> str:
+def _example(entry: MethodEntry) -> str:
     name = {"step": f"{entry.name}+mr2", "post-hoc": f"mr2+{entry.name}"}.get(entry.role, entry.name)
-    data = "mnist1d:lt=10" if "class counts" in entry.required_inputs or entry.role == "post-hoc" else "mnist1d"
-    held = " --val-fraction 0.1" if "held-out samples" in entry.required_inputs else ""
-    return f"classgap train --data {data} --method {name}{held}"
+    data = "mnist1d:imbalance=10" if "class counts" in entry.required_inputs or entry.role == "post-hoc" else "mnist1d"
+    held_out = " --val-fraction 0.1" if "held-out samples" in entry.required_inputs else ""
+    return f"classgap train --data {data} --method {name}{held_out}"
 
 
-def _typed(name: str) -> str:
-    return name.replace("_", "-")
-
-
-def _shown(default: Any) -> str:
+def _format(default: Any) -> str:
     if isinstance(default, bool):
         return "yes" if default else "no"
     return f"{default:g}" if isinstance(default, float) else str(default)

@@ -1,4 +1,4 @@
-"""DRO-LT, distributional robustness for the long tail (Samuel and Chechik 2021), in its three stages."""
+"""DRO-LT, distributional robustness for long-tailed data (Samuel and Chechik 2021)."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import torch
 from torch import Tensor
 
-from classgap.data.sampling.order import ClassAware, ClassBalanced, Order
+from classgap.data.sampling.orders import ClassAwareOrder, ClassBalancedOrder, Order
 from classgap.distributed import total
 from classgap.losses import CrossEntropyLoss, DROLTLoss
 from classgap.losses.arguments import number, whole_number
@@ -16,37 +16,44 @@ from classgap.methods.method import Stage
 from classgap.methods.staged import Phase, StagedMethod
 
 if TYPE_CHECKING:
-    from classgap.engine.run import Run
+    from classgap.methods.protocol import TrainingRun
 
 
 class DistributionalRobustness(StagedMethod):
-    """Cross-entropy; then features that stay near their class's centroid, even a shifted one; then a new classifier.
+    """Pretrain, learn features robust to shifts of the class centroids, then retrain the classifier.
 
-        1. pretraining:  CE, all of the model
+        1. pretraining:  CE, full model
         2. features:     CE + λ mean_c mean_{x∈c} ln Σ_{x'} exp[(‖f - μ_c‖ - ‖f' - μ_c‖ + ε_c 1[y' ≠ c]) / τ],
-                         the classifier frozen; μ from a pass over the training set before every epoch, ε learned
-        3. classifier:   CE, the encoder frozen
+                         classifier frozen; μ from a pass over the training set before each epoch, ε learned
+        3. classifier:   CE, encoder frozen
 
     Samuel and Chechik, "Distributional robustness loss for long-tail learning", ICCV 2021, arXiv 2104.03066. The first
-    stage has the run's epochs, the others 80 and 20 of 100 of them, at the published rates as shares of 0.1. From the
-    second stage on classes are drawn equally often, in batches of a few classes if all do not fit.
+    stage has the run's epochs, the others 80 % and 20 % of them. Their learning rates are fractions of the run's, in
+    the published proportions. From the second stage on, sampling is class-balanced; a batch holds a subset of the
+    classes if not all of them fit.
 
-    Where published code (dvirsamuel/DRO-LT) and this differ: the code chooses the features of the second stage by
-    nearest-centroid accuracy on the *test* set, here it is the last epoch; it weights the second stage's cross-entropy
-    by N_c / max N, in favour of frequent classes, here it is plain; its passes see augmented, class-balanced samples,
-    here every training sample once and as it is. Where the code and the paper differ: the paper squares distances and
-    has ε ∝ 1/√N; the code learns ε, which nothing bounds from below. ``dro-lt-joint`` has the other form.
+    Differences from the published code (dvirsamuel/DRO-LT):
+
+    - The code selects the features of the second stage by nearest-centroid accuracy on the *test* set; here the last
+      epoch is used.
+    - The code weights the cross-entropy of the second stage by N_c / max N, in favor of frequent classes; here it is
+      unweighted.
+    - The code computes centroids from augmented, class-balanced samples; here from each training sample once, without
+      augmentation.
+
+    The paper squares distances and sets ε ∝ 1/√N. The code learns ε without a lower bound. ``dro-lt-joint``
+    implements the paper's form.
 
     Args:
-        num_classes: K.
-        feature_dim: D, the width of the features.
-        strength: λ.
-        temperature: τ.
-        epsilon: ε: "learned", or a number for all classes.
-        squared: whether distances are squared.
-        per_class: samples of a class in a batch, where not all classes fit.
-        feature_rate: of the second stage, as a share of the run's learning rate.
-        classifier_rate: of the third stage.
+        num_classes: number of classes K.
+        feature_dim: width of the features D.
+        strength: weight λ of the robust term.
+        temperature: temperature τ.
+        epsilon: robustness ε: "learned", or a number for all classes.
+        squared: whether to square distances.
+        per_class: samples per class in a batch, if not all classes fit.
+        feature_rate: learning rate of the second stage, as a fraction of the run's.
+        classifier_rate: learning rate of the third stage, as a fraction of the run's.
 
     >>> [stage.length(100) for stage in DistributionalRobustness(10, 64).stages()]
     [100, 80, 20]
@@ -71,19 +78,19 @@ class DistributionalRobustness(StagedMethod):
         rates = [number("feature_rate", feature_rate, above=0), number("classifier_rate", classifier_rate, above=0)]
         super().__init__(
             Phase(Stage("pretraining"), CrossEntropyLoss(num_classes)),
-            Phase(Stage("features", share=0.8), robust, "encoder", rates[0]),
-            Phase(Stage("classifier", share=0.2), CrossEntropyLoss(num_classes), "head", rates[1]),
+            Phase(Stage("features", fraction=0.8), robust, "encoder", rates[0]),
+            Phase(Stage("classifier", fraction=0.2), CrossEntropyLoss(num_classes), "head", rates[1]),
         )
         self.per_class = whole_number("per_class", per_class, at_least=1)
 
-    def stage_start(self, run: Run) -> None:
-        """Classes equally often, after the pretraining."""
+    def stage_start(self, run: TrainingRun) -> None:
+        """Balance the sampling after pretraining."""
         super().stage_start(run)
         if self.phase is not self.phases[0]:
             run.order = self._balanced(run)
 
-    def epoch_start(self, run: Run) -> None:
-        """In the second stage: a pass over the training set for the centroids."""
+    def epoch_start(self, run: TrainingRun) -> None:
+        """Compute the centroids in a pass over the training set, in the second stage."""
         if isinstance(self.loss, DROLTLoss):
             sums_KD = torch.zeros(self.loss.centroids.means.shape, dtype=torch.float64)
             for seen in run.look(run.train):
@@ -91,16 +98,16 @@ class DistributionalRobustness(StagedMethod):
             counts_K = run.train_counts
             self.loss.update((total(sums_KD) / counts_K.clamp(min=1)[:, None]).float(), counts_K > 0)
 
-    def _balanced(self, run: Run) -> Order:
+    def _balanced(self, run: TrainingRun) -> Order:
         assert run.config.batch_size is not None
         targets, batch, seed = run.train.targets, run.config.batch_size, run.config.seed
         classes, rest = divmod(batch, self.per_class)
-        if rest or not 1 <= classes <= len(targets.unique()):  # all classes fit into a batch
-            return ClassBalanced(targets, seed)
-        return ClassAware(targets, self.per_class, classes, seed)
+        if rest or not 1 <= classes <= len(targets.unique()):  # uneven, or room for all classes
+            return ClassBalancedOrder(targets, seed)
+        return ClassAwareOrder(targets, self.per_class, classes, seed)
 
 
-def one_stage(
+def dro_lt_joint(
     num_classes: int,
     feature_dim: int,
     class_counts: Sequence[float] | Tensor,
@@ -110,25 +117,25 @@ def one_stage(
     epsilon: float = 1.0,
     momentum: float = 0.9,
 ) -> DROLTLoss:
-    """The form that the ELM paper compares with, trained like any loss.
+    """One-stage DRO-LT, the baseline of the ELM paper.
 
         CE  +  λ mean over samples of ln Σ_{x'} exp[(‖f - μ_y‖² - ‖f' - μ_y‖² + ε_y 1[y' ≠ y]) / τ],   ε_y = ε / √π_y
 
     Samuel and Chechik, "Distributional robustness loss for long-tail learning", ICCV 2021, arXiv 2104.03066, as
-    Jitkrittum et al. 2022, arXiv 2204.13208, write it in Eq. (5): squared distances, a robustness that follows the
-    class's share, and neither a pass for the centroids nor a stage for the classifier. Centroids are running means of
-    the batches'. That paper gives neither the factor ε nor how it finds the centroids.
+    written in Jitkrittum et al. 2022, arXiv 2204.13208, Eq. (5): squared distances, ε_y from the class prior π_y, no
+    pass for the centroids and no classifier stage. Centroids are running means over batches. The ELM paper states
+    neither ε nor how it computes the centroids.
 
     Args:
-        num_classes: K.
-        feature_dim: D, the width of the features.
-        class_counts: training samples of each class.
-        strength: λ.
-        temperature: τ.
-        epsilon: the factor ε of ε_y.
-        momentum: of the running centroids.
+        num_classes: number of classes K.
+        feature_dim: width of the features D.
+        class_counts: training samples per class.
+        strength: weight λ of the robust term.
+        temperature: temperature τ.
+        epsilon: factor ε of ε_y.
+        momentum: momentum of the running centroids.
 
-    >>> one_stage(2, 4, [90, 10]).squared
+    >>> dro_lt_joint(2, 4, [90, 10]).squared
     True
     """
     return DROLTLoss(

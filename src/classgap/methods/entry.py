@@ -1,4 +1,4 @@
-"""What the catalogue says about a method."""
+"""Catalog entries of methods."""
 
 from __future__ import annotations
 
@@ -13,30 +13,33 @@ from classgap.registry import Entry
 PAPER, CODE, OURS = "paper", "published code", "ours"
 
 ROLES = {
-    "loss": "what is minimised",
-    "procedure": "a training procedure with losses of its own",
-    "step": "how a step is made",
-    "post-hoc": "what happens to the classifier after training",
+    "loss": "the training objective",
+    "procedure": "a training procedure with its own losses",
+    "step": "how an update is computed",
+    "post-hoc": "a change of the classifier after training",
 }
 
 
 @dataclass(frozen=True)
 class MethodEntry(Entry[Method | ClassLoss]):
-    """A method: made by a function, or by the class of its loss if it is a loss and nothing else.
+    """A method in the catalog.
+
+    ``make`` returns a ``Method``, or a ``ClassLoss`` for methods that only replace the loss. Methods with the role
+    "step" or "post-hoc" wrap another method, which ``make`` takes as ``inner``.
 
     Attributes:
-        paper: authors, where and when, arXiv number; empty for controls without one.
-        needs: what it uses beyond logits and targets.
-        origins: where an option's default comes from: "paper", "published code" or "ours", and details.
-        role: of ``ROLES``. Steps and post-hoc methods are made around another one, which ``make`` takes as ``inner``.
-        explained_by: whose docstring explains it, if not that of ``make``.
-        differences: how published code and paper differ, where the docstring does not say it.
-        refuses: names or roles that it does not go together with, with the reason.
-        joins: another loss that it can be a part of, with the parameter of that loss which it then stands for.
+        paper: authors, venue, year and arXiv number; empty for controls without a paper.
+        required_inputs: what the method uses in addition to logits and targets, as short phrases.
+        origins: source of each option's default: "paper", "published code" or "ours", with details.
+        role: a key of ``ROLES``.
+        documented_by: class or function whose docstring documents the method; ``make`` by default.
+        differences: how published code and paper differ, unless the docstring explains it.
+        incompatible: names or roles that the method does not compose with, and the reason for each.
+        merges_into: losses that can include this one, and the parameter of the loss that enables it.
 
-    >>> entry = MethodEntry("erm", "Plain training.", make=Method, origins={"smoothing": PAPER})
+    >>> entry = MethodEntry("erm", "Cross-entropy.", make=Method, origins={"smoothing": PAPER})
     >>> entry.role, ROLES[entry.role]
-    ('loss', 'what is minimised')
+    ('loss', 'the training objective')
     """
 
     hidden: tuple[str, ...] = ("reduction", "ignore_index", "class_counts", "weight")
@@ -44,7 +47,7 @@ class MethodEntry(Entry[Method | ClassLoss]):
     required_inputs: tuple[str, ...] = ()
     origins: Mapping[str, str] = field(default_factory=dict)
     role: str = "loss"
-    explained_by: Any = None
+    documented_by: Any = None
     differences: str = ""
-    refuses: Mapping[str, str] = field(default_factory=dict)
-    joins: Mapping[str, str] = field(default_factory=dict)
+    incompatible: Mapping[str, str] = field(default_factory=dict)
+    merges_into: Mapping[str, str] = field(default_factory=dict)

@@ -1,4 +1,4 @@
-"""Losses that a pass over the training set informs once an epoch: FairDRO and CSR."""
+"""FairDRO and CSR, which update their loss in a pass over the training set before each epoch."""
 
 from __future__ import annotations
 
@@ -14,17 +14,17 @@ from classgap.losses.fair_dro import FairDROLoss
 from classgap.methods.method import Method
 
 if TYPE_CHECKING:
-    from classgap.engine.run import Run
+    from classgap.methods.protocol import TrainingRun
 
 
 class FairDRO(Method):
-    """FairDRO (Jung et al. 2023): before each epoch the class weights answer the class losses of the training set.
+    """FairDRO (Jung et al. 2023): update the class weights from the class losses on the training set.
 
-    The pass sees every sample once, without augmentation, in evaluation mode and on all processes together. The
-    published one runs in training mode: it moves the statistics of batch norm, and dropout is active.
+    The pass covers each sample once, in evaluation mode and without augmentation. The published code runs it in
+    training mode, which updates batch norm statistics and applies dropout.
 
     Args:
-        loss: its weights are renewed.
+        loss: loss with the class weights.
     """
 
     loss: FairDROLoss
@@ -32,12 +32,12 @@ class FairDRO(Method):
     def __init__(self, loss: FairDROLoss) -> None:
         super().__init__(loss)
 
-    def prepare(self, run: Run) -> None:
-        """See that every class has samples, and so a loss."""
+    def prepare(self, run: TrainingRun) -> None:
+        """Require samples of every class."""
         positive_counts("class_counts", run.train_counts)
 
-    def epoch_start(self, run: Run) -> None:
-        """Look at the training set and answer."""
+    def epoch_start(self, run: TrainingRun) -> None:
+        """Update the class weights."""
         sums_K = torch.zeros(run.num_classes, dtype=torch.float64)
         for seen in run.look(run.train):
             targets_B = seen.targets_B.cpu()
@@ -47,10 +47,10 @@ class FairDRO(Method):
 
 
 class ConfusionalSpectral(Method):
-    """CSR (Jin et al. 2025) on clean inputs: before each epoch the confusions of the training set are counted.
+    """CSR (Jin et al. 2025) on clean inputs: update the pair weights from the confusion matrix of the training set.
 
     Args:
-        loss: its weights of class pairs are renewed.
+        loss: loss with the weights of class pairs.
     """
 
     loss: ConfusionalSpectralLoss
@@ -58,8 +58,8 @@ class ConfusionalSpectral(Method):
     def __init__(self, loss: ConfusionalSpectralLoss) -> None:
         super().__init__(loss)
 
-    def epoch_start(self, run: Run) -> None:
-        """Look at the training set and count."""
+    def epoch_start(self, run: TrainingRun) -> None:
+        """Update the weights of class pairs."""
         counts_KK = torch.zeros(run.num_classes, run.num_classes, dtype=torch.long, device=run.device)
         for seen in run.look(run.train):
             counts_KK += self.loss.count_confusions(seen.logits_BK, seen.targets_B)
@@ -67,7 +67,7 @@ class ConfusionalSpectral(Method):
 
 
 def fair_dro(num_classes: int, *, radius: float = 0.5) -> Method:
-    """FairDRO with classes as groups.
+    """Create FairDRO with classes as groups.
 
     >>> fair_dro(10).loss.radius
     0.5
@@ -76,7 +76,7 @@ def fair_dro(num_classes: int, *, radius: float = 0.5) -> Method:
 
 
 def csr(num_classes: int, *, strength: float = 0.3, narrowing: float = 0.1) -> Method:
-    """CSR without its adversarial part.
+    """Create CSR without its adversarial part.
 
     >>> csr(10).loss.strength
     0.3

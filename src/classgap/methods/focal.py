@@ -1,4 +1,4 @@
-"""The focal losses, with the start that their sigmoid form needs."""
+"""Focal losses, with the bias initialization of their sigmoid form."""
 
 from __future__ import annotations
 
@@ -14,17 +14,17 @@ from classgap.losses.focal import FocalLoss
 from classgap.methods.method import Method
 
 if TYPE_CHECKING:
-    from classgap.engine.run import Run
+    from classgap.methods.protocol import TrainingRun
 
 
 class Focal(Method):
-    """A focal loss. In the sigmoid form the head's bias starts at -ln(K - 1) and is not decayed, as published.
+    """A focal loss. The sigmoid form initializes the head's bias to -ln(K - 1) without weight decay, as published.
 
-    Each class is then a yes-or-no question that starts at "yes" with probability 1/K. With a bias of 0 the K - 1
-    answers "no" of every sample would dominate the first steps.
+    Each binary classifier then starts at a probability of 1/K. With a bias of 0, the K - 1 negatives of each sample
+    would dominate the first steps.
 
     Args:
-        loss: the loss, of either form.
+        loss: focal loss in either form.
     """
 
     loss: FocalLoss
@@ -33,27 +33,27 @@ class Focal(Method):
         super().__init__(loss)
 
     @torch.no_grad()
-    def prepare(self, run: Run) -> None:
-        """Set the bias of the head, where there is one."""
+    def prepare(self, run: TrainingRun) -> None:
+        """Initialize the bias of the head, if it has one."""
         bias = self._bias(run)
         if bias is not None:
             bias.fill_(-math.log(max(1, run.num_classes - 1)))
 
-    def parameter_groups(self, run: Run) -> list[dict[str, Any]]:
-        """The head's bias in a group without weight decay."""
+    def parameter_groups(self, run: TrainingRun) -> list[dict[str, Any]]:
+        """Put the bias of the head into a group without weight decay."""
         groups, bias = super().parameter_groups(run), self._bias(run)
         if bias is None or not bias.requires_grad:
             return groups
         groups[0]["params"] = [each for each in groups[0]["params"] if each is not bias]
         return [*groups, {"params": [bias], "weight_decay": 0.0}]
 
-    def _bias(self, run: Run) -> nn.Parameter | None:
+    def _bias(self, run: TrainingRun) -> nn.Parameter | None:
         found = dict(run.tap.head.named_parameters()).get("bias")
         return found if self.loss.form == "sigmoid" else None
 
 
 def focal(num_classes: int, *, gamma: float = 2.0, form: str = "softmax") -> Method:
-    """The focal loss.
+    """Create a focal loss.
 
     >>> focal(10).loss.gamma
     2.0
@@ -64,7 +64,7 @@ def focal(num_classes: int, *, gamma: float = 2.0, form: str = "softmax") -> Met
 def cb_focal(
     class_counts: Sequence[float] | Tensor, *, beta: float = 0.9999, gamma: float = 1.0, form: str = "sigmoid"
 ) -> Method:
-    """The class-balanced focal loss.
+    """Create a class-balanced focal loss.
 
     >>> cb_focal([100, 10]).loss.weight
     tensor([0.1826, 1.8174])

@@ -9,41 +9,42 @@ from typing import TYPE_CHECKING
 import torch
 from torch import Tensor
 
-from classgap.data.sampling.order import Repeated, count_batches
+from classgap.data.sampling.batching import count_batches
+from classgap.data.sampling.orders import RepeatedOrder
 from classgap.distributed import Shards, world_size
 from classgap.losses.arguments import number, one_of, probability, whole_number
 from classgap.losses.cross_entropy import CrossEntropyLoss
 from classgap.methods.method import Method, Stage
 
 if TYPE_CHECKING:
-    from classgap.data.batches import Batch
-    from classgap.engine.run import Run
+    from classgap.data.batch import Batch
+    from classgap.methods.protocol import TrainingRun
 
 FIND, RETRAIN = "find errors", "train"
 
 
 class JustTrainTwice(Method):
-    """Plain training for a few epochs, then from the start again with the samples it got wrong up-sampled.
+    """Train for a few epochs, then restart and upsample the training samples that were misclassified.
 
     Liu et al., "Just Train Twice: Improving Group Robustness without Training Group Information", ICML 2021, arXiv
-    2107.09044. The second training begins with the first one's initial weights. An error appears ``copies`` + 1 times
-    an epoch, so that epochs are longer; the paper's λ is ``copies`` + 1, the published option is ``copies``.
+    2107.09044. The second training starts from the same initial weights. Each error appears ``copies`` + 1 times per
+    epoch, which makes epochs longer. The paper's λ is ``copies`` + 1; the option of the published code is ``copies``.
 
-    The error set is that of the paper, what the first network gets wrong at the end, in a pass without augmentation; or
-    that of the published code, the predictions made on the way through the last epoch, each before its own update. What
-    that epoch leaves out (--steps may cut it short, and a few samples that fill no batch are dropped) counts with its
-    visit before. If nothing is wrong, the second training is plain. Both numbers below should be chosen on held-out
-    samples: with many epochs there are no errors left, with few nearly everything is one.
+    With ``errors=clean`` the error set is that of the paper: errors of the first model at the end, in a pass without
+    augmentation. With ``errors=online`` it is that of the published code: errors made during the last epoch, each
+    before its own update. Samples that this epoch does not reach (because of --steps or an incomplete batch) keep the
+    result of their previous visit. Without errors, the second training is plain. Select ``first`` and ``copies`` on
+    held-out samples: after many epochs no errors remain, after few almost every sample is one.
 
     Args:
-        num_classes: K.
-        num_samples: of the training set.
-        first: the share of the run's epochs that the first training takes.
-        copies: additional appearances of an error.
-        errors: "clean" or "online".
+        num_classes: number of classes K.
+        num_samples: size of the training set.
+        first: length of the first training, as a fraction of the run's epochs.
+        copies: additional appearances of each error per epoch.
+        errors: definition of the error set, "clean" or "online".
 
     Attributes:
-        wrong: whether each training sample is in the error set.
+        wrong: mask of the error set, (N,).
 
     >>> [(stage.name, stage.length(300)) for stage in JustTrainTwice(num_classes=2, num_samples=10).stages()]
     [('find errors', 60), ('train', 300)]
@@ -61,56 +62,56 @@ class JustTrainTwice(Method):
         self.register_buffer("wrong", torch.zeros(num_samples, dtype=torch.bool))
 
     def stages(self) -> Sequence[Stage]:
-        """Two trainings, each with an optimiser and a schedule of its own."""
-        return (Stage(FIND, share=self.first), Stage(RETRAIN))
+        """Return the two trainings."""
+        return (Stage(FIND, fraction=self.first), Stage(RETRAIN))
 
     def refuses_mixing(self) -> str:
-        """A mixed sample is neither right nor wrong."""
-        return "errors=online looks at single samples" if self.errors == "online" else super().refuses_mixing()
+        """Reject mixing for online errors: a mixed sample has no single label."""
+        return "errors=online needs one label per sample" if self.errors == "online" else super().refuses_mixing()
 
-    def prepare(self, run: Run) -> None:
-        """Keep the initial weights, which are the same whenever the run is made."""
+    def prepare(self, run: TrainingRun) -> None:
+        """Keep the initial weights, which depend on the seed only."""
         if run.config.sampler != "random":
-            raise ValueError(f"jtt repeats samples itself; sampler must be random, got {run.config.sampler!r}.")
+            raise ValueError(f"sampler must be random with jtt, which resamples itself, got {run.config.sampler!r}.")
         if self.errors == "online" and run.config.steps is not None:
-            self._expect_an_epoch(run, run.config.steps)
+            self._require_full_epoch(run, run.config.steps)
         self._initial = {name: tensor.clone() for name, tensor in run.model.state_dict().items()}
 
-    def stage_start(self, run: Run) -> None:
-        """Begin again, with the errors repeated."""
+    def stage_start(self, run: TrainingRun) -> None:
+        """Restart from the initial weights and upsample the errors."""
         if run.stage.name != RETRAIN:
             return
         run.model.load_state_dict(self._initial)
-        if self.copies and bool(self.wrong.any()):  # else the very order of plain training
-            run.order = Repeated(1 + self.copies * self.wrong.long().cpu(), run.config.seed)
+        if self.copies and bool(self.wrong.any()):  # otherwise the order equals that of plain training
+            run.order = RepeatedOrder(1 + self.copies * self.wrong.long().cpu(), run.config.seed)
 
-    def epoch_start(self, run: Run) -> None:
-        """Metrics tell how many errors there are."""
+    def epoch_start(self, run: TrainingRun) -> None:
+        """Report the size of the error set."""
         if run.stage.name == RETRAIN:
             run.meter.add({"errors": int(self.wrong.sum())}, 1)
 
-    def objective(self, run: Run, batch: Batch) -> Tensor:
-        """Cross-entropy."""
+    def objective(self, run: TrainingRun, batch: Batch) -> Tensor:
+        """Compute cross-entropy and record online errors."""
         logits = run.forward(batch.inputs)
-        if self.loss.updates and self.errors == "online" and run.stage.name == FIND:  # the last visit is what stays
+        if self.loss.updates and self.errors == "online" and run.stage.name == FIND:  # later visits overwrite
             shards = Shards.from_batch_size(len(batch), run.device)
             wrong_B = (logits.detach().argmax(dim=1) != batch.labels).long()  # gloo does not send bools
             self.wrong[shards.gather(batch.rows)] = shards.gather(wrong_B).bool()
         return self.loss(logits, batch.targets)
 
-    def stage_end(self, run: Run) -> None:
-        """Clean errors: look at every sample once."""
+    def stage_end(self, run: TrainingRun) -> None:
+        """Find clean errors in a pass over the training set."""
         if run.stage.name == FIND and self.errors == "clean":
             predicted = run.predictions(run.train)
             self.wrong.copy_(predicted.classes_N != predicted.targets_N)
 
-    def _expect_an_epoch(self, run: Run, steps: int) -> None:
+    def _require_full_epoch(self, run: TrainingRun, steps: int) -> None:
         assert run.config.batch_size is not None
         found = self.stages()[0].length(steps)
         needed = count_batches(len(run.train), run.config.batch_size, world_size())
         if found < needed:
             raise ValueError(
-                f"jtt:errors=online has to go through the training set, which takes {needed} updates, but the first "
-                f"training has {found}, a share of {self.first:g} of steps={steps}; use at least "
-                f"{math.ceil(needed / self.first)} steps, a larger first=…, or errors=clean."
+                f"jtt:errors=online needs a full epoch of {needed} updates in the first training, which has {found} "
+                f"(first={self.first:g} of steps={steps}). Set steps to at least {math.ceil(needed / self.first)}, "
+                "increase first, or use errors=clean."
             )

@@ -1,4 +1,4 @@
-"""LDAM and deferred re-weighting (Cao et al. 2019)."""
+"""LDAM and deferred reweighting (Cao et al. 2019)."""
 
 from __future__ import annotations
 
@@ -15,18 +15,18 @@ from classgap.models.cosine import CosineClassifier
 from classgap.models.heads import exchange_head, head_of
 
 if TYPE_CHECKING:
-    from classgap.data.batches import Batch
-    from classgap.engine.run import Run
+    from classgap.data.batch import Batch
+    from classgap.methods.protocol import TrainingRun
 
 
 class LDAM(Method):
-    """The label-distribution-aware margin loss with the cosine head that it requires.
+    """The label-distribution-aware margin loss and its cosine head.
 
-    The model's logits are s·cos(f, w_k), so that their softmax is the one that was trained; the published head gives
-    the cosines alone, which rank the classes the same. A head that is a cosine classifier keeps its directions.
+    Logits are s·cos(f, w_k), so their softmax matches the training objective. The published head returns cosines
+    without the scale, which gives the same predictions. An existing cosine head keeps its weights.
 
     Args:
-        loss: with margins and scale.
+        loss: loss with margins and scale.
     """
 
     loss: LDAMLoss
@@ -34,8 +34,8 @@ class LDAM(Method):
     def __init__(self, loss: LDAMLoss) -> None:
         super().__init__(loss)
 
-    def prepare(self, run: Run) -> None:
-        """Put the cosine head into the model."""
+    def prepare(self, run: TrainingRun) -> None:
+        """Replace the head by a cosine classifier."""
         before = head_of(run.model)
         weight = before.get_parameter("weight")
         head = CosineClassifier(weight.shape[1], run.num_classes, scale=self.loss.scale).to(weight.device)
@@ -43,26 +43,26 @@ class LDAM(Method):
             head.weight.data.copy_(weight.data)
         exchange_head(run.model, head)
 
-    def objective(self, run: Run, batch: Batch) -> Tensor:
-        """The loss takes cosines, and scales them itself."""
+    def objective(self, run: TrainingRun, batch: Batch) -> Tensor:
+        """Compute the loss from cosines, which it scales itself."""
         return self.loss(run.forward(batch.inputs) / self.loss.scale, batch.targets)
 
 
 class DeferredLDAM(LDAM):
-    """LDAM whose classes are weighted by their effective numbers once the representation has formed.
+    """LDAM with class weights from effective numbers in the last part of training.
 
-        w_c = 1 before the switch,      w_c ∝ (1 - β) / (1 - β^{N_c}),  Σ_c w_c = K  from then on          Algorithm 1
+        w_c = 1 before the switch,      w_c ∝ (1 - β) / (1 - β^{N_c}),  Σ_c w_c = K  afterwards            Algorithm 1
 
     Cao et al., "Learning Imbalanced Datasets with Label-Distribution-Aware Margin Loss", NeurIPS 2019, arXiv
-    1906.07413, Sec. 3.3. The algorithm has w_c ∝ 1/N_c, the published code the weights above. Its schedule switches at
-    epoch 160 of 200, where it also lowers the learning rate. Here updates are counted, so that runs of a few epochs or
-    of a number of steps switch too, in mid-epoch if need be.
+    1906.07413, Sec. 3.3. Algorithm 1 uses w_c ∝ 1/N_c, the published code the weights above. The code switches at epoch
+    160 of 200, where it also decays the learning rate. Here the switch is a fraction of the updates and may fall within
+    an epoch.
 
     Args:
-        loss: with margins and scale.
-        class_counts: N, training samples of each class.
-        beta: β.
-        switch: the share of the updates after which the weights change; 1 is never.
+        loss: loss with margins and scale.
+        class_counts: training samples per class N.
+        beta: parameter β of the effective number.
+        switch: fraction of the updates before reweighting; 1 disables it.
     """
 
     def __init__(
@@ -72,12 +72,12 @@ class DeferredLDAM(LDAM):
         self.class_counts = positive_counts("class_counts", class_counts)
         self.beta = share("beta", beta)
         if number("switch", switch, at_least=0) > 1:
-            raise ValueError(f"switch must be a share of the updates from 0 to 1; got {switch!r}.")
+            raise ValueError(f"switch must be in [0, 1], got {switch!r}.")
         self.switch = switch
-        self._switched = False  # a resumed run finds out again, and gives the same weights
+        self._switched = False  # not saved: a resumed run computes the same weights again
 
-    def objective(self, run: Run, batch: Batch) -> Tensor:
-        """The loss; from the update on in which the switch falls, with the weights."""
+    def objective(self, run: TrainingRun, batch: Batch) -> Tensor:
+        """Compute the loss, with class weights after the switch."""
         if not self._switched and (run.position.updates + 1) / run.updates > self.switch:
             self.loss.reweight(effective_number_weights(self.class_counts, self.beta))
             self._switched = True
@@ -85,7 +85,7 @@ class DeferredLDAM(LDAM):
 
 
 def ldam(class_counts: Sequence[float] | Tensor, *, margin: float = 0.5, scale: float = 30.0) -> Method:
-    """LDAM.
+    """Create LDAM.
 
     >>> ldam([16, 1]).loss.margins
     tensor([0.2500, 0.5000])
@@ -101,14 +101,14 @@ def ldam_drw(
     beta: float = 0.9999,
     switch: float = 0.8,
 ) -> Method:
-    """LDAM with deferred re-weighting.
+    """Create LDAM with deferred reweighting.
 
     Args:
-        class_counts: N, training samples of each class.
-        margin: the largest margin, that of the rarest class.
-        scale: s, of the cosines.
-        beta: β.
-        switch: the share of the updates after which the weights change; 1 is never.
+        class_counts: training samples per class N.
+        margin: margin of the rarest class, the largest one.
+        scale: scale s of the cosines.
+        beta: parameter β of the effective number.
+        switch: fraction of the updates before reweighting; 1 disables it.
 
     >>> ldam_drw([16, 1]).switch
     0.8

@@ -12,11 +12,11 @@ from classgap.methods.method import Method
 from classgap.models.heads import exchange_head, head_of
 
 if TYPE_CHECKING:
-    from classgap.engine.run import Run
+    from classgap.methods.protocol import TrainingRun
 
 
 class ScaledLinear(nn.Linear):
-    """A linear layer that does not learn, times a factor for each output that does.
+    """A frozen linear layer with a learnable scale per output.
 
     >>> scaled = ScaledLinear.from_linear(nn.Linear(4, 3))
     >>> [name for name, each in scaled.named_parameters() if each.requires_grad]
@@ -30,18 +30,18 @@ class ScaledLinear(nn.Linear):
 
     @classmethod
     def from_linear(cls, linear: nn.Linear) -> ScaledLinear:
-        """A layer's own weights, with factors of 1."""
+        """Wrap a linear layer, with scales of 1."""
         made = cls(linear.in_features, linear.out_features, bias=linear.bias is not None).to(linear.weight)
         made.load_state_dict({**linear.state_dict(), "scale": made.scale.data})
         return made
 
     def forward(self, features: Tensor) -> Tensor:
-        """Scaled logits, (B, K)."""
+        """Return the scaled logits, (B, K)."""
         return super().forward(features) * self.scale
 
     @torch.no_grad()
-    def folded(self) -> nn.Linear:
-        """The linear layer that does the same."""
+    def to_linear(self) -> nn.Linear:
+        """Return the equivalent linear layer."""
         plain = nn.Linear(self.in_features, self.out_features, bias=self.bias is not None).to(self.weight)
         plain.weight.copy_(self.weight * self.scale[:, None])
         if self.bias is not None:
@@ -50,19 +50,19 @@ class ScaledLinear(nn.Linear):
 
 
 class LearnedWeightScaling(ClassifierStage):
-    """After training, a factor for each row of the classifier, learned with all classes drawn equally often.
+    """Learn a scale for each classifier row after training, with class-balanced sampling.
 
-        z_k  ←  f_k (w_k·x + b_k),      f by CE over class-balanced draws, all else frozen                     Eq. (4)
+        z_k  ←  f_k (w_k·x + b_k),      f by CE over class-balanced samples, all else frozen                   Eq. (4)
 
     Kang et al., "Decoupling representation and classifier for long-tailed recognition", ICLR 2020, arXiv 1910.09217.
-    The rate starts again from the run's own and follows its schedule. The factors end up in the head. The published
-    code has 5 epochs after 90, scales the bias too, and decays the factors towards 0, as the run's weight decay does
-    here; its file for this is called TauNormClassifier.
+    The learning rate schedule restarts for this stage. The scales are folded into the head at the end. As in
+    the published code (TauNormClassifier), the scales also apply to the bias and are subject to weight decay. The
+    published stage has 5 epochs after 90.
 
     Args:
-        inner: what trains encoder and classifier.
-        num_classes: K.
-        share: of the run's epochs, for the factors.
+        inner: method that trains encoder and classifier.
+        num_classes: number of classes K.
+        share: length of the stage, as a fraction of the run's epochs.
 
     >>> from classgap.losses import CrossEntropyLoss
     >>> [stage.name for stage in LearnedWeightScaling(Method(CrossEntropyLoss(10)), 10).stages()]
@@ -74,14 +74,14 @@ class LearnedWeightScaling(ClassifierStage):
     def __init__(self, inner: Method, num_classes: int, *, share: float = 0.06) -> None:
         super().__init__(inner, num_classes, share=share)
 
-    def trained_head(self, head: nn.Linear, model: nn.Module) -> None:
-        """Put factors on it."""
+    def prepare_head(self, head: nn.Linear, model: nn.Module) -> None:
+        """Add the scales to the head."""
         exchange_head(model, ScaledLinear.from_linear(head))
 
-    def finish(self, run: Run) -> None:
-        """Put the factors into the head."""
+    def finish(self, run: TrainingRun) -> None:
+        """Fold the scales into the head."""
         super().finish(run)
         head = head_of(run.model)
         assert isinstance(head, ScaledLinear)
-        exchange_head(run.model, head.folded())
+        exchange_head(run.model, head.to_linear())
         run.tap_again()

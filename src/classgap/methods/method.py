@@ -1,4 +1,4 @@
-"""What a training procedure adds to the plain loop: the moments at which the engine asks it."""
+"""The base class of training methods: hooks that the engine calls during a run."""
 
 from __future__ import annotations
 
@@ -12,76 +12,76 @@ from torch import Tensor, nn
 from classgap.losses.base import ClassLoss
 
 if TYPE_CHECKING:
-    from classgap.data.batches import Batch
-    from classgap.engine.run import Run
+    from classgap.data.batch import Batch
+    from classgap.methods.protocol import TrainingRun
 
 
 @dataclass(frozen=True)
 class Stage:
-    """A part of the training with an optimiser and a schedule of its own.
+    """A part of the training with its own optimizer and schedule.
 
     Attributes:
-        name: for metrics and progress.
-        share: of the run's epochs, or of its steps.
+        name: name in metrics and progress output.
+        fraction: length as a fraction of the run's epochs or steps.
     """
 
     name: str
-    share: float = 1.0
+    fraction: float = 1.0
 
     def length(self, total: int) -> int:
-        """Epochs, or steps, of this stage in a run that asks for so many.
+        """Return the epochs (or steps) of this stage for a run of ``total`` epochs (or steps).
 
-        >>> Stage("warm-up", share=0.25).length(40)
+        >>> Stage("warm-up", fraction=0.25).length(40)
         10
         """
-        return max(1, round(self.share * total))
+        return max(1, round(self.fraction * total))
 
 
 class Method(nn.Module):
-    """A training procedure; this one is a loss and nothing else.
+    """A training method. The base class minimizes a loss in the standard loop.
 
-    The engine calls, in this order: ``prepare`` once; for each of ``stages()``: ``stage_start``, for each epoch
-    ``epoch_start`` and ``step`` for each batch, then ``stage_end``; at last ``finish``.
+    The engine calls ``prepare`` once. For each stage it calls ``stage_start``, then ``epoch_start`` and one ``step``
+    per batch in each epoch, then ``stage_end``. It calls ``finish`` last.
 
-    A method is a module: what it remembers is a buffer, a second network is a child, and both are saved and restored
-    with every checkpoint. On resume the engine calls ``prepare``, restores the method's state, calls ``stage_start`` of
-    the current stage again, and restores everything else. So ``stage_start`` depends on the method's state alone, and
-    what a pass over the data finds out belongs in ``stage_end`` or ``epoch_start``, which do not run twice.
+    A method is a module. Keep its state in buffers and additional networks in child modules: checkpoints save both. To
+    resume, the engine calls ``prepare``, restores the method, calls ``stage_start`` of the current stage again and
+    restores everything else. ``stage_start`` must therefore depend on the state of the method only. Compute results of
+    a pass over the data in ``stage_end`` or ``epoch_start``, which do not run twice.
 
     Args:
-        loss: what is minimised.
+        loss: the loss to minimize.
 
     >>> from classgap.losses import CrossEntropyLoss
     >>> class WarmedUp(Method):
     ...     def stages(self):
-    ...         return (Stage("warm-up", share=0.1), Stage("train"))
+    ...         return (Stage("warm-up", fraction=0.1), Stage("train"))
     >>> [stage.length(40) for stage in WarmedUp(CrossEntropyLoss(num_classes=10)).stages()]
     [4, 40]
     """
 
-    views = 1  # augmented views of each sample that a batch must hold
+    views = 1  # augmented views per sample
 
     def __init__(self, loss: ClassLoss) -> None:
         super().__init__()
         self.loss = loss
 
-    def prepare(self, run: Run) -> None:
-        """Change ``run.model``, make a second one, check that the run has what is needed."""
+    def prepare(self, run: TrainingRun) -> None:
+        """Modify ``run.model``, create additional networks, and validate the run."""
 
     def refuses_mixing(self) -> str:
-        """Why samples must not be mixed (``--mix``); empty if they may be."""
+        """Return why the method does not support ``--mix``, or an empty string if it does."""
         hard = [each for each in self.modules() if isinstance(each, ClassLoss) and not each.soft_targets]
-        return f"{type(hard[0]).__name__} needs whole classes" if hard else ""
+        return f"{type(hard[0]).__name__} needs class indices as targets" if hard else ""
 
     def stages(self) -> Sequence[Stage]:
-        """The parts of the training, one after the other."""
+        """Return the stages in order."""
         return (Stage("train"),)
 
-    def stage_start(self, run: Run) -> None:
-        """Set up a stage: ``run.order``, frozen parameters, fresh weights. The optimiser is made after this."""
+    def stage_start(self, run: TrainingRun) -> None:
+        """Set up a stage: ``run.order``, frozen parameters, fresh weights. The optimizer is created afterwards."""
 
-    def parameter_groups(self, run: Run) -> list[dict[str, Any]]:
-        """What the stage trains: the model, and what the loss owns at a rate of its own."""
+    def parameter_groups(self, run: TrainingRun) -> list[dict[str, Any]]:
+        """Return the optimizer's parameter groups: the model, and the parameters of the loss without weight decay."""
         own = [parameter for parameter in self.parameters() if parameter.requires_grad]
         groups: list[dict[str, Any]] = [{"params": [each for each in run.model.parameters() if each.requires_grad]}]
         if own:
@@ -89,34 +89,34 @@ class Method(nn.Module):
             groups.append({"params": own, "weight_decay": 0.0} | ({} if rate is None else {"lr": rate}))
         return groups
 
-    def epoch_start(self, run: Run) -> None:
-        """Before an epoch's first batch."""
+    def epoch_start(self, run: TrainingRun) -> None:
+        """Run before the first batch of an epoch."""
 
-    def objective(self, run: Run, batch: Batch) -> Tensor:
-        """The loss of a batch, after one forward pass.
+    def objective(self, run: TrainingRun, batch: Batch) -> Tensor:
+        """Compute the loss of a batch in one forward pass.
 
-        Sharpness-aware steps call it twice for a batch, the second time with ``loss.updates`` false: then nothing is
-        remembered.
+        Sharpness-aware steps call it twice per batch. In the second call ``loss.updates`` is False, and no state may
+        change.
         """
         logits = run.forward(batch.inputs)
         return self.loss(logits, batch.targets, features=run.tap.features, head=run.tap.head, index=batch.rows)
 
-    def step(self, run: Run, batch: Batch) -> None:
-        """One update from one batch."""
+    def step(self, run: TrainingRun, batch: Batch) -> None:
+        """Take one optimizer step on a batch."""
         run.backward(self.objective, batch)
         run.update()
 
-    def stage_end(self, run: Run) -> None:
-        """After a stage's last epoch."""
+    def stage_end(self, run: TrainingRun) -> None:
+        """Run after the last epoch of a stage."""
 
-    def finish(self, run: Run) -> None:
-        """After the last stage, with the chosen weights in ``run.model``: post-hoc changes of the model."""
+    def finish(self, run: TrainingRun) -> None:
+        """Apply post-hoc changes after the last stage, when ``run.model`` has the selected weights."""
 
     def findings(self) -> dict[str, float]:
-        """What training found out beside weights, for the last line of the metrics."""
+        """Return values for the last line of the metrics."""
         return {}
 
     @torch.no_grad()
-    def predict(self, run: Run, inputs: Tensor) -> tuple[Tensor, Tensor]:
-        """Logits and features in evaluation."""
+    def predict(self, run: TrainingRun, inputs: Tensor) -> tuple[Tensor, Tensor]:
+        """Return logits and features in evaluation mode."""
         return run.forward(inputs), run.tap.features

@@ -14,22 +14,23 @@ from classgap.methods.wrapper import MethodWrapper
 from classgap.models.heads import linear_head
 
 if TYPE_CHECKING:
-    from classgap.engine.run import Run
+    from classgap.methods.protocol import TrainingRun
 
 
 class PostHocLogitAdjustment(MethodWrapper):
-    """After training, predictions as if all classes were equally frequent.
+    """Subtract the log class priors from the logits after training.
 
         predict   argmax_k  z_k - τ ln π_k                                                                     Eq. (9)
 
-    Menon et al., "Long-tail learning via logit adjustment", ICLR 2021, arXiv 2007.07314. The shift ends up in the bias
-    of the head, so that the stored model is the adjusted one. It also counts on held-out samples during training: the
-    epoch is chosen by what will be used. The published code uses ln(π^τ + 1e-12), against priors of 0.
+    Menon et al., "Long-tail learning via logit adjustment", ICLR 2021, arXiv 2007.07314. The shift is added to the
+    bias of the head, so the saved model is adjusted. Evaluation on held-out samples during training also uses the
+    shift, so ``--monitor`` selects the epoch for the adjusted model. The published code uses ln(π^τ + 1e-12) to allow
+    for priors of 0.
 
     Args:
-        inner: what is trained.
-        class_counts: training samples of each class.
-        tau: τ; 0 changes nothing.
+        inner: method to train.
+        class_counts: training samples per class.
+        tau: scale τ of the shift; 0 disables it.
 
     >>> from classgap.losses import CrossEntropyLoss
     >>> PostHocLogitAdjustment(Method(CrossEntropyLoss(num_classes=2)), [90, 10]).shift
@@ -45,24 +46,24 @@ class PostHocLogitAdjustment(MethodWrapper):
         self.register_buffer("shift", (-self.tau * (counts / counts.sum()).log()).float(), persistent=False)
         self._in_head = False
 
-    def prepare(self, run: Run) -> None:
-        """Look at the head."""
+    def prepare(self, run: TrainingRun) -> None:
+        """Require a linear head with a bias."""
         super().prepare(run)
         if linear_head(run.model, "post-hoc-logit-adjustment").bias is None:
             raise ValueError(
                 f"post-hoc-logit-adjustment shifts the bias of the head, but that of {run.config.model} has none: "
-                f"{run.tap.head}. Use logit-adjustment, which is a loss."
+                f"{run.tap.head}. Use logit-adjustment, which adjusts the loss instead."
             )
 
     @torch.no_grad()
-    def predict(self, run: Run, inputs: Tensor) -> tuple[Tensor, Tensor]:
-        """Adjusted logits, and features."""
+    def predict(self, run: TrainingRun, inputs: Tensor) -> tuple[Tensor, Tensor]:
+        """Return adjusted logits and features."""
         logits, features = super().predict(run, inputs)
         return (logits if self._in_head else logits + self.shift), features
 
     @torch.no_grad()
-    def finish(self, run: Run) -> None:
-        """Move the shift into the head."""
+    def finish(self, run: TrainingRun) -> None:
+        """Add the shift to the bias of the head."""
         super().finish(run)
         bias = run.tap.head.get_parameter("bias")
         bias.add_(self.shift.to(bias))

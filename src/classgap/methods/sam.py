@@ -1,4 +1,4 @@
-"""Sharpness-aware steps, SAM (Foret et al. 2021) and ASAM (Kwon et al. 2021), around any method."""
+"""Sharpness-aware minimization, SAM (Foret et al. 2021) and ASAM (Kwon et al. 2021)."""
 
 from __future__ import annotations
 
@@ -14,31 +14,31 @@ from classgap.methods.method import Method
 from classgap.methods.wrapper import MethodWrapper
 
 if TYPE_CHECKING:
-    from classgap.data.batches import Batch
-    from classgap.engine.run import Run
+    from classgap.data.batch import Batch
+    from classgap.methods.protocol import TrainingRun
 
 
 class SharpnessAware(MethodWrapper):
-    """Steps with the gradient from where the loss is highest nearby, so that training ends in flat regions.
+    """Update with the gradient at the worst nearby point, which favors flat minima.
 
         w ← w - η ∇L(w + e),      SAM:   e = ρ g / ‖g‖                                    Eq. (2), (3), Algorithm 1
-                                  ASAM:  e = ρ T² g / ‖T g‖,   T = |w| + smallest for weights, 1 for others
+                                  ASAM:  e = ρ T² g / ‖T g‖,   T = |w| + smallest for weights, 1 otherwise
 
     Foret et al., "Sharpness-Aware Minimization for Efficiently Improving Generalization", ICLR 2021, arXiv 2010.01412;
     Kwon et al., "ASAM: Adaptive Sharpness-Aware Minimization", ICML 2021, arXiv 2102.11600. g is the gradient of the
-    whole batch, of all its parts and all processes, and the norm is over all parameters of the model. The authors of
-    SAM let each device climb on its own; here all agree, and the result does not depend on their number.
+    global batch, and its norm is over all parameters of the model. The authors of SAM perturb each device separately;
+    here the perturbation is shared, so the result does not depend on the number of processes.
 
-    The second pass only asks for a gradient. What the loss and batch norm remember comes from the first pass, and so do
-    the metrics; random masks are the same in both. Weight decay is the optimiser's, and not a part of the climb, as in
-    the PyTorch versions; the authors' has it in both gradients. Parameters that a loss owns do not climb. With ρ = 0 it
-    is the method inside.
+    State of the loss, batch norm statistics and metrics come from the first pass. Random masks are the same in both
+    passes. Weight decay is applied by the optimizer and does not affect the perturbation, as in the PyTorch
+    implementations; the authors' code includes it in both gradients. Parameters of the loss are not perturbed. ρ = 0
+    recovers the wrapped method.
 
     Args:
-        inner: whose objective is minimised; it must use the plain step.
-        rho: ρ, how far to climb.
-        adaptive: ASAM in place of SAM.
-        smallest: of T, for weights that are 0. The published class uses 0.01, its command line 0.
+        inner: wrapped method, which must use the plain step.
+        rho: radius ρ of the neighborhood.
+        adaptive: use ASAM instead of SAM.
+        smallest: offset in T for weights close to 0. The published class uses 0.01, its command line 0.
 
     >>> from classgap.losses import CrossEntropyLoss
     >>> method = SharpnessAware(Method(CrossEntropyLoss(num_classes=10)), rho=0.1)
@@ -48,26 +48,26 @@ class SharpnessAware(MethodWrapper):
 
     def __init__(self, inner: Method, *, rho: float = 0.05, adaptive: bool = False, smallest: float = 0.01) -> None:
         if type(inner).step is not Method.step:
-            raise ValueError(f"SharpnessAware changes the step, and so does {type(inner).__name__}: use one of them.")
+            raise ValueError(f"inner must use the plain step, but {type(inner).__name__} overrides step().")
         super().__init__(inner)
         self.rho = number("rho", rho, at_least=0)
         self.adaptive = yes_or_no("adaptive", adaptive)
         self.smallest = number("smallest", smallest, at_least=0)
 
-    def step(self, run: Run, batch: Batch) -> None:
-        """Climb, look there, come back, step."""
+    def step(self, run: TrainingRun, batch: Batch) -> None:
+        """Compute the gradient at the perturbed weights and take a step."""
         with torch.random.fork_rng([run.device] if run.device.type == "cuda" else []):
             run.backward(self.inner.objective, batch)
-        climb = self._climb(run)
-        # If the scaled gradients of fp16 overflow there is no direction; the scaler sees them and skips the step.
-        if climb is not None:
-            with _moved(climb), _unchanged_buffers(run.model), self.loss.frozen():
+        perturbation = self._perturbation(run)
+        # With an overflow of scaled fp16 gradients there is no direction; the scaler then skips the step.
+        if perturbation is not None:
+            with _perturbed(perturbation), _preserved_buffers(run.model), self.loss.frozen():
                 run.backward(self.inner.objective, batch, measured=False)
         run.update()
 
     @torch.no_grad()
-    def _climb(self, run: Run) -> dict[nn.Parameter, Tensor] | None:
-        """e of each parameter, ``None`` if a gradient is not finite. A factor that all gradients share falls out."""
+    def _perturbation(self, run: TrainingRun) -> dict[nn.Parameter, Tensor] | None:
+        """Return e by parameter, or ``None`` if a gradient is not finite. The loss scale cancels out."""
         trained = {parameter for group in run.optimizer.param_groups for parameter in group["params"]}
         named = [(name, each) for name, each in run.model.named_parameters() if each in trained]
         found = [(name, each, each.grad) for name, each in named if each.grad is not None]
@@ -82,17 +82,17 @@ class SharpnessAware(MethodWrapper):
         return {each: factor * size * part for (_, each, _), size, part in zip(found, sizes, stretched, strict=True)}
 
     def _size(self, name: str, parameter: nn.Parameter) -> Tensor | float:
-        """T, which is 1 in SAM and for what is not called a weight."""
+        """Return T, which is 1 in SAM and for parameters not named "weight"."""
         return parameter.abs() + self.smallest if self.adaptive and "weight" in name else 1.0
 
 
 @contextmanager
-def _moved(climb: dict[nn.Parameter, Tensor]) -> Iterator[None]:
-    """Parameters moved inside, and exactly where they were afterwards: w + e - e need not be w."""
-    before = {parameter: parameter.detach().clone() for parameter in climb}
+def _perturbed(perturbation: dict[nn.Parameter, Tensor]) -> Iterator[None]:
+    """Perturb parameters inside the context. Restore copies, since w + e - e may differ from w."""
+    before = {parameter: parameter.detach().clone() for parameter in perturbation}
     with torch.no_grad():
-        for parameter, step in climb.items():
-            parameter.add_(step)
+        for parameter, offset in perturbation.items():
+            parameter.add_(offset)
     try:
         yield
     finally:
@@ -102,8 +102,8 @@ def _moved(climb: dict[nn.Parameter, Tensor]) -> Iterator[None]:
 
 
 @contextmanager
-def _unchanged_buffers(model: nn.Module) -> Iterator[None]:
-    """Batch norm's statistics and the like afterwards as they were."""
+def _preserved_buffers(model: nn.Module) -> Iterator[None]:
+    """Restore the buffers, such as batch norm statistics, on exit."""
     before = {buffer: buffer.clone() for buffer in model.buffers()}
     try:
         yield
@@ -114,7 +114,7 @@ def _unchanged_buffers(model: nn.Module) -> Iterator[None]:
 
 
 def sam(inner: Method, *, rho: float = 0.05) -> Method:
-    """SAM around a method.
+    """Wrap a method with SAM.
 
     >>> from classgap.losses import CrossEntropyLoss
     >>> sam(Method(CrossEntropyLoss(num_classes=10))).rho
@@ -124,7 +124,7 @@ def sam(inner: Method, *, rho: float = 0.05) -> Method:
 
 
 def asam(inner: Method, *, rho: float = 0.5, smallest: float = 0.01) -> Method:
-    """ASAM around a method.
+    """Wrap a method with ASAM.
 
     >>> from classgap.losses import CrossEntropyLoss
     >>> asam(Method(CrossEntropyLoss(num_classes=10))).adaptive

@@ -1,4 +1,4 @@
-"""Methods of several stages, each with a loss of its own and a part of the model that it trains."""
+"""Base class of multi-stage methods: each stage has its own loss and trains a part of the model."""
 
 from __future__ import annotations
 
@@ -13,15 +13,15 @@ from classgap.methods.method import Method, Stage
 from classgap.models.heads import head_of
 
 if TYPE_CHECKING:
-    from classgap.data.batches import Batch
-    from classgap.engine.run import Run
+    from classgap.data.batch import Batch
+    from classgap.methods.protocol import TrainingRun
 
 Part = Literal["model", "encoder", "head"]
 
 
 @dataclass(frozen=True)
 class Phase:
-    """A stage, what it minimises, what it trains, and at which share of the run's learning rate."""
+    """A stage with its loss, the part of the model that it trains, and a factor on the run's learning rate."""
 
     stage: Stage
     loss: ClassLoss
@@ -30,10 +30,10 @@ class Phase:
 
 
 class StagedMethod(Method):
-    """Goes through phases. While the head alone is trained, the encoder is in evaluation mode.
+    """Train in phases. The encoder is in evaluation mode while only the head is trained.
 
     Args:
-        phases: in order; their stages have different names.
+        phases: phases in order; the names of their stages must differ.
     """
 
     def __init__(self, *phases: Phase) -> None:
@@ -43,28 +43,28 @@ class StagedMethod(Method):
         self._trainable: frozenset[str] = frozenset()
 
     @property
-    def loss(self) -> ClassLoss:  # type: ignore[override]  # that of the phase, never a second child
-        """What the current phase minimises."""
+    def loss(self) -> ClassLoss:  # type: ignore[override]  # not registered as a second child
+        """Loss of the current phase."""
         return self.phase.loss
 
-    def prepare(self, run: Run) -> None:
-        """Note what is trainable at all, as a model may come with frozen layers."""
+    def prepare(self, run: TrainingRun) -> None:
+        """Record the trainable parameters, since a model may have frozen layers."""
         self._trainable = frozenset(name for name, each in run.model.named_parameters() if each.requires_grad)
 
     def stages(self) -> Sequence[Stage]:
-        """Those of the phases."""
+        """Return the stages of the phases."""
         return [phase.stage for phase in self.phases]
 
-    def stage_start(self, run: Run) -> None:
-        """Freeze what the phase does not train."""
+    def stage_start(self, run: TrainingRun) -> None:
+        """Freeze the parameters that the phase does not train."""
         self.phase = self.phases[run.position.stage]
         own = {id(parameter) for parameter in head_of(run.model).parameters()}
         for name, parameter in run.model.named_parameters():
             chosen = self.phase.trains == "model" or (id(parameter) in own) == (self.phase.trains == "head")
             parameter.requires_grad_(chosen and name in self._trainable)
 
-    def parameter_groups(self, run: Run) -> list[dict[str, Any]]:
-        """What the phase trains, and what its loss owns."""
+    def parameter_groups(self, run: TrainingRun) -> list[dict[str, Any]]:
+        """Return the parameters that the phase trains, and those of its loss."""
         assert run.config.lr is not None
         rate = self.phase.rate * run.config.lr
         groups: list[dict[str, Any]] = [
@@ -73,8 +73,8 @@ class StagedMethod(Method):
         own = list(self.loss.parameters())
         return [*groups, {"params": own, "weight_decay": 0.0, "lr": run.config.loss_lr or rate}] if own else groups
 
-    def objective(self, run: Run, batch: Batch) -> Tensor:
-        """The phase's loss of a batch."""
-        if self.phase.trains == "head":  # a frozen encoder keeps its batch statistics and drops nothing
+    def objective(self, run: TrainingRun, batch: Batch) -> Tensor:
+        """Compute the loss of the phase."""
+        if self.phase.trains == "head":  # keeps batch norm statistics, disables dropout
             run.model.eval()
         return super().objective(run, batch)

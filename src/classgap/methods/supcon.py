@@ -1,4 +1,4 @@
-"""Supervised contrastive learning (Khosla et al. 2020) with two views: in two stages, or joint with cross-entropy."""
+"""Supervised contrastive learning (Khosla et al. 2020), in two stages or jointly with cross-entropy."""
 
 from __future__ import annotations
 
@@ -13,32 +13,32 @@ from classgap.methods.method import Method, Stage
 from classgap.methods.staged import Phase, StagedMethod
 
 if TYPE_CHECKING:
-    from classgap.data.batches import Batch
-    from classgap.engine.run import Run
+    from classgap.data.batch import Batch
     from classgap.losses.base import ClassLoss
+    from classgap.methods.protocol import TrainingRun
 
 
 class SupervisedContrast(StagedMethod):
-    """First an encoder that puts classes apart, then a linear classifier on the encoder as it is.
+    """Train the encoder with the supervised contrastive loss, then a linear classifier on the frozen encoder.
 
         1. contrast:    -(1/|P|) Σ_{p∈P} ln[ exp(u·u_p/τ) / Σ_{a≠i} exp(u·u_a/τ) ],   u = g(f) / ‖g(f)‖     Eq. (2)
-        2. classifier:  CE(W f + b, y),   the encoder frozen and g forgotten
+        2. classifier:  CE(W f + b, y),   encoder frozen, g discarded
 
-    Khosla et al., "Supervised contrastive learning", NeurIPS 2020, arXiv 2004.11362. Every sample is there in two
-    augmented views; P are all views of its class in the batch but itself, on all processes. g is a projection by two
-    linear layers with ReLU between them. With ``augment="none"`` the two views are equal, and the paper's point is
-    missed. Each stage has the run's epochs.
+    Khosla et al., "Supervised contrastive learning", NeurIPS 2020, arXiv 2004.11362. Each sample has two
+    augmented views. The positives P are all other views of its class in the global batch. The projection g has two
+    linear layers with a ReLU in between. Use an augmentation: with ``augment="none"`` both views are equal. Each stage
+    has the run's epochs.
 
-    Where sources differ: the published code (HobbitLong/SupContrast) multiplies the contrast by τ/0.07; its default is
-    τ = 0.07, its recipe 0.1. Its recipe trains with batches of 1024 at a rate of 0.5 and then the classifier at 5: ten
-    times the rate, ``classifier_rate=10``. The MR² paper does not say which form it compares with.
+    The published code (HobbitLong/SupContrast) multiplies the contrastive loss by τ/0.07. Its default is τ = 0.07, its
+    recipe uses 0.1. The recipe trains with batch size 1024 at a learning rate of 0.5, then the classifier at 5:
+    ``classifier_rate=10``. The MR² paper does not state which form it compares with.
 
     Args:
-        num_classes: K.
-        feature_dim: D, the width of the features.
-        temperature: τ.
-        projection: width of g's output.
-        classifier_rate: of the second stage, as a share of the run's learning rate.
+        num_classes: number of classes K.
+        feature_dim: width of the features D.
+        temperature: temperature τ.
+        projection: output width of g.
+        classifier_rate: learning rate of the second stage, as a multiple of the run's.
 
     >>> method = SupervisedContrast(num_classes=10, feature_dim=64)
     >>> [stage.name for stage in method.stages()], method.views
@@ -60,47 +60,47 @@ class SupervisedContrast(StagedMethod):
             Phase(Stage("contrast"), contrast, "encoder"),
             Phase(Stage("classifier"), CrossEntropyLoss(num_classes), "head", rate),
         )
-        self.projection = new_projection(feature_dim, projection)
+        self.projection = make_projection(feature_dim, projection)
         self.views = 2
 
     @property
-    def contrasts(self) -> bool:
-        """Whether this is the first stage."""
+    def trains_encoder(self) -> bool:
+        """True in the first stage."""
         return self.phase is self.phases[0]
 
-    def stage_start(self, run: Run) -> None:
-        """Two views for the contrast, one for the classifier."""
+    def stage_start(self, run: TrainingRun) -> None:
+        """Use two views for the encoder, one for the classifier."""
         super().stage_start(run)
-        self.views = 2 if self.contrasts else 1
+        self.views = 2 if self.trains_encoder else 1
 
-    def parameter_groups(self, run: Run) -> list[dict[str, Any]]:
-        """The encoder with its projection, or the classifier."""
+    def parameter_groups(self, run: TrainingRun) -> list[dict[str, Any]]:
+        """Return the encoder with its projection, or the classifier."""
         groups = super().parameter_groups(run)
-        if self.contrasts:
+        if self.trains_encoder:
             groups[0]["params"] += list(self.projection.parameters())
         return groups
 
-    def objective(self, run: Run, batch: Batch) -> Tensor:
-        """The contrast of two views, or cross-entropy."""
-        return contrast_of_views(self, run, batch) if self.contrasts else super().objective(run, batch)
+    def objective(self, run: TrainingRun, batch: Batch) -> Tensor:
+        """Compute the contrastive loss of two views, or cross-entropy."""
+        return two_view_loss(self, run, batch) if self.trains_encoder else super().objective(run, batch)
 
 
 class JointContrast(Method):
-    """Cross-entropy and the supervised contrast of two views, in one stage.
+    """Cross-entropy plus the supervised contrastive loss of two views, in one stage.
 
         mean over both views of   CE(z, y)  -  λ (1/|P|) Σ_{p∈P} ln[ exp(u·u_p/τ) / Σ_{a≠i} exp(u·u_a/τ) ],
         u = g(f) / ‖g(f)‖
 
-    The contrast of Khosla et al., "Supervised contrastive learning", NeurIPS 2020, arXiv 2004.11362, Eq. (2), beside
-    cross-entropy as a comparison on equal epochs may want it. The paper has two stages (``supcon``). The MR² paper says
-    neither which form it compares with nor λ. With λ = 0 it is cross-entropy of both views.
+    Khosla et al., "Supervised contrastive learning", NeurIPS 2020, arXiv 2004.11362, Eq. (2). The paper trains in two
+    stages (``supcon``); the joint form allows comparisons at equal epochs. The MR² paper states neither which form it
+    compares with nor λ. λ = 0 is cross-entropy of both views.
 
     Args:
-        num_classes: K.
-        feature_dim: D, the width of the features.
-        strength: λ.
-        temperature: τ.
-        projection: width of g's output.
+        num_classes: number of classes K.
+        feature_dim: width of the features D.
+        strength: weight λ of the contrastive loss.
+        temperature: temperature τ.
+        projection: output width of g.
 
     >>> JointContrast(num_classes=10, feature_dim=64).views
     2
@@ -118,22 +118,22 @@ class JointContrast(Method):
         projection: int = 128,
     ) -> None:
         super().__init__(SupervisedContrastiveLoss(num_classes, strength=strength, temperature=temperature))
-        self.projection = new_projection(feature_dim, projection)
+        self.projection = make_projection(feature_dim, projection)
 
-    def parameter_groups(self, run: Run) -> list[dict[str, Any]]:
-        """The model with its projection."""
+    def parameter_groups(self, run: TrainingRun) -> list[dict[str, Any]]:
+        """Return the model with its projection."""
         parameters = [each for each in run.model.parameters() if each.requires_grad]
         return [{"params": parameters + list(self.projection.parameters())}]
 
-    def objective(self, run: Run, batch: Batch) -> Tensor:
-        """Both parts, of both views."""
-        return contrast_of_views(self, run, batch)
+    def objective(self, run: TrainingRun, batch: Batch) -> Tensor:
+        """Compute both terms on both views."""
+        return two_view_loss(self, run, batch)
 
 
-def new_projection(feature_dim: int, width: int) -> nn.Sequential:
-    """g: two linear layers with ReLU between them.
+def make_projection(feature_dim: int, width: int) -> nn.Sequential:
+    """Create the projection g: two linear layers with a ReLU in between.
 
-    >>> [layer.out_features for layer in new_projection(64, 128) if isinstance(layer, nn.Linear)]
+    >>> [layer.out_features for layer in make_projection(64, 128) if isinstance(layer, nn.Linear)]
     [64, 128]
     """
     hidden = whole_number("feature_dim", feature_dim, at_least=1)
@@ -142,8 +142,8 @@ def new_projection(feature_dim: int, width: int) -> nn.Sequential:
     )
 
 
-def contrast_of_views(method: SupervisedContrast | JointContrast, run: Run, batch: Batch) -> Tensor:
-    """The method's loss of a batch of twice the size: every sample in both views, projected."""
+def two_view_loss(method: SupervisedContrast | JointContrast, run: TrainingRun, batch: Batch) -> Tensor:
+    """Compute the loss of both views of a batch, with projected features."""
     assert batch.other_view is not None
     loss: ClassLoss = method.loss
     logits = run.forward(torch.cat([batch.inputs, batch.other_view]))

@@ -1,7 +1,8 @@
-"""τ-normalisation of the classifier (Kang et al. 2020)."""
+"""τ-normalization of the classifier (Kang et al. 2020)."""
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import torch
@@ -14,29 +15,29 @@ from classgap.methods.wrapper import MethodWrapper
 from classgap.models.heads import linear_head
 
 if TYPE_CHECKING:
-    from classgap.engine.run import Run
+    from classgap.methods.protocol import TrainingRun
 
-GRID = [step / 10 for step in range(21)]  # 21 points from 0 to 2, as published
-FIGURES = ("balanced", "accuracy", "hard", "worst")
+GRID = [step / 10 for step in range(21)]  # as published
+METRICS = ("balanced", "accuracy", "hard", "worst")
 
 
 class WeightNormalization(MethodWrapper):
-    """After training, the rows of the classifier on more equal terms: rare classes tend to have short ones.
+    """Normalize the classifier rows after training, since rare classes tend to have small weight norms.
 
         w_k  ←  w_k / ‖w_k‖^τ,      without the bias                                                           Eq. (3)
 
     Kang et al., "Decoupling representation and classifier for long-tailed recognition", ICLR 2020, arXiv 1910.09217.
-    τ = 0 is the model without its bias, τ = 1 has rows of one length. It is the best of 0, 0.1, …, 2 on held-out
-    samples, the smallest of several; the features come from one pass. The head keeps a bias of zeros, and the last line
-    of the metrics tells τ.
+    τ = 0 only removes the bias; τ = 1 gives all rows unit norm. By default τ is the best of 0, 0.1, …, 2 on held-out
+    samples, and the smallest in case of ties. The bias of the head becomes zero. The last line of the metrics reports
+    τ.
 
-    The published code prints all 21 and leaves the choice to the reader; its figure is the mean class accuracy,
-    ``monitor=balanced``, which on the paper's balanced validation sets is the accuracy.
+    The published code reports all 21 values of τ without selecting one. Its metric is the mean class accuracy
+    (``monitor=balanced``), which equals the accuracy on the paper's balanced validation sets.
 
     Args:
-        inner: what is trained.
-        tau: τ, or "validation" to choose it.
-        monitor: by which figure of the held-out samples: "balanced", "accuracy", "hard" or "worst".
+        inner: method to train.
+        tau: τ, or "validation" to select it on held-out samples.
+        monitor: metric that selects τ: "balanced", "accuracy", "hard" or "worst".
 
     >>> from classgap.losses import CrossEntropyLoss
     >>> WeightNormalization(Method(CrossEntropyLoss(num_classes=10))).monitor
@@ -47,47 +48,47 @@ class WeightNormalization(MethodWrapper):
         super().__init__(inner)
         chosen = tau == "validation"
         self.tau = None if chosen else number("tau", tau, at_least=0, or_word="validation")
-        self.monitor = one_of("monitor", monitor, FIGURES)
+        self.monitor = one_of("monitor", monitor, METRICS)
 
-    def prepare(self, run: Run) -> None:
-        """Check that there is something to choose by, and a linear head."""
+    def prepare(self, run: TrainingRun) -> None:
+        """Require a linear head, and held-out samples to select τ."""
         super().prepare(run)
         linear_head(run.model, "tau-norm")
         if self.tau is None and run.validation is None:
             raise ValueError(
-                "tau-norm chooses tau on held-out samples, and this run has none: set --val-fraction, such as 0.1, or "
-                "give a number, tau-norm:tau=1. The test set is never used to choose."
+                "tau-norm selects tau on held-out samples, but val_fraction is 0. Set --val-fraction 0.1, or fix tau: "
+                "tau-norm:tau=1. The test set is never used for selection."
             )
 
     @torch.no_grad()
-    def finish(self, run: Run) -> None:
-        """Choose τ and change the head."""
+    def finish(self, run: TrainingRun) -> None:
+        """Select τ and normalize the head."""
         super().finish(run)
         head = linear_head(run.model, "tau-norm")
         if self.tau is None:
-            self.tau = self._best(run, head.weight)
+            self.tau = self._select_tau(run, head.weight)
         head.weight.copy_(normalized(head.weight, self.tau))
         if head.bias is not None:
             head.bias.zero_()
 
     def findings(self) -> dict[str, float]:
-        """The τ that was used."""
+        """Return τ."""
         return super().findings() | ({} if self.tau is None else {"tau": self.tau})
 
-    def _best(self, run: Run, weight_KD: Tensor) -> float:
+    def _select_tau(self, run: TrainingRun, weight_KD: Tensor) -> float:
         assert run.validation is not None
         scores = run.scores(run.validation, features=True)
         weight_KD = weight_KD.to(scores.features_ND)
 
-        def figure(tau: float) -> float:
+        def metric(tau: float) -> float:
             logits_NK = F.linear(scores.features_ND, normalized(weight_KD, tau))
-            return type(scores)(logits_NK, scores.features_ND, scores.targets_N).accuracies()[self.monitor]
+            return replace(scores, logits_NK=logits_NK).accuracies()[self.monitor]
 
-        return max(GRID, key=figure)  # the first of equals
+        return max(GRID, key=metric)  # max returns the first of equal values
 
 
 def normalized(weight_KD: Tensor, tau: float) -> Tensor:
-    """Rows over their lengths to the power of τ; a row of zeros stays one.
+    """Divide each row by its norm to the power of τ; rows of zeros are unchanged.
 
     >>> normalized(torch.tensor([[3.0, 4.0], [1.0, 0.0]]), 1.0)
     tensor([[0.6000, 0.8000],

@@ -1,4 +1,4 @@
-"""A method around another one."""
+"""Base class of methods that wrap another method."""
 
 from __future__ import annotations
 
@@ -10,16 +10,16 @@ from torch import Tensor, nn
 from classgap.methods.method import Method, Stage
 
 if TYPE_CHECKING:
-    from classgap.data.batches import Batch
-    from classgap.engine.run import Run
+    from classgap.data.batch import Batch
     from classgap.losses.base import ClassLoss
+    from classgap.methods.protocol import TrainingRun
 
 
 class MethodWrapper(Method):
-    """Does at every moment what another method does; a subclass changes some of them.
+    """Delegate every hook to another method; subclasses override some of them.
 
     Args:
-        inner: the other method, a child of this one.
+        inner: the wrapped method, registered as a child module.
     """
 
     def __init__(self, inner: Method) -> None:
@@ -27,59 +27,59 @@ class MethodWrapper(Method):
         self.inner = inner
 
     @property
-    def loss(self) -> ClassLoss:  # type: ignore[override]  # that of the other method, never a second child
-        """What the other method minimises."""
+    def loss(self) -> ClassLoss:  # type: ignore[override]  # not registered as a second child
+        """Loss of the wrapped method."""
         return self.inner.loss
 
     @property
     def views(self) -> int:  # type: ignore[override]
-        """Augmented views that the other method wants."""
+        """Augmented views per sample."""
         return self.inner.views
 
-    def prepare(self, run: Run) -> None:
-        """As the other method."""
+    def prepare(self, run: TrainingRun) -> None:
+        """Delegate to the wrapped method."""
         self.inner.prepare(run)
 
     def refuses_mixing(self) -> str:
-        """As the other method, and for a loss of its own."""
+        """Combine the wrapped method's reason with that of this method's own losses."""
         return self.inner.refuses_mixing() or super().refuses_mixing()
 
     def stages(self) -> Sequence[Stage]:
-        """As the other method."""
+        """Delegate to the wrapped method."""
         return self.inner.stages()
 
-    def stage_start(self, run: Run) -> None:
-        """As the other method."""
+    def stage_start(self, run: TrainingRun) -> None:
+        """Delegate to the wrapped method."""
         self.inner.stage_start(run)
 
-    def parameter_groups(self, run: Run) -> list[dict[str, Any]]:
-        """As the other method."""
+    def parameter_groups(self, run: TrainingRun) -> list[dict[str, Any]]:
+        """Delegate to the wrapped method."""
         return self.inner.parameter_groups(run)
 
-    def epoch_start(self, run: Run) -> None:
-        """As the other method."""
+    def epoch_start(self, run: TrainingRun) -> None:
+        """Delegate to the wrapped method."""
         self.inner.epoch_start(run)
 
-    def objective(self, run: Run, batch: Batch) -> Tensor:
-        """As the other method."""
+    def objective(self, run: TrainingRun, batch: Batch) -> Tensor:
+        """Delegate to the wrapped method."""
         return self.inner.objective(run, batch)
 
-    def step(self, run: Run, batch: Batch) -> None:
-        """As the other method."""
+    def step(self, run: TrainingRun, batch: Batch) -> None:
+        """Delegate to the wrapped method."""
         self.inner.step(run, batch)
 
-    def stage_end(self, run: Run) -> None:
-        """As the other method."""
+    def stage_end(self, run: TrainingRun) -> None:
+        """Delegate to the wrapped method."""
         self.inner.stage_end(run)
 
-    def finish(self, run: Run) -> None:
-        """As the other method."""
+    def finish(self, run: TrainingRun) -> None:
+        """Delegate to the wrapped method."""
         self.inner.finish(run)
 
     def findings(self) -> dict[str, float]:
-        """As the other method."""
+        """Delegate to the wrapped method."""
         return self.inner.findings()
 
-    def predict(self, run: Run, inputs: Tensor) -> tuple[Tensor, Tensor]:
-        """As the other method."""
+    def predict(self, run: TrainingRun, inputs: Tensor) -> tuple[Tensor, Tensor]:
+        """Delegate to the wrapped method."""
         return self.inner.predict(run, inputs)

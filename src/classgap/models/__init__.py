@@ -1,4 +1,4 @@
-"""Networks by name: the papers' own, those of timm, torchvision and open_clip, and weights from files."""
+"""Networks by name: those of the papers, of timm, torchvision and open_clip, and from checkpoints."""
 
 from classgap.models.catalog import MODELS, build, default_for, names
 from classgap.models.cosine import CosineClassifier

@@ -1,4 +1,4 @@
-"""All networks by the names that people type."""
+"""The catalog of all networks, and ``build`` to create one by name."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ from classgap.registry import Entry, Registry, Spec
 
 SHAPE = ("num_classes", "input_shape")
 NAMES = (*SHAPE, "class_names")
-LOAD = "load"  # a checkpoint replaces the weights that a library would load
-SMALL_IMAGE = 64  # pixels a side, up to which networks for 32×32 are the better choice
+LOAD = "load"  # False while loading a checkpoint, which replaces a library's weights
+SMALL_IMAGE = 64  # largest side in pixels for which a network for 32×32 images is the default
 
 
 def checkpoint(
@@ -32,7 +32,7 @@ def checkpoint(
     frozen: bool = False,
     head: str = "kept",
 ) -> nn.Module:
-    """A network with the weights of a file or a run; see `load_checkpoint`."""
+    """Create a network with the weights of a file or a run; see :func:`load_checkpoint`."""
     return load_checkpoint(
         MODELS.build,
         path,
@@ -64,22 +64,22 @@ MODELS: Registry[nn.Module] = Registry(
         *(
             Entry(
                 f"wrn-{depth}-10",
-                f"Wide ResNet-{depth}-10 for 32×32 images (Zagoruyko and Komodakis 2016).",
+                f"WRN-{depth}-10 for 32×32 images (Zagoruyko and Komodakis 2016).",
                 wide_resnet(depth, 10),
                 given=SHAPE,
             )
             for depth in (22, 28)
         ),
         Entry("resnet18", "ResNet-18 for 32×32 images.", resnet18, given=SHAPE),
-        Entry("lmdl-resnet18", "ResNet-18 with a linear layer of 30 features (LMDL).", lmdl_resnet18, given=SHAPE),
-        Entry("conv1d", "Three 1-D convolutions, for series such as MNIST-1D.", conv1d, given=SHAPE),
-        Entry("mlp", "Hidden layers with ReLU, for features of any shape.", mlp, given=SHAPE),
-        Entry("linear", "One linear layer, to probe features.", linear, given=SHAPE),
-        Entry("elm-mlp", "Hidden layers of 16, 8 and 2 units, for points in the plane (ELM).", elm_mlp, given=SHAPE),
-        Entry("timm", "A model of timm.", timm_model, argument="NAME", given=(*SHAPE, LOAD), extra="vision"),
+        Entry("lmdl-resnet18", "ResNet-18 with a 30-dimensional feature layer (LMDL).", lmdl_resnet18, given=SHAPE),
+        Entry("conv1d", "Three 1-D convolutions, for signals such as MNIST-1D.", conv1d, given=SHAPE),
+        Entry("mlp", "Hidden layers with ReLU, for inputs of any shape.", mlp, given=SHAPE),
+        Entry("linear", "A linear layer, for linear probing.", linear, given=SHAPE),
+        Entry("elm-mlp", "Hidden layers of 16, 8 and 2 units, for 2-D points (ELM).", elm_mlp, given=SHAPE),
+        Entry("timm", "A timm model.", timm_model, argument="NAME", given=(*SHAPE, LOAD), extra="vision"),
         Entry(
             "torchvision",
-            "A classifier of torchvision.",
+            "A torchvision classifier.",
             torchvision_model,
             argument="NAME",
             given=(*SHAPE, LOAD),
@@ -87,13 +87,13 @@ MODELS: Registry[nn.Module] = Registry(
         ),
         Entry(
             "open_clip",
-            "A CLIP model with a cosine classifier that starts from the class names.",
+            "A CLIP model with a zero-shot cosine classifier.",
             open_clip_model,
             argument="NAME",
             given=(*NAMES, LOAD),
             extra="vision",
         ),
-        Entry("checkpoint", "Weights from a file or a run, to train on or to probe.", checkpoint, "PATH", NAMES),
+        Entry("checkpoint", "Weights from a file or a run directory.", checkpoint, "PATH", NAMES),
     ],
 )
 
@@ -105,44 +105,44 @@ def build(
     input_shape: tuple[int, ...],
     class_names: Sequence[str] | None = None,
 ) -> nn.Module:
-    """Make the network that ``text`` names.
+    """Create a network from its name.
 
-    The weights depend on ``torch.manual_seed`` only, unless they are loaded.
+    Weights that are not loaded depend on ``torch.manual_seed`` only.
 
     Args:
-        text: ``NAME[:ARGUMENT][:key=value …]``, such as ``resnet32``, ``mlp:width=512:depth=2``,
+        text: ``NAME[:ARGUMENT][:key=value …]``, for example ``resnet32``, ``mlp:width=512:depth=2``,
             ``timm:resnet18:pretrained=yes``, ``open_clip:ViT-B-32:weights=openai`` or
             ``checkpoint:moco_v2.pth.tar:model=torchvision.resnet50:frozen=yes``.
-        num_classes: outputs.
-        input_shape: of one input, such as (3, 32, 32).
-        class_names: for networks that read them.
+        num_classes: number of outputs.
+        input_shape: shape of one input, for example (3, 32, 32).
+        class_names: names for zero-shot heads.
 
     Raises:
-        ValueError: if the name or an option is wrong, or the network cannot take such inputs.
+        ValueError: if the name or an option is invalid, or the network does not support the input shape.
 
     >>> build("mlp:width=8", num_classes=3, input_shape=(4,))[-1]
     Linear(in_features=8, out_features=3, bias=True)
     """
     if num_classes < 1:
-        raise ValueError(f"num_classes must be at least 1; got {num_classes}.")
+        raise ValueError(f"num_classes must be at least 1, got {num_classes}.")
     if not input_shape or min(input_shape) < 1:
-        raise ValueError(f"input_shape must be sizes of at least 1, such as (3, 32, 32); got {input_shape}.")
+        raise ValueError(f"input_shape must be positive sizes such as (3, 32, 32), got {input_shape}.")
     if class_names is not None and len(class_names) != num_classes:
-        raise ValueError(f"class_names must be num_classes = {num_classes} names; got {len(class_names)}.")
+        raise ValueError(f"class_names must have num_classes = {num_classes} names, got {len(class_names)}.")
     return MODELS.build(text, num_classes=num_classes, input_shape=tuple(input_shape), class_names=class_names)
 
 
 def names() -> list[str]:
-    """What networks there are."""
+    """Return the names of all networks."""
     return MODELS.names()
 
 
 def default_for(kind: str, shape: tuple[int, ...]) -> str:
-    """The network that suits data of this kind, if nobody chooses one.
+    """Return the default network for a kind of data.
 
     Args:
-        kind: "image", "signal" or "vector", as data sets say it.
-        shape: of one input.
+        kind: "image", "signal" or "vector", the ``kind`` of a data set.
+        shape: shape of one input.
 
     >>> default_for("image", (3, 32, 32)), default_for("image", (3, 224, 224)), default_for("signal", (1, 40))
     ('resnet32', 'timm:resnet18', 'conv1d')
@@ -155,4 +155,4 @@ def default_for(kind: str, shape: tuple[int, ...]) -> str:
         return "conv1d"
     if kind == "vector":
         return "elm-mlp" if shape == (2,) else "mlp"
-    raise ValueError(f"kind must be image, signal or vector; got {kind!r}.")
+    raise ValueError(f"kind must be image, signal or vector, got {kind!r}.")

@@ -11,15 +11,15 @@ from classgap.models.shapes import at_least_one, image_channels
 
 
 class CifarResNet(nn.Module):
-    """A 3×3 convolution, three stages of n two-layer blocks, global average pooling, one linear layer: 6n + 2 layers.
+    """ResNet of 6n + 2 layers: a 3×3 convolution, three stages of n two-layer blocks, average pooling, a linear layer.
 
-    Shortcuts have no parameters: where a stage halves the image and doubles the channels, they take every second pixel
-    and pad with zero channels (option A). Weights are drawn as He et al. (2015) do, biases are zero.
+    Shortcuts have no parameters: between stages they subsample the image and pad with zero channels (option A).
+    Weights use He initialization (He et al. 2015), biases are zero.
 
     Args:
-        blocks: n, blocks of each stage.
-        num_classes: outputs.
-        channels: of the images.
+        blocks: blocks per stage n.
+        num_classes: number of outputs.
+        channels: input channels.
         width: channels of the first stage.
 
     >>> import torch
@@ -39,14 +39,14 @@ class CifarResNet(nn.Module):
         self.apply(he_init)
 
     def forward(self, images: Tensor) -> Tensor:
-        """Logits, (B, K)."""
+        """Return the logits, (B, K)."""
         x = self.bn1(self.conv1(images)).relu()
         x = self.layer3(self.layer2(self.layer1(x)))
         return self.fc(x.mean(dim=(2, 3)))
 
 
 class BasicBlock(nn.Module):
-    """relu(x + two convolutions of x), with the shortcut of option A."""
+    """Residual block relu(x + conv(conv(x))) with a parameter-free shortcut (option A)."""
 
     def __init__(self, inside: int, outside: int, stride: int) -> None:
         super().__init__()
@@ -57,7 +57,7 @@ class BasicBlock(nn.Module):
         self.stride, self.missing = stride, outside - inside
 
     def forward(self, x: Tensor) -> Tensor:
-        """The block's output, (B, channels, H / stride, W / stride)."""
+        """Return the output, (B, channels, H / stride, W / stride)."""
         out = self.bn2(self.conv2(self.bn1(self.conv1(x)).relu()))
         if self.missing:
             before = self.missing // 2
@@ -66,12 +66,12 @@ class BasicBlock(nn.Module):
 
 
 def conv3x3(inside: int, outside: int, stride: int = 1) -> nn.Conv2d:
-    """A 3×3 convolution that keeps the image's size, but for its stride; batch norm brings the bias."""
+    """Create a padded 3×3 convolution without bias, for use before batch norm."""
     return nn.Conv2d(inside, outside, 3, stride=stride, padding=1, bias=False)
 
 
 def he_init(module: nn.Module) -> None:
-    """Normal weights of variance 2 / fan-in, zero biases."""
+    """Initialize weights with variance 2 / fan-in and biases with zero."""
     if isinstance(module, (nn.Conv2d, nn.Linear)):
         nn.init.kaiming_normal_(module.weight)
         if module.bias is not None:
@@ -79,7 +79,7 @@ def he_init(module: nn.Module) -> None:
 
 
 def resnet(depth: int) -> Callable[..., nn.Module]:
-    """What makes the ResNet of that depth, 6n + 2."""
+    """Return a factory of ResNets of a depth 6n + 2."""
 
     def make(*, num_classes: int, input_shape: tuple[int, ...], width: int = 16) -> nn.Module:
         channels = image_channels(f"resnet{depth}", input_shape)

@@ -1,4 +1,4 @@
-"""CLIP as a classifier: the image encoder of an open_clip model, and a head that starts from its text encoder."""
+"""CLIP classifiers: the image encoder of an open_clip model with a head from its text encoder."""
 
 from __future__ import annotations
 
@@ -20,11 +20,11 @@ from classgap.registry import suggestion
 
 
 class ClipClassifier(nn.Module):
-    """An image encoder and a cosine classifier; features are the encoder's, before they are normalised.
+    """An image encoder and a cosine classifier. Features are the unnormalized outputs of the encoder.
 
     Args:
-        visual: from images to features.
-        head: from features to logits.
+        visual: image encoder.
+        head: classifier.
     """
 
     def __init__(self, visual: nn.Module, head: CosineClassifier) -> None:
@@ -33,7 +33,7 @@ class ClipClassifier(nn.Module):
         self.head = head
 
     def forward(self, images: Tensor) -> Tensor:
-        """Logits, (B, K)."""
+        """Return the logits, (B, K)."""
         return self.head(self.visual(images))
 
 
@@ -49,32 +49,32 @@ def open_clip_model(
     learn_scale: bool = False,
     load: bool = True,
 ) -> nn.Module:
-    """A model of open_clip that classifies as zero-shot CLIP does, until it is trained.
+    """Create an open_clip model as a classifier that starts from zero-shot CLIP.
 
-    The head's rows get the norm of CLIP's scale, so that one step of an optimiser turns them as little as it does in
-    the published MR² code, which keeps the scale in the weights.
+    The rows of the head have the norm of CLIP's logit scale. Optimizer steps then rotate them as slowly as in the
+    published MR² code, which multiplies the weights by the scale.
 
     Args:
-        name: as open_clip spells it, such as ``ViT-B-32`` or ``RN50-quickgelu``, or ``local-dir:PATH``.
-        num_classes: outputs.
-        input_shape: of an image; the encoder is made for this size. Its weights can be fitted to another size than
-            their own in vision transformers, not in CLIP's ResNets.
-        class_names: what the text encoder reads.
-        weights: a tag such as ``openai``, which open_clip downloads the first time, or a file; random ones if none.
-        template: the sentence around a name, with ``{}`` for it; several are separated by ``|``. ``imagenet`` stands
-            for the 80 of CLIP's authors.
+        name: open_clip name such as ``ViT-B-32`` or ``RN50-quickgelu``, or ``local-dir:PATH``.
+        num_classes: number of outputs.
+        input_shape: shape of an image. Weights of vision transformers are adapted to this size; CLIP's ResNets only
+            support their own.
+        class_names: inputs of the text encoder.
+        weights: a tag such as ``openai``, downloaded by open_clip on first use, or a file; random weights by default.
+        template: prompt with ``{}`` for the class name; separate several by ``|``. ``imagenet`` selects the 80 prompts
+            of CLIP's authors.
         frozen: train the head only.
-        learn_scale: train the scale of the logits too.
-        load: whether ``weights`` are loaded here; if not, the model is the same but for its weights.
+        learn_scale: train the logit scale.
+        load: whether to load ``weights``; otherwise only the architecture is created.
     """
     open_clip = package("open_clip", f"open_clip:{name}")
     channels = image_channels(f"open_clip:{name}", input_shape)
     if channels != 3 or input_shape[1] != input_shape[2]:
-        raise ValueError(f"open_clip:{name} takes square images of 3 channels; got input shape {input_shape}.")
+        raise ValueError(f"open_clip:{name} requires square images with 3 channels, got input shape {input_shape}.")
     if class_names is None:
-        raise ValueError(f"open_clip:{name} makes its head from class names; class_names is missing.")
+        raise ValueError(f"open_clip:{name} requires class_names, from which it creates its head.")
     templates = _templates(open_clip, template)
-    clip = _create(open_clip, name, weights, input_shape, load).eval()  # some text encoders have dropout
+    clip = _create(open_clip, name, weights, input_shape, load).eval()  # disables the dropout of some text encoders
     text_KD = zero_shot_weights(clip.encode_text, open_clip.get_tokenizer(name), class_names, templates)
     scale = clip.logit_scale.detach().exp().item()
     head = CosineClassifier(text_KD.shape[1], num_classes, scale, learn_scale=learn_scale)
@@ -93,13 +93,13 @@ def zero_shot_weights(
     class_names: Sequence[str],
     templates: Sequence[Callable[[str], str]],
 ) -> Tensor:
-    """The direction of each class, (K, D): the mean of its sentences' directions, normalised again.
+    """Return zero-shot weights, (K, D): the normalized mean of the normalized text features of each class.
 
     Args:
-        encode: from tokens to text features, (N, D).
-        tokenize: from sentences to tokens.
-        class_names: one a class; underscores are read as spaces.
-        templates: each makes a sentence from a name.
+        encode: text encoder, from tokens to features, (N, D).
+        tokenize: tokenizer.
+        class_names: one name per class; underscores become spaces.
+        templates: functions from a name to a prompt.
     """
     rows = []
     for name in class_names:
@@ -116,17 +116,17 @@ def _create(open_clip: Any, name: str, weights: str | None, input_shape: tuple[i
         tags = open_clip.list_pretrained_tags_by_model(name.replace("/", "-"))
         if load and weights is not None and weights not in tags and not Path(weights).is_file():
             near = suggestion(weights, tags)
-            raise ValueError(f"there is no file {weights!r}, and no weights of that name for {name}; {near}")
+            raise ValueError(f"weights={weights} is neither a file nor a tag of {name}; {near}")
     elif weights is not None:
-        raise ValueError(f"open_clip:{name} brings its own weights; leave weights={weights} out.")
+        raise ValueError(f"open_clip:{name} has its own weights; remove weights={weights}.")
     try:
-        # pretrained_hf=False: without weights of the whole model nothing is downloaded, not even a text encoder.
+        # pretrained_hf=False: otherwise models without weights download a text encoder.
         make = partial(open_clip.create_model, name, force_image_size=input_shape[1], pretrained_hf=False)
         if load or weights is None:
             return make(pretrained=weights)
-        return make(force_preprocess_cfg=open_clip.get_pretrained_cfg(name, weights))  # what a tag's images were like
+        return make(force_preprocess_cfg=open_clip.get_pretrained_cfg(name, weights))  # sets image statistics
     except (RuntimeError, OSError) as error:
-        raise ValueError(f"open_clip:{name} cannot be made for input shape {input_shape}: {error}") from error
+        raise ValueError(f"open_clip:{name} does not support input shape {input_shape}: {error}") from error
 
 
 def _templates(open_clip: Any, text: str) -> Sequence[Callable[[str], str]]:
@@ -135,5 +135,5 @@ def _templates(open_clip: Any, text: str) -> Sequence[Callable[[str], str]]:
     sentences = text.split("|")
     for sentence in sentences:
         if sentence.count("{}") != 1:
-            raise ValueError(f"template must hold one {{}} for the class name, or be imagenet; got {sentence!r}.")
+            raise ValueError(f"template must contain one {{}} for the class name, or be imagenet, got {sentence!r}.")
     return [sentence.format for sentence in sentences]

@@ -1,4 +1,4 @@
-"""A head that sees directions only."""
+"""Cosine classifier."""
 
 from __future__ import annotations
 
@@ -8,20 +8,20 @@ from torch import Tensor, nn
 
 
 class CosineClassifier(nn.Module):
-    """z_k = scale · cos(f, w_k): features and weights are normalised, there is no bias.
+    """Linear layer on normalized features and weights: z_k = scale · cos(f, w_k), without bias.
 
-    The weights' norms change no logit, but a step of the optimiser turns a long row less than a short one. It computes
-    in at least float32: with a scale of 100, logits made of 16-bit cosines may be off by a half.
+    Weight norms do not affect the logits, but optimizer steps rotate rows with larger norms less. Logits are computed
+    in at least float32, since 16-bit cosines at a scale of 100 have errors of up to 0.5.
 
     Args:
-        features: inputs.
-        classes: outputs.
-        scale: the inverse temperature, 100 in CLIP.
-        learn_scale: whether ``scale`` is a parameter. It is in the state dict either way.
+        features: width of the features.
+        classes: number of classes.
+        scale: inverse temperature; CLIP uses 100.
+        learn_scale: make ``scale`` a parameter instead of a buffer.
 
     Attributes:
-        weight: (classes, features); rows of norm about 1 at first.
-        scale: one number.
+        weight: (classes, features), initialized with row norms of about 1.
+        scale: scalar.
 
     >>> head = CosineClassifier(2, 2, scale=10.0)
     >>> with torch.no_grad():
@@ -36,7 +36,7 @@ class CosineClassifier(nn.Module):
     def __init__(self, features: int, classes: int, scale: float = 100.0, *, learn_scale: bool = False) -> None:
         super().__init__()
         if not scale > 0:
-            raise ValueError(f"scale must be above 0; got {scale}.")
+            raise ValueError(f"scale must be positive, got {scale}.")
         self.in_features, self.out_features = features, classes
         self.weight = nn.Parameter(torch.randn(classes, features) / features**0.5)
         if learn_scale:
@@ -45,12 +45,12 @@ class CosineClassifier(nn.Module):
             self.register_buffer("scale", torch.tensor(float(scale)))
 
     def forward(self, features_BD: Tensor) -> Tensor:
-        """Logits, (B, K)."""
+        """Return the logits, (B, K)."""
         with torch.autocast(features_BD.device.type, enabled=False):
             dtype = torch.promote_types(torch.promote_types(features_BD.dtype, self.weight.dtype), torch.float32)
             unit_BD, unit_KD = (F.normalize(each.to(dtype), dim=-1) for each in (features_BD, self.weight))
             return self.scale.to(dtype) * F.linear(unit_BD, unit_KD)
 
     def extra_repr(self) -> str:
-        """What ``print`` shows in brackets."""
+        """Return the arguments for ``repr``."""
         return f"features={self.in_features}, classes={self.out_features}"

@@ -1,4 +1,4 @@
-"""The head of a network that someone else wrote, and what is frozen around it."""
+"""Find and replace the head of any network, and freeze everything else."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ from classgap.features import FeatureTap
 
 
 def head_name(model: nn.Module) -> str:
-    """The dotted name of the layer that makes the logits.
+    """Return the dotted name of the layer that computes the logits.
 
     Raises:
-        ValueError: if there is no such single layer.
+        ValueError: if no single layer does.
 
     >>> head_name(nn.Sequential(nn.Linear(8, 4), nn.ReLU(), nn.Linear(4, 3)))
     '2'
@@ -24,7 +24,7 @@ def head_name(model: nn.Module) -> str:
 
 
 def head_of(model: nn.Module) -> nn.Module:
-    """The layer that makes the logits.
+    """Return the layer that computes the logits.
 
     >>> head_of(nn.Sequential(nn.Linear(8, 4), nn.ReLU(), nn.Linear(4, 3)))
     Linear(in_features=4, out_features=3, bias=True)
@@ -33,22 +33,26 @@ def head_of(model: nn.Module) -> nn.Module:
 
 
 def linear_head(model: nn.Module, wanted_by: str) -> nn.Linear:
-    """The head, for those who need it to be linear.
+    """Return the head of a model, which must be linear.
+
+    Args:
+        model: any network.
+        wanted_by: name of the caller, for the error message.
 
     Raises:
-        ValueError: if it is another layer.
+        ValueError: if the head is not an ``nn.Linear``.
     """
     head = head_of(model)
     if type(head) is not nn.Linear:
         raise ValueError(
-            f"{wanted_by} needs a linear head, but this model ends in {head}; choose a model and a loss with a linear "
-            f"head, or do without {wanted_by}."
+            f"{wanted_by} requires a linear head, but the model has {head}. Choose a model and loss with one, or "
+            f"remove {wanted_by}."
         )
     return head
 
 
 def exchange_head(model: nn.Module, head: nn.Module) -> None:
-    """Put ``head`` where the model's head is. A tap has to be made anew; the engine does so before a stage begins.
+    """Replace the head of a model. Create a new FeatureTap afterwards; the engine does so before each stage.
 
     >>> model = nn.Sequential(nn.Linear(8, 4), nn.ReLU(), nn.Linear(4, 3))
     >>> exchange_head(model, nn.Linear(4, 3, bias=False))
@@ -60,13 +64,13 @@ def exchange_head(model: nn.Module, head: nn.Module) -> None:
 
 
 class Frozen(nn.Module):
-    """A model of which only the head learns: linear probing.
+    """A model with all layers frozen except the head, for linear probing.
 
-    The rest has no gradients and stays in evaluation mode, even after ``train()``: batch norm uses what it learned
-    before, and dropout is off.
+    Frozen layers stay in evaluation mode after ``train()``: batch norm uses its running statistics, and dropout is
+    disabled.
 
     Args:
-        module: the model; its parameters' ``requires_grad`` is changed.
+        module: the model; ``requires_grad`` of its parameters changes.
 
     >>> probe = Frozen(nn.Sequential(nn.BatchNorm1d(4), nn.Linear(4, 3))).train()
     >>> [(layer.training, layer.weight.requires_grad) for layer in probe.module]
@@ -82,15 +86,15 @@ class Frozen(nn.Module):
 
     @property
     def head(self) -> nn.Module:
-        """The layer that learns."""
+        """The trainable layer."""
         return self.module.get_submodule(self._head_name)
 
     def forward(self, inputs: Tensor) -> Tensor:
-        """The model's logits, (B, K)."""
+        """Return the logits of the model, (B, K)."""
         return self.module(inputs)
 
     def train(self, mode: bool = True) -> Self:
-        """Switch the head to training or evaluation mode; the rest stays in the latter."""
+        """Set the mode of the head; all other layers stay in evaluation mode."""
         self.training = mode
         self.module.eval()
         self.head.train(mode)

@@ -1,4 +1,4 @@
-"""Weights between two models: Wortsman et al., "Robust fine-tuning of zero-shot models" (WiSE-FT, 2022)."""
+"""Weight interpolation: Wortsman et al., "Robust fine-tuning of zero-shot models" (WiSE-FT, 2022)."""
 
 from __future__ import annotations
 
@@ -10,31 +10,30 @@ from torch import Tensor
 def interpolate_weights(
     zero_shot: Mapping[str, Tensor], fine_tuned: Mapping[str, Tensor], alpha: float = 1.0
 ) -> dict[str, Tensor]:
-    """θ = (1 − α) θ_zero-shot + α θ_fine-tuned, for every entry of two state dicts, buffers too.
+    """Interpolate two state dicts, including buffers: θ = (1 − α) θ_zero-shot + α θ_fine-tuned.
 
-    The published MR² code does so with α = 0.6 after it has fine-tuned CLIP; the paper does not mention it. The
-    default changes nothing: it gives the fine-tuned weights.
+    The published MR² code uses α = 0.6 after fine-tuning CLIP, which the paper does not mention.
 
     Args:
-        zero_shot: of the model before fine-tuning.
-        fine_tuned: of the same model after it.
-        alpha: the share of the fine-tuned weights, 0 to 1.
+        zero_shot: state dict before fine-tuning.
+        fine_tuned: state dict after fine-tuning.
+        alpha: weight of the fine-tuned model, in [0, 1].
 
     Returns:
-        new tensors; whole numbers (how many batches a batch norm has seen) are rounded down.
+        New tensors. Integers, such as the batch count of batch norm, are rounded down.
 
     Raises:
-        ValueError: if the two are not of one architecture, or ``alpha`` is outside its range.
+        ValueError: if the architectures differ, or ``alpha`` is out of range.
 
     >>> import torch
     >>> interpolate_weights({"w": torch.tensor([0.0, 5.0])}, {"w": torch.tensor([1.0, 0.0])}, alpha=0.6)
     {'w': tensor([0.6000, 2.0000])}
     """
     if not 0 <= alpha <= 1:
-        raise ValueError(f"alpha must be from 0 (zero-shot) to 1 (fine-tuned); got {alpha}.")
+        raise ValueError(f"alpha must be in [0, 1], from zero-shot to fine-tuned, got {alpha}.")
     for name in zero_shot.keys() ^ fine_tuned.keys():
         where = "zero_shot" if name in zero_shot else "fine_tuned"
-        raise ValueError(f"only {where} has {name!r}: weights of one architecture can be interpolated, not of two.")
+        raise ValueError(f"only {where} has {name!r}: both state dicts must have the same architecture.")
     for name, weight in zero_shot.items():
         shapes = tuple(weight.shape), tuple(fine_tuned[name].shape)
         if shapes[0] != shapes[1]:

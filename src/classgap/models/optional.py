@@ -1,4 +1,4 @@
-"""Packages that come with an extra of classgap."""
+"""Imports of optional dependencies."""
 
 from __future__ import annotations
 
@@ -7,12 +7,12 @@ from typing import Any
 
 
 def package(name: str, model: str) -> Any:
-    """Import a package that the named model needs.
+    """Import a package that a model requires.
 
     Raises:
-        ValueError: if it is not installed, with the command that installs it.
+        ValueError: if the package is not installed; the message shows how to install it.
     """
     try:
         return importlib.import_module(name)
     except ModuleNotFoundError as error:
-        raise ValueError(f"model {model} needs {error.name}: pip install 'classgap[vision]'.") from error
+        raise ValueError(f"model {model} requires {error.name}: pip install 'classgap[vision]'.") from error

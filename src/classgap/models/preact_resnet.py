@@ -1,8 +1,8 @@
-"""ResNets with the activation in front of the convolutions, plain and wide, for 32×32 images.
+"""Pre-activation ResNets and Wide ResNets for 32×32 images.
 
 He et al., "Identity Mappings in Deep Residual Networks" (2016); Zagoruyko and Komodakis, "Wide Residual Networks"
-(2016). A wide one is the same network with more channels, which differ from the first convolution's, so its first
-stage has a projection too: its authors count 6n + 4 layers where He et al. count 6n + 2.
+(2016). A Wide ResNet is the same network with more channels, and a projection in its first stage too: its authors count
+6n + 4 layers, He et al. 6n + 2.
 """
 
 from __future__ import annotations
@@ -16,18 +16,18 @@ from classgap.models.shapes import image_channels
 
 
 class PreActResNet(nn.Module):
-    """A 3×3 convolution, three stages of n blocks, batch norm, ReLU, global average pooling, one linear layer.
+    """A 3×3 convolution, three stages of n blocks, batch norm, ReLU, global average pooling and a linear layer.
 
-    Where the number of channels changes, the shortcut is a 1×1 convolution of the activated input, as in both papers
-    and in the published MR² code. Elsewhere it is the identity (the MR² code activates there too, the papers do not).
-    Weights are drawn as He et al. (2015) do.
+    Between stages the shortcut is a 1×1 convolution of the activated input, as in both papers and the published MR²
+    code. Elsewhere it is the identity, as in the papers; the MR² code activates its input. Weights use He
+    initialization (He et al. 2015).
 
     Args:
-        blocks: n, blocks of each stage.
-        num_classes: outputs.
-        channels: of the images.
-        widen: k, the stages have 16k, 32k and 64k channels; the first convolution has 16.
-        dropout: between the two convolutions of a block; the published MR² code trains WRN-28-10 with 0.3.
+        blocks: blocks per stage n.
+        num_classes: number of outputs.
+        channels: input channels.
+        widen: widening factor k; the stages have 16k, 32k and 64k channels, the first convolution has 16.
+        dropout: dropout between the convolutions of a block; the published MR² code uses 0.3 for WRN-28-10.
 
     >>> import torch
     >>> net = PreActResNet(3, num_classes=10)
@@ -49,13 +49,13 @@ class PreActResNet(nn.Module):
         self.apply(he_init)
 
     def forward(self, images: Tensor) -> Tensor:
-        """Logits, (B, K)."""
+        """Return the logits, (B, K)."""
         x = self.layer3(self.layer2(self.layer1(self.conv1(images))))
         return self.fc(self.bn(x).relu().mean(dim=(2, 3)))
 
 
 class PreActBlock(nn.Module):
-    """x + conv(relu(bn(conv(relu(bn(x))))))."""
+    """Pre-activation block x + conv(relu(bn(conv(relu(bn(x))))))."""
 
     def __init__(self, inside: int, outside: int, stride: int, dropout: float) -> None:
         super().__init__()
@@ -67,28 +67,28 @@ class PreActBlock(nn.Module):
         self.shortcut = nn.Conv2d(inside, outside, 1, stride=stride, bias=False) if inside != outside else None
 
     def forward(self, x: Tensor) -> Tensor:
-        """The block's output, (B, channels, H / stride, W / stride)."""
+        """Return the output, (B, channels, H / stride, W / stride)."""
         active = self.bn1(x).relu()
         out = self.conv2(self.dropout(self.bn2(self.conv1(active)).relu()))
         return out + (x if self.shortcut is None else self.shortcut(active))
 
 
 def preact_resnet(depth: int) -> Callable[..., nn.Module]:
-    """What makes the PreAct ResNet of that depth, 6n + 2."""
+    """Return a factory of PreAct ResNets of a depth 6n + 2."""
 
     def make(*, num_classes: int, input_shape: tuple[int, ...], dropout: float = 0.0) -> nn.Module:
         channels = image_channels(f"preact-resnet{depth}", input_shape)
-        return PreActResNet((depth - 2) // 6, num_classes, channels=channels, dropout=_share(dropout))
+        return PreActResNet((depth - 2) // 6, num_classes, channels=channels, dropout=_checked(dropout))
 
     return make
 
 
 def wide_resnet(depth: int, widen: int) -> Callable[..., nn.Module]:
-    """What makes the wide ResNet of that depth, 6n + 4."""
+    """Return a factory of Wide ResNets of a depth 6n + 4."""
 
     def make(*, num_classes: int, input_shape: tuple[int, ...], dropout: float = 0.0) -> nn.Module:
         channels = image_channels(f"wrn-{depth}-{widen}", input_shape)
-        return PreActResNet((depth - 4) // 6, num_classes, channels=channels, widen=widen, dropout=_share(dropout))
+        return PreActResNet((depth - 4) // 6, num_classes, channels=channels, widen=widen, dropout=_checked(dropout))
 
     return make
 
@@ -98,7 +98,7 @@ def _stage(blocks: int, inside: int, outside: int, stride: int, dropout: float) 
     return nn.Sequential(first, *(PreActBlock(outside, outside, 1, dropout) for _ in range(blocks - 1)))
 
 
-def _share(dropout: float) -> float:
+def _checked(dropout: float) -> float:
     if not 0 <= dropout < 1:
-        raise ValueError(f"dropout must be a share from 0 to below 1; got {dropout}.")
+        raise ValueError(f"dropout must be in [0, 1), got {dropout}.")
     return dropout

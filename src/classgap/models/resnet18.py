@@ -1,4 +1,4 @@
-"""ResNet-18 for small images, with a linear feature layer if asked for: LMDL, Section 7 and Appendix F.1."""
+"""ResNet-18 for small images, with an optional linear feature layer (LMDL, Section 7 and Appendix F.1)."""
 
 from __future__ import annotations
 
@@ -9,15 +9,15 @@ from classgap.models.shapes import at_least_one, image_channels
 
 
 class ResNet18(nn.Module):
-    """The four stages of ResNet-18 behind a 3×3 convolution without pooling, so that 32×32 images fit.
+    """ResNet-18 for 32×32 images: its stem is a 3×3 convolution without pooling.
 
-    The weights are drawn as torch does by default, as in the published LMDL code.
+    Weights use torch's default initialization, as in the published LMDL code.
 
     Args:
-        num_classes: outputs.
-        channels: of the images.
-        features: outputs of a linear layer before the head, without activation between them; 0 for none, then the
-            head sees the 512 pooled channels.
+        num_classes: number of outputs.
+        channels: input channels.
+        features: width of a linear layer before the head, without activation; 0 omits the layer, so that the head
+            sees the 512 pooled channels.
 
     >>> import torch
     >>> net = ResNet18(10, features=30)
@@ -37,14 +37,14 @@ class ResNet18(nn.Module):
         self.fc = nn.Linear(features or 512, num_classes)
 
     def forward(self, images: Tensor) -> Tensor:
-        """Logits, (B, K)."""
+        """Return the logits, (B, K)."""
         x = self.bn1(self.conv1(images)).relu()
         x = self.layer4(self.layer3(self.layer2(self.layer1(x))))
         return self.fc(self.embed(x.mean(dim=(2, 3))))
 
 
 class ProjectionBlock(nn.Module):
-    """relu(x + two convolutions of x); the shortcut is a 1×1 convolution where the channels change (option B)."""
+    """Residual block relu(x + conv(conv(x))) with a 1×1 convolution as shortcut between stages (option B)."""
 
     def __init__(self, inside: int, outside: int, stride: int) -> None:
         super().__init__()
@@ -58,17 +58,17 @@ class ProjectionBlock(nn.Module):
             self.shortcut.append(nn.BatchNorm2d(outside))
 
     def forward(self, x: Tensor) -> Tensor:
-        """The block's output, (B, channels, H / stride, W / stride)."""
+        """Return the output, (B, channels, H / stride, W / stride)."""
         out = self.bn2(self.conv2(self.bn1(self.conv1(x)).relu()))
         return (out + self.shortcut(x)).relu()
 
 
 def resnet18(*, num_classes: int, input_shape: tuple[int, ...]) -> nn.Module:
-    """ResNet-18 for small images."""
+    """Create a ResNet-18 for small images."""
     return ResNet18(num_classes, channels=image_channels("resnet18", input_shape))
 
 
 def lmdl_resnet18(*, num_classes: int, input_shape: tuple[int, ...], features: int = 30) -> nn.Module:
-    """ResNet-18 with a linear layer of 30 features before the head."""
+    """Create a ResNet-18 with a linear feature layer before the head."""
     at_least_one(features=features)
     return ResNet18(num_classes, channels=image_channels("lmdl-resnet18", input_shape), features=features)

@@ -1,4 +1,4 @@
-"""Small networks: for series, for points in the plane, and heads for features."""
+"""Small networks for signals, vectors and features."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from classgap.models.shapes import at_least_one, flat_size, signal_channels
 
 
 def conv1d(*, num_classes: int, input_shape: tuple[int, ...], width: int = 64) -> nn.Module:
-    """Three 1-D convolutions (kernel 5, stride 2), each with batch norm and ReLU; pooling; a linear layer.
+    """Create three 1-D convolutions (kernel 5, stride 2) with batch norm and ReLU, average pooling and a linear layer.
 
     >>> conv1d(num_classes=10, input_shape=(1, 40))[-1]
     Linear(in_features=64, out_features=10, bias=True)
@@ -24,7 +24,7 @@ def conv1d(*, num_classes: int, input_shape: tuple[int, ...], width: int = 64) -
 
 
 def mlp(*, num_classes: int, input_shape: tuple[int, ...], width: int = 256, depth: int = 1) -> nn.Module:
-    """``depth`` linear layers of ``width`` units with ReLU, and a linear layer; inputs are flattened.
+    """Create ``depth`` hidden layers of ``width`` units with ReLU and a linear layer, on flattened inputs.
 
     >>> [type(layer).__name__ for layer in mlp(num_classes=3, input_shape=(8,), width=4)]
     ['Flatten', 'Linear', 'ReLU', 'Linear']
@@ -34,7 +34,7 @@ def mlp(*, num_classes: int, input_shape: tuple[int, ...], width: int = 256, dep
 
 
 def linear(*, num_classes: int, input_shape: tuple[int, ...]) -> nn.Module:
-    """One linear layer on flattened inputs: a probe, when the inputs are features.
+    """Create a linear layer on flattened inputs, for linear probing of features.
 
     >>> linear(num_classes=3, input_shape=(8,))[-1]
     Linear(in_features=8, out_features=3, bias=True)
@@ -43,10 +43,10 @@ def linear(*, num_classes: int, input_shape: tuple[int, ...]) -> nn.Module:
 
 
 def elm_mlp(*, num_classes: int, input_shape: tuple[int, ...]) -> nn.Module:
-    """The network of ELM, Section 2.3: hidden layers of 16, 8 and 2 units, the last one to be looked at.
+    """Create the network of ELM, Section 2.3: hidden layers of 16, 8 and 2 units, the last one for plots.
 
-    The two units are left without ReLU. The paper does not say; with one, they die in half of the runs on two moons
-    with 5 % of the samples in the tail (9 of 20 seeds never predict it), where the paper reports near perfect accuracy.
+    The layer of 2 units has no ReLU, which the paper leaves open. With a ReLU, these units die on two moons with 5 % of
+    the samples in the tail (9 of 20 seeds never predict the tail), where the paper reports near perfect accuracy.
 
     >>> [layer.out_features for layer in elm_mlp(num_classes=2, input_shape=(2,)) if hasattr(layer, "out_features")]
     [16, 8, 2, 2]

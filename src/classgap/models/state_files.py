@@ -1,4 +1,4 @@
-"""Weights in files of several layouts, as one plain state dict."""
+"""Read weights from checkpoints of several layouts."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ WRAPPERS = ("module.", "_orig_mod.", "model.")  # DistributedDataParallel and Fr
 
 @dataclass(frozen=True)
 class SavedWeights:
-    """What a file holds.
+    """Weights of a file.
 
     Attributes:
-        state: name to tensor, without the prefixes of wrappers.
-        network: the network's name, if the file says it.
+        state: state dict without prefixes of wrappers.
+        network: name of the network, if the file has it.
     """
 
     state: dict[str, Tensor]
@@ -28,25 +28,25 @@ class SavedWeights:
 
 
 def read_weights(path: Path) -> SavedWeights:
-    """Read weights from a file, or from the directory of a classgap run.
+    """Read weights from a file or a run directory.
 
     Args:
-        path: a ``.safetensors`` file, a file of ``torch.save`` (any other name), or a run directory.
+        path: a ``.safetensors`` file, a file of ``torch.save`` (any other suffix), or a run directory.
 
     Raises:
-        ValueError: if there is no such file or no weights in it.
+        ValueError: if the file does not exist or has no weights.
     """
     if path.is_dir():
         return _from_run(path)
     if not path.is_file():
-        raise ValueError(f"there is no file or run directory {str(path)!r}.")
+        raise ValueError(f"{str(path)!r} is neither a file nor a run directory.")
     content = _load(path)
-    arch = content.get("arch")  # torchvision's reference scripts and MoCo write it
+    arch = content.get("arch")  # written by MoCo and torchvision's reference scripts
     return SavedWeights(_unwrapped(_tensors(content, path)), f"torchvision.{arch}" if isinstance(arch, str) else None)
 
 
 def part_of(state: Mapping[str, Tensor], prefix: str) -> dict[str, Tensor]:
-    """The entries under a prefix, without it.
+    """Return the entries with a prefix, and remove it from their names.
 
     >>> part_of({"encoder_q.conv1.weight": torch.zeros(1), "queue": torch.ones(1)}, "encoder_q.")
     {'conv1.weight': tensor([0.])}
@@ -70,13 +70,13 @@ def _load(path: Path) -> Mapping[str, Any]:
         content = torch.load(path, map_location="cpu", weights_only=True)
     except OSError:
         raise
-    except Exception as error:  # damaged files end in errors of every kind
+    except Exception as error:  # damaged files raise errors of many types
         raise ValueError(
-            f"{str(path)!r} cannot be read as weights: it must hold tensors and plain Python values only, since "
-            "anything else may run code when it is loaded. Save model.state_dict()."
+            f"{str(path)!r} cannot be read as weights: it must contain only tensors and plain Python values, since "
+            "other objects can execute code on loading. Save model.state_dict()."
         ) from error
     if not isinstance(content, Mapping):
-        raise ValueError(f"{str(path)!r} must hold a state dict; it holds {type(content).__name__}.")
+        raise ValueError(f"{str(path)!r} must contain a state dict, got {type(content).__name__}.")
     return content
 
 
@@ -86,8 +86,8 @@ def _tensors(content: Mapping[str, Any], path: Path) -> Mapping[str, Tensor]:
             return _tensors(content[name], path)
     if not content or not all(isinstance(value, Tensor) for value in content.values()):
         raise ValueError(
-            f"{str(path)!r} holds no state dict, neither itself nor under {', '.join(CONTAINERS)}; "
-            f"it has {', '.join(map(str, list(content)[:9])) or 'nothing'}."
+            f"{str(path)!r} contains no state dict, neither at the top level nor in {', '.join(CONTAINERS)}; its keys "
+            f"are: {', '.join(map(str, list(content)[:9])) or 'none'}."
         )
     return content
 
@@ -97,10 +97,10 @@ def _from_run(directory: Path) -> SavedWeights:
 
     settings = directory / "config.yaml"
     if not settings.is_file():
-        raise ValueError(f"{str(directory)!r} is no run directory: it has no config.yaml.")
+        raise ValueError(f"{str(directory)!r} is not a run directory: config.yaml is missing.")
     config = yaml.safe_load(settings.read_text(encoding="utf-8"))
     found = directory / "checkpoints" / "model.safetensors"
     if not found.is_file():
-        raise ValueError(f"the run {str(directory)!r} has no checkpoints/model.safetensors yet: it is not finished.")
+        raise ValueError(f"the run {str(directory)!r} is not finished: checkpoints/model.safetensors is missing.")
     network = config.get("model") if isinstance(config, dict) else None
     return SavedWeights(_unwrapped(_load(found)), network)

@@ -1,4 +1,4 @@
-"""The mean and deviation of the images that loaded weights were trained on, which new images must be scaled by."""
+"""Mean and standard deviation of the images that pretrained weights expect."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ Statistics = tuple[tuple[float, ...], tuple[float, ...]]
 
 
 def expect_images(model: nn.Module, mean: Sequence[float], std: Sequence[float]) -> None:
-    """Note on a model what its weights expect: mean and standard deviation of each channel, as shares of 255."""
+    """Store the expected mean and standard deviation per channel, for pixels scaled to [0, 1]."""
     object.__setattr__(model, "input_statistics", (tuple(mean), tuple(std)))
 
 
 def expected_images(model: nn.Module) -> Statistics | None:
-    """What a model's weights expect; ``None`` if they were not loaded, or do not tell.
+    """Return the expected mean and standard deviation, or ``None`` if unknown.
 
     >>> model = nn.Sequential(nn.Linear(2, 2))
     >>> expect_images(model[0], [0.5], [0.25])

@@ -1,4 +1,4 @@
-"""Any image model of timm."""
+"""Image models of timm."""
 
 from __future__ import annotations
 
@@ -23,22 +23,22 @@ def timm_model(
     drop: float = 0.0,
     load: bool = True,
 ) -> nn.Module:
-    """A model of timm, for images with any number of channels.
+    """Create a timm model, for images with any number of channels.
 
     Args:
-        name: as timm spells it, such as ``resnet18`` or ``vit_base_patch16_224.mae``, or ``local-dir:PATH`` or
+        name: timm name such as ``resnet18`` or ``vit_base_patch16_224.mae``, ``local-dir:PATH`` or
             ``hf-hub:OWNER/NAME``.
-        num_classes: outputs.
-        input_shape: of an image; models that are made for one size are made for this one.
-        pretrained: load published weights, which timm downloads the first time.
+        num_classes: number of outputs.
+        input_shape: shape of an image; models with a fixed input size are created for this one.
+        pretrained: load pretrained weights, downloaded by timm on first use.
         frozen: train the head only.
         drop: dropout before the head.
-        load: whether pretrained weights are loaded here; if not, the model is the same but for its weights.
+        load: whether to load pretrained weights; otherwise only the architecture is created.
     """
     timm = package("timm", f"timm:{name}")
     channels = image_channels(f"timm:{name}", input_shape)
     options: dict[str, Any] = {"drop_rate": drop} if drop else {}
-    if ":" not in name and _made_for_one_size(timm, name):
+    if ":" not in name and _has_fixed_input_size(timm, name):
         options["img_size"] = input_shape[1:]
     given = pretrained and load
     model = timm.create_model(name, pretrained=given, num_classes=num_classes, in_chans=channels, **options)
@@ -48,12 +48,10 @@ def timm_model(
     return Frozen(model) if frozen else model
 
 
-def _made_for_one_size(timm: Any, name: str) -> bool:
+def _has_fixed_input_size(timm: Any, name: str) -> bool:
     if not timm.is_model(name):
         hint = suggestion(name.partition(".")[0], timm.list_models())
-        raise ValueError(
-            f"timm has no model {name!r}; {hint if hint.startswith('did') else 'timm.list_models() lists them.'}"
-        )
+        raise ValueError(f"timm has no model {name!r}; {hint if hint.startswith('did') else 'see timm.list_models().'}")
     try:
         settings = timm.get_pretrained_cfg(name, allow_unregistered=True)
     except RuntimeError as error:  # an unknown tag after the dot

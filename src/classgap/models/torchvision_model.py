@@ -1,4 +1,4 @@
-"""Any classifier of torchvision."""
+"""Classifiers of torchvision."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from classgap.models.shapes import image_channels
 from classgap.models.statistics import expect_images
 from classgap.registry import suggestion
 
-AUXILIARY = ("aux1", "aux2", "AuxLogits")  # GoogLeNet and Inception classify in the middle too, in training
+AUXILIARY = ("aux1", "aux2", "AuxLogits")  # auxiliary classifiers of GoogLeNet and Inception
 
 
 def torchvision_model(
@@ -22,15 +22,15 @@ def torchvision_model(
     frozen: bool = False,
     load: bool = True,
 ) -> nn.Module:
-    """A classifier of torchvision, for images with three channels.
+    """Create a torchvision classifier, for images with three channels.
 
     Args:
-        name: as torchvision spells it, such as ``resnet50``.
-        num_classes: outputs.
-        input_shape: of an image.
-        pretrained: load torchvision's default weights, which it downloads the first time, and give it a new head.
+        name: torchvision name such as ``resnet50``.
+        num_classes: number of outputs.
+        input_shape: shape of an image.
+        pretrained: load torchvision's default weights, downloaded on first use, with a new head.
         frozen: train the head only.
-        load: whether pretrained weights are loaded here; if not, the model is the same but for its weights.
+        load: whether to load pretrained weights; otherwise only the architecture is created.
     """
     models = package("torchvision", f"torchvision:{name}").models
     channels = image_channels(f"torchvision:{name}", input_shape)
@@ -39,8 +39,8 @@ def torchvision_model(
         raise ValueError(f"torchvision has no classifier {name!r}; {suggestion(name, known)}")
     if channels != 3:
         raise ValueError(
-            f"torchvision:{name} takes images of 3 channels; got input shape {input_shape}. "
-            "timm:NAME makes models for any number of channels."
+            f"torchvision:{name} requires images with 3 channels, got input shape {input_shape}. "
+            "timm:NAME supports any number of channels."
         )
     if pretrained and load:
         model = models.get_model(name, weights="DEFAULT")
@@ -50,13 +50,13 @@ def torchvision_model(
     if pretrained:
         images = models.get_model_weights(name).DEFAULT.transforms()
         expect_images(model, images.mean, images.std)
-        if hasattr(model, "transform_input"):  # GoogLeNet and Inception scale such images again, to those of their own
+        if hasattr(model, "transform_input"):  # GoogLeNet and Inception convert ImageNet statistics to their own
             model.transform_input = True
     size = getattr(model, "image_size", None)
     if size is not None and input_shape[1:] != (size, size):
         raise ValueError(
-            f"torchvision:{name} takes images of {size}×{size}; got input shape {input_shape}. "
-            "timm:NAME makes vision transformers for other sizes."
+            f"torchvision:{name} requires {size}×{size} images, got input shape {input_shape}. "
+            "timm:NAME supports vision transformers of other sizes."
         )
     _drop_auxiliary_heads(model)
     return Frozen(model) if frozen else model

@@ -1,11 +1,14 @@
-"""Show an audit or a comparison as an HTML file, terminal page, notebook fragment or CSV file. Computes no metrics."""
+"""Render audits and comparisons as HTML, terminal output, notebook output or CSV.
+
+All numbers come from ``classgap.audit``.
+"""
 
 from classgap.report.csv_table import write_csv, write_diff_csv
 from classgap.report.diff_summary import diff_summary
-from classgap.report.html import render_html, write_html
+from classgap.report.html.render import render_html, write_html
 from classgap.report.notebook import audit_fragment, diff_fragment
-from classgap.report.terminal import audit_text, print_audit
-from classgap.report.terminal_diff import diff_text, print_diff
+from classgap.report.terminal.audit_output import audit_text, print_audit
+from classgap.report.terminal.diff_output import diff_text, print_diff
 
 __all__ = [
     "audit_fragment",

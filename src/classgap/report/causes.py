@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from classgap.audit.results import Cause
-from classgap.report.formatting import count, percent
+from classgap.report.formatting import format_count, format_percent
 
 INPUTS = {
     "train-counts": "training counts",
@@ -24,7 +24,7 @@ def cause_evidence(cause: Cause) -> str:
     "feature spread 3, 1.50 times the median class's 2."
     """
     sentence = SENTENCES.get(cause.name)
-    if sentence is None:  # saved by a program that knows more causes
+    if sentence is None:  # saved by a newer version
         return f"{cause.figure}, compared with {cause.reference}."
     return sentence(cause)
 
@@ -56,18 +56,18 @@ def _close_boundary(cause: Cause) -> str:
 def _over_fitted(cause: Cause) -> str:
     of: Mapping[str, Any] = cause.details
     return (
-        f"{percent(of['train_accuracy'])} % training accuracy, but {percent(of['test_accuracy'])} % test accuracy; the "
-        f"median class loses {percent(cause.reference)} points."
+        f"{format_percent(of['train_accuracy'])} % training accuracy, but {format_percent(of['test_accuracy'])} % test "
+        f"accuracy; the median class loses {format_percent(cause.reference)} points."
     )
 
 
 def _too_few(cause: Cause) -> str:
     of: Mapping[str, Any] = cause.details
     samples, wanted = cause.figure or 0.0, cause.reference or 0.0
-    enough = f"about {count(-(-wanted // 1))}" if wanted > samples else "slightly more"
+    enough = f"about {format_count(-(-wanted // 1))}" if wanted > samples else "slightly more"
     return (
-        f"{percent(of['accuracy'])} % correct of only {count(samples)} test samples can occur by chance in one of "
-        f"{count(of['classes'])} classes; {enough} would be enough to tell."
+        f"{format_percent(of['accuracy'])} % correct of only {format_count(samples)} test samples can occur by chance "
+        f"in one of {format_count(of['classes'])} classes; {enough} would be enough to decide."
     )
 
 
@@ -87,8 +87,8 @@ SENTENCES: Mapping[str, Callable[[Any], str]] = {
     "overlap": _overlap,
     "close-boundary": _close_boundary,
     "wrong-labels": lambda cause: (
-        f"confident learning doubts {cause.details['doubtful']} of its {cause.details['samples']} test labels, and "
-        f"{percent(cause.reference)} % of the median class's."
+        f"confident learning flags {cause.details['doubtful']} of its {cause.details['samples']} test labels, compared "
+        f"with {format_percent(cause.reference)} % in the median class."
     ),
     "over-fitted": _over_fitted,
     "too-few-test-samples": _too_few,

@@ -12,28 +12,28 @@ from classgap.audit.diff_results import CLASS_CHANGES
 from classgap.audit.figures import FIGURES, Figure
 from classgap.audit.results import Cause, Confusion, Distribution, Interval
 from classgap.report.formatting import (
-    GROUP_ORDER,
     MISSING,
-    chance,
-    count,
+    format_count,
     format_level,
-    number,
-    percent,
-    percent_range,
-    points,
-    points_range,
+    format_number,
+    format_p_value,
+    format_percent,
+    format_percent_interval,
+    format_points,
+    format_points_interval,
+    truncate,
 )
-from classgap.report.svg import fitted
+from classgap.report.ordering import GROUP_ORDER
 
 LETTERS = 48  # of a confused class; a class's details have the full name
 GROUPS = (*GROUP_ORDER[:3], "gained", "unclear", "unchanged", "regressed", "unseen")  # in the order they sort in
 
 FORMATS: Mapping[str, Callable[[Any], str]] = {
-    "fraction": percent,
-    "points": points,
-    "count": count,
-    "number": number,
-    "p-value": chance,
+    "fraction": format_percent,
+    "points": format_points,
+    "count": format_count,
+    "number": format_number,
+    "p-value": format_p_value,
     "text": str,
 }
 
@@ -92,9 +92,9 @@ def format_cell(figure: Figure, entry: Any) -> str:
     if figure.unit == "group":
         return "unseen" if entry.status == "unseen" else value or MISSING
     if isinstance(value, Interval):
-        return points_range(value) if figure.unit == "points" else percent_range(value)
+        return format_points_interval(value) if figure.unit == "points" else format_percent_interval(value)
     if isinstance(value, Distribution):
-        return number(value.mean)
+        return format_number(value.mean)
     if isinstance(value, tuple):
         return _format_list(value)
     return MISSING if value is None else FORMATS[figure.unit](value)
@@ -106,7 +106,7 @@ def _format_list(values: tuple[Any, ...]) -> str:
         return MISSING
     first = values[0]
     if isinstance(first, Confusion):
-        return f"{fitted(first.name, LETTERS)} ({percent(first.rate)}\N{NO-BREAK SPACE}%)"
+        return f"{truncate(first.name, LETTERS)} ({format_percent(first.rate)}\N{NO-BREAK SPACE}%)"
     return first.name.replace("-", " ") if isinstance(first, Cause) else ", ".join(values)
 
 

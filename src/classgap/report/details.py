@@ -14,16 +14,14 @@ from classgap.audit.diff_results import CLASS_CHANGES
 from classgap.audit.figures import FIGURES, SECTIONS, ClassResult, Figure
 from classgap.report.causes import cause_evidence
 from classgap.report.class_table import format_cell
+from classgap.report.display_names import cause_name, method_names, third_name
 from classgap.report.formatting import (
-    GROUP_ORDER,
     MISSING,
-    cause_name,
-    count,
+    format_count,
     format_level,
-    method_names,
-    percent,
-    third_name,
+    format_percent,
 )
+from classgap.report.ordering import GROUP_ORDER
 
 UNSEEN = "no test samples"
 UNITS = {"fraction": ", %", "points": ", points"}
@@ -38,7 +36,8 @@ def audit_details(audit: Audit) -> dict[str, Any]:
         "kind_names": {name: third_name(name, audit.rank_by) for name in GROUP_ORDER[:3]} | {"unseen": UNSEEN},
         "facts": _sections(FIGURES, audit.classes, audit.confidence_level),
         "confusions": [
-            [[names[c.name], count(c.count), percent(c.rate)] for c in entry.confusions] for entry in audit.classes
+            [[names[c.name], format_count(c.count), format_percent(c.rate)] for c in entry.confusions]
+            for entry in audit.classes
         ],
         "margins": [_quantiles(entry) for entry in audit.classes],
         "causes": {

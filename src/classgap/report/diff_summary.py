@@ -1,4 +1,4 @@
-"""The outcome of a comparison in a few sentences."""
+"""Summary of a comparison in a few sentences."""
 
 from __future__ import annotations
 
@@ -6,48 +6,76 @@ from collections.abc import Sequence
 
 from classgap.audit.diff import AuditDiff
 from classgap.audit.diff_results import Change, ClassChange
-from classgap.report.formatting import percent, points
+from classgap.report.formatting import format_count, format_percent, format_points, pluralize
 
 NAMED = 3
 
 
 def diff_summary(diff: AuditDiff) -> str:
-    """Accuracy, hard and easy thirds, their gap, and the classes that changed significantly."""
+    """Summarize accuracy, hard and easy thirds, their gap, and the classes that changed significantly."""
     over = f" (mean of {diff.runs_per_side} runs)" if diff.runs_per_side > 1 else ""
-    sentences = [f"Accuracy{over} {_move(diff.overall)}."]
-    if "hard" in diff.groups and "easy" in diff.groups and "easy_hard" in diff.gap:
-        hard, easy = diff.groups["hard"].change, diff.groups["easy"].change
-        gap = diff.gap["easy_hard"]
-        sentences.append(f"Hard third {_move(hard)}; easy third {_move(easy)}.")
-        sentences.append(f"The gap between them: {percent(gap.before)} → {percent(gap.after)} points ({_change(gap)}).")
-    sentences.append(_classes(diff.classes))
+    sentences = [f"Accuracy{over} {_accuracy_change(diff.overall)}."]
+    gap = diff.gap.get("easy_hard")
+    if "hard" in diff.groups and "easy" in diff.groups and gap is not None:
+        sentences.append(_thirds_change(diff.groups["hard"].change, diff.groups["easy"].change))
+        sentences.append(f"The gap between them {_gap_change(gap)}.")
+        own = diff.gap.get("own_easy_hard")
+        if own is not None and own.significant and own.change * gap.change < 0:  # other classes are hard
+            sentences.append(f"Between each side's own thirds, the gap {_gap_change(own)}.")
+    sentences.append(_class_changes(diff.classes))
     return " ".join(sentences)
 
 
-def _move(change: Change) -> str:
-    return f"{percent(change.before)} % → {percent(change.after)} % ({_change(change)})"
+def _accuracy_change(change: Change) -> str:
+    before, after = format_percent(change.before), format_percent(change.after)
+    if not change.significant:
+        return f"did not change significantly ({before} % → {after} %)"
+    return f"{'rose' if change.change > 0 else 'fell'} from {before} % to {after} %"
 
 
-def _change(change: Change) -> str:
-    return f"{points(change.change)} points{'' if change.significant else ', not significant'}"
+def _thirds_change(hard: Change, easy: Change) -> str:
+    if not hard.significant and not easy.significant:
+        changes = f"hard third ({format_points(hard.change)} points) nor the easy third ({format_points(easy.change)})"
+        return f"Neither the {changes} changed significantly."
+    return f"The hard third {_points_change(hard)}, the easy third {_points_change(easy)}."
 
 
-def _classes(classes: Sequence[ClassChange]) -> str:
-    known = [entry for entry in classes if entry.status == "ok"]
-    gained, regressed = _ranked(known, "gained"), _ranked(known, "regressed")
+def _points_change(change: Change) -> str:
+    if not change.significant:
+        return f"did not change significantly ({format_points(change.change)} points)"
+    return f"{'gained' if change.change > 0 else 'lost'} {format_percent(abs(change.change))} points"
+
+
+def _gap_change(change: Change) -> str:
+    before, after = format_percent(change.before), format_percent(change.after)
+    if not change.significant:
+        return f"did not change significantly ({before} → {after} points)"
+    if round(change.before, 3) > 0 > round(change.after, 3):
+        verb = "reversed"
+    else:
+        verb = "narrowed" if change.change < 0 else "widened"
+    return f"{verb} from {before} to {after} points"
+
+
+def _class_changes(classes: Sequence[ClassChange]) -> str:
+    seen = [entry for entry in classes if entry.status == "ok"]
+    gained, regressed = _by_verdict(seen, "gained"), _by_verdict(seen, "regressed")
     if not gained and not regressed:
-        return f"None of the {len(known)} classes changed significantly."
-    parts = f"{_list(gained, 'gained')} and {_list(regressed, 'regressed')}"
-    return f"Of {len(known)} classes, {parts} significantly."
+        return "No class changed significantly."
+    total = pluralize(len(seen), "class", "classes")
+    sentences = [
+        f"{format_count(len(some))} of {total} got significantly {direction} ({_name_largest(some)})."
+        if some
+        else f"No class got significantly {direction}."
+        for some, direction in ((gained, "better"), (regressed, "worse"))
+    ]
+    return " ".join(sentences)
 
 
-def _ranked(classes: Sequence[ClassChange], verdict: str) -> list[ClassChange]:
+def _by_verdict(classes: Sequence[ClassChange], verdict: str) -> list[ClassChange]:
     return sorted((entry for entry in classes if entry.verdict == verdict), key=lambda entry: -abs(entry.change or 0.0))
 
 
-def _list(classes: Sequence[ClassChange], verb: str) -> str:
-    if not classes:
-        return f"none {verb}"
-    named = ", ".join(f"{entry.name} {points(entry.change)}" for entry in classes[:NAMED])
-    more = " …" if len(classes) > NAMED else ""
-    return f"{len(classes)} {verb} ({named}{more})"
+def _name_largest(classes: Sequence[ClassChange]) -> str:
+    named = ", ".join(f"{entry.name} {format_points(entry.change)}" for entry in classes[:NAMED])
+    return named + (" …" if len(classes) > NAMED else "")

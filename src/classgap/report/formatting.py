@@ -1,49 +1,13 @@
-"""Numbers and names as people read them: per cent with one decimal, points with a sign, a dash for "not known"."""
+"""Numbers as text: percentages with one decimal, signed points, and a dash for missing values."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+import unicodedata
 
-from classgap.audit.figures import ClassResult
 from classgap.audit.results import Interval
 
 MISSING = "–"
-
-# The order of groups in every chart and table; other groups follow in the order of the audit.
-GROUP_ORDER = ("easy", "medium", "hard", "head", "torso", "tail")
-
-CAUSES = {
-    "few-training-samples": "few training samples",
-    "large-spread": "large feature spread",
-    "overlap": "overlap with another class",
-    "close-boundary": "decision boundary too close",
-    "wrong-labels": "likely wrong labels",
-    "over-fitted": "over-fitted",
-    "too-few-test-samples": "too few test samples to tell",
-    "not-enough-evidence": "not enough evidence",
-}
-
-# Losses of this package by the name to import; other methods by the name they are known under.
-METHODS = {
-    "mr2": "MR2Loss",
-    "elm": "ELMLoss",
-    "feature-norm": "FeatureNormLoss",
-    "lmdl": "LargeMarginDiscriminativeLoss",
-    "ldam": "LDAM",
-    "sam": "SAM",
-    "supcon": "supervised contrastive learning",
-}
-
-GAPS = {
-    "easy_hard": "easy third − hard third",
-    "own_easy_hard": "easy third − hard third, each side's own thirds",
-    "best_worst": "best class − worst class",
-    "worst_class": "worst class",
-    "worst_tenth": "worst 10 % of the classes",
-    "std": "standard deviation over classes",
-    "gini": "Gini coefficient",
-}
 
 
 def format_level(confidence_level: float) -> str:
@@ -55,10 +19,10 @@ def format_level(confidence_level: float) -> str:
     return f"{100 * confidence_level:g} %"
 
 
-def percent(value: float | None) -> str:
-    """A fraction as per cent, without the sign.
+def format_percent(value: float | None) -> str:
+    """Format a fraction as a percentage, without the % sign.
 
-    >>> percent(0.6321), percent(-0.05), percent(None)
+    >>> format_percent(0.6321), format_percent(-0.05), format_percent(None)
     ('63.2', '−5.0', '–')
     """
     if value is None:
@@ -67,10 +31,10 @@ def percent(value: float | None) -> str:
     return "0.0" if text == "-0.0" else text.replace("-", "−")
 
 
-def points(value: float | None) -> str:
-    """A difference of two fractions as signed percentage points.
+def format_points(value: float | None) -> str:
+    """Format a difference of two fractions as signed percentage points.
 
-    >>> points(0.0321), points(-0.5), points(0.0)
+    >>> format_points(0.0321), format_points(-0.5), format_points(0.0)
     ('+3.2', '−50.0', '0.0')
     """
     if value is None:
@@ -79,28 +43,28 @@ def points(value: float | None) -> str:
     return text[1:] if text in ("+0.0", "-0.0") else text.replace("-", "−")
 
 
-def percent_range(interval: Interval | None) -> str:
-    """An interval of fractions.
+def format_percent_interval(interval: Interval | None) -> str:
+    """Format an interval of fractions.
 
-    >>> percent_range(Interval(0.5, 0.75))
+    >>> format_percent_interval(Interval(0.5, 0.75))
     '50.0 to 75.0'
     """
-    return MISSING if interval is None else f"{percent(interval.low)} to {percent(interval.high)}"
+    return MISSING if interval is None else f"{format_percent(interval.low)} to {format_percent(interval.high)}"
 
 
-def points_range(interval: Interval | None) -> str:
-    """An interval of differences.
+def format_points_interval(interval: Interval | None) -> str:
+    """Format an interval of differences.
 
-    >>> points_range(Interval(-0.01, 0.04))
+    >>> format_points_interval(Interval(-0.01, 0.04))
     '−1.0 to +4.0'
     """
-    return MISSING if interval is None else f"{points(interval.low)} to {points(interval.high)}"
+    return MISSING if interval is None else f"{format_points(interval.low)} to {format_points(interval.high)}"
 
 
-def number(value: float | None) -> str:
-    """Any other figure, with three significant digits.
+def format_number(value: float | None) -> str:
+    """Format a number with three significant digits.
 
-    >>> number(0.01234), number(1234.5), number(-2.0), number(100), number(None)
+    >>> format_number(0.01234), format_number(1234.5), format_number(-2.0), format_number(100), format_number(None)
     ('0.0123', '1,234', '−2.00', '100', '–')
     """
     if value is None:
@@ -109,19 +73,19 @@ def number(value: float | None) -> str:
     return text.replace("-", "−")
 
 
-def count(value: float | None) -> str:
-    """A number of samples.
+def format_count(value: float | None) -> str:
+    """Format a number of samples or classes.
 
-    >>> count(50000)
+    >>> format_count(50000)
     '50,000'
     """
     return MISSING if value is None else f"{value:,.0f}"
 
 
-def chance(p_value: float | None) -> str:
-    """A p-value.
+def format_p_value(p_value: float | None) -> str:
+    """Format a p-value.
 
-    >>> chance(0.00001), chance(0.0421)
+    >>> format_p_value(0.00001), format_p_value(0.0421)
     ('< 0.001', '0.042')
     """
     if p_value is None:
@@ -129,88 +93,63 @@ def chance(p_value: float | None) -> str:
     return "< 0.001" if p_value < 0.001 else f"{p_value:.3f}"
 
 
-def plural(amount: int, one: str, several: str) -> str:
-    """An amount and its noun.
+def format_gap(name: str, value: float | None) -> str:
+    """Format the value of a gap measure: a plain number for the Gini coefficient, a percentage otherwise.
 
-    >>> plural(1, "class", "classes"), plural(1200, "class", "classes")
+    >>> format_gap("std", 0.125), format_gap("gini", 0.125)
+    ('12.5', '0.125')
+    """
+    return format_number(value) if name == "gini" else format_percent(value)
+
+
+def pluralize(amount: int, singular: str, plural: str) -> str:
+    """Format an amount with its noun.
+
+    >>> pluralize(1, "class", "classes"), pluralize(1200, "class", "classes")
     ('1 class', '1,200 classes')
     """
-    return f"{amount:,} {one if amount == 1 else several}"
+    return f"{amount:,} {singular if amount == 1 else plural}"
 
 
-def printable(name: str) -> str:
-    """A class name on one line; what a terminal would obey instead of showing is replaced.
+def printable(text: str) -> str:
+    """Replace control characters, which a terminal would obey, and line breaks.
 
     >>> printable("cat\\x1b[31m\\n")
     'cat\ufffd[31m\ufffd'
     """
-    return "".join(letter if letter.isprintable() else "\ufffd" for letter in name)
+    return "".join(letter if letter.isprintable() else "\ufffd" for letter in text)
 
 
-def cause_name(name: str) -> str:
-    """A cause in words; a cause unknown here is shown as it is.
+def truncate(text: str, width: int) -> str:
+    """Cut ``text`` to ``width`` columns.
 
-    >>> cause_name("over-fitted"), cause_name("new-cause")
-    ('over-fitted', 'new cause')
+    >>> truncate("a very long name", 8)
+    'a very …'
     """
-    return CAUSES.get(name, name.replace("-", " "))
+    used = 0
+    for i, letter in enumerate(text):
+        used += display_width(letter)
+        if used > width:
+            kept = text[:i]
+            while kept and display_width(kept) > width - 1:
+                kept = kept[:-1]
+            return kept + "…"
+    return text
 
 
-def method_names(methods: Iterable[str]) -> str:
-    """Methods that address a cause.
+def display_width(text: str) -> int:
+    """Number of columns that ``text`` takes; wide East Asian characters take two.
 
-    >>> method_names(["mr2", "logit-adjustment"]), method_names([])
-    ('MR2Loss, logit adjustment', '')
+    >>> display_width("cat"), display_width("猫")
+    (3, 2)
     """
-    return ", ".join(METHODS.get(method, method.replace("-", " ")) for method in methods)
+    return sum(2 if unicodedata.east_asian_width(letter) in "WF" else 1 for letter in text)
 
 
-def minus_signs(text: str) -> str:
-    """A text of ours with true minus signs; hyphens between letters stay.
+def use_minus_signs(text: str) -> str:
+    """Replace hyphens in formulas by minus signs; hyphens inside words stay.
 
-    >>> minus_signs("t-SNE of a - b, n - 1, -1/(K-1)")
+    >>> use_minus_signs("t-SNE of a - b, n - 1, -1/(K-1)")
     't-SNE of a − b, n − 1, −1/(K−1)'
     """
     return re.sub(r"(?<= )-(?= )|(?<![\w-])-(?=\d)|(?<=\(\w)-(?=\d)", "−", text)
-
-
-def gap_name(measure: str, rank_by: str = "own") -> str:
-    """A gap measure in words; ``rank_by`` is the audit's.
-
-    >>> gap_name("std")
-    'standard deviation over classes'
-    >>> gap_name("easy_hard", "baseline")
-    "easy third − hard third, the baseline's thirds"
-    """
-    name = GAPS.get(measure, measure.replace("_", " "))
-    return f"{name}, the baseline's thirds" if measure == "easy_hard" and rank_by != "own" else name
-
-
-def third_name(group: str, rank_by: str = "own") -> str:
-    """A third in words; ``rank_by`` is the audit's.
-
-    >>> third_name("hard"), third_name("hard", "baseline")
-    ('hard third', 'hard for the baseline')
-    """
-    return f"{group} third" if rank_by == "own" else f"{group} for the baseline"
-
-
-def measure(name: str, value: float | None) -> str:
-    """A gap measure's value: per cent or points for all but the Gini coefficient.
-
-    >>> measure("std", 0.125), measure("gini", 0.125)
-    ('12.5', '0.125')
-    """
-    return number(value) if name == "gini" else percent(value)
-
-
-def hardest_first(classes: tuple[ClassResult, ...]) -> list[ClassResult]:
-    """The classes that have test samples, lowest accuracy first; ties in the order of the class indices."""
-    seen = [entry for entry in classes if entry.accuracy is not None]
-    return sorted(seen, key=lambda entry: (entry.accuracy or 0.0, entry.index))
-
-
-def failing_first(classes: tuple[ClassResult, ...]) -> list[ClassResult]:
-    """Classes with a diagnosis: those that fail for certain, then those that chance may explain, each hardest first."""
-    diagnosed = [entry for entry in hardest_first(classes) if entry.diagnosis]
-    return sorted(diagnosed, key=lambda entry: entry.diagnosis[0].name == "too-few-test-samples")

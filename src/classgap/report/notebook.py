@@ -1,4 +1,4 @@
-"""Audits and comparisons in a notebook: small HTML fragments with inline styles and no scripts."""
+"""HTML fragments of audits and comparisons for notebooks, with inline styles and without scripts."""
 
 from __future__ import annotations
 
@@ -8,68 +8,88 @@ from markupsafe import Markup
 
 from classgap.audit.audit import Audit
 from classgap.audit.diff import AuditDiff
-from classgap.report.diff_charts import largest
-from classgap.report.diff_page import comparison_name, key_changes
 from classgap.report.diff_summary import diff_summary
+from classgap.report.display_names import third_name
 from classgap.report.formatting import (
-    GROUP_ORDER,
-    count,
+    format_count,
     format_level,
-    hardest_first,
-    percent,
-    percent_range,
-    points,
-    points_range,
-    third_name,
+    format_percent,
+    format_percent_interval,
+    format_points,
+    format_points_interval,
 )
+from classgap.report.html.diff_page import key_changes
 from classgap.report.notices import notice_text
-from classgap.report.summary import diff_headline, headline
+from classgap.report.ordering import THIRDS, largest_changes, sort_by_accuracy
+from classgap.report.summary import comparison_name, diff_headline, headline
 
 WORST = 10
 
 
 def audit_fragment(audit: Audit) -> str:
-    """Headline, thirds and worst classes of an audit."""
-    interval = f"{format_level(audit.confidence_level)} interval"
+    """Return the headline, thirds, worst classes and notices of an audit."""
+    interval = f"{format_level(audit.confidence_level)} CI"
     overall = audit.overall
     rows = [
-        ("All samples", percent(overall.accuracy), percent_range(overall.interval)),
-        ("Mean over classes", percent(overall.balanced_accuracy), percent_range(overall.balanced_interval)),
+        ("Accuracy", format_percent(overall.accuracy), format_percent_interval(overall.interval)),
+        (
+            "Balanced accuracy",
+            format_percent(overall.balanced_accuracy),
+            format_percent_interval(overall.balanced_interval),
+        ),
     ]
-    for name in GROUP_ORDER[:3]:
+    for name in THIRDS:
         if name in audit.groups:
             group = audit.groups[name]
-            rows.append((third_name(name, audit.rank_by), percent(group.accuracy), percent_range(group.interval)))
+            rows.append(
+                (
+                    third_name(name, audit.rank_by),
+                    format_percent(group.accuracy),
+                    format_percent_interval(group.interval),
+                )
+            )
     worst = [
         (
             entry.name,
-            percent(entry.accuracy),
-            percent_range(entry.interval),
-            count(entry.support),
+            format_percent(entry.accuracy),
+            format_percent_interval(entry.interval),
+            format_count(entry.support),
             entry.top_confusion.name if entry.top_confusion else "",
         )
-        for entry in hardest_first(audit.classes)[:WORST]
+        for entry in sort_by_accuracy(audit.classes)[:WORST]
     ]
     return _fragment(
         audit.name,
         headline(audit),
         _table(("", "Accuracy, %", interval), rows),
-        _table(("Worst classes", "Accuracy, %", interval, "Samples", "Most confused with"), worst),
+        _table(("Worst classes", "Accuracy, %", interval, "Support", "Most confused with"), worst),
         *(Markup("<p>{}</p>").format(notice_text(notice)) for notice in audit.notices),
     )
 
 
 def diff_fragment(diff: AuditDiff) -> str:
-    """Headline, key metrics and the classes that changed significantly."""
-    interval = f"{format_level(diff.confidence_level)} interval"
+    """Return the headline, key metrics and significant changes of a comparison."""
+    interval = f"{format_level(diff.confidence_level)} CI"
     rows = [
-        (label, percent(c.before), percent(c.after), points(c.change), points_range(c.interval))
+        (
+            label,
+            format_percent(c.before),
+            format_percent(c.after),
+            format_points(c.change),
+            format_points_interval(c.interval),
+        )
         for label, c, _ in key_changes(diff)
     ]
     changed = [
-        (entry.name, percent(entry.before), percent(entry.after), points(entry.change), points_range(entry.interval))
+        (
+            entry.name,
+            format_percent(entry.before),
+            format_percent(entry.after),
+            format_points(entry.change),
+            format_points_interval(entry.interval),
+        )
         for verdict in ("regressed", "gained")
-        for entry in largest(diff, verdict, WORST)
+        for entry in largest_changes(diff, verdict, WORST)
     ]
     headers = ("Before, %", "After, %", "Change", interval)
     return _fragment(
@@ -87,7 +107,7 @@ def _fragment(name: str, line: str, *parts: Markup) -> str:
 
 
 def _table(headers: Sequence[str], rows: Iterable[Sequence[str]]) -> Markup:
-    """A table whose first column is text; every cell is escaped."""
+    """Return a table whose first column is text; every cell is escaped."""
     head = Markup("").join(Markup("<th>{}</th>").format(header) for header in headers)
     body = Markup("").join(
         Markup("<tr>{}</tr>").format(

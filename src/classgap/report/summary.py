@@ -1,4 +1,4 @@
-"""An audit or a comparison in plain words: a headline and a few sentences, made of its figures alone."""
+"""Headlines and summary sentences of audits and comparisons."""
 
 from __future__ import annotations
 
@@ -10,141 +10,163 @@ from classgap.audit.figures import ClassResult
 from classgap.audit.metrics.gaps import easy_hard
 from classgap.audit.results import ConfusionPair
 from classgap.report.causes import cause_evidence
+from classgap.report.display_names import cause_name
 from classgap.report.formatting import (
-    cause_name,
-    count,
+    format_count,
     format_level,
-    hardest_first,
-    number,
-    percent,
-    percent_range,
-    plural,
+    format_number,
+    format_percent,
+    format_percent_interval,
+    format_points,
+    pluralize,
 )
+from classgap.report.ordering import sort_by_accuracy
 
 
 def headline(audit: Audit) -> str:
-    """The one thing to know."""
+    """Return the gap between easy and hard classes in one sentence."""
     gap = audit.gap.easy_hard
     if gap is None:
-        return f"{percent(audit.overall.accuracy)} % of the samples are predicted right."
-    own, size = audit.rank_by == "own", percent(abs(gap))
-    if not gap_is_clear(audit):
-        which = "the easy and hard thirds" if own else "the classes that were easy and hard for the baseline"
-        return f"No clear gap: {which} differ by {size} points, which chance can explain."
+        return f"Accuracy {format_percent(audit.overall.accuracy)} %."
+    own, size = audit.rank_by == "own", format_percent(abs(gap))
+    if not gap_is_significant(audit):
+        which = "the easy and hard thirds" if own else "classes that were easy and hard for the baseline"
+        return f"No significant gap: {which} differ by {size} points."
+    easy, hard = (format_percent(audit.groups[name].accuracy) for name in ("easy", "hard"))
     if own:
-        return f"The hardest third of the classes is {size} points behind the easiest."
+        return f"Hard third {hard} %, easy third {easy} %: a gap of {size} points."
     course = "behind" if gap > 0 else "ahead of"
-    return f"The classes that were hard for the baseline are {size} points {course} those that were easy for it."
+    return f"Classes that were hard for the baseline reach {hard} %, {size} points {course} the easy ones ({easy} %)."
 
 
-def gap_is_clear(audit: Audit) -> bool:
-    """Whether the whole interval of the gap between thirds lies beyond what equally good classes would show.
+def gap_is_significant(audit: Audit) -> bool:
+    """Return whether the interval of the easy-hard gap excludes both 0 and the gap expected by chance.
 
-    By the model's own ranking that is a gap above 0. By another model's ranking it is 0, and a gap may be negative.
+    If the model ranks its own classes, some gap is expected by chance. If another model ranks them, the expected gap is
+    about 0, and the gap may be negative.
     """
     interval = audit.gap.intervals.get("easy_hard")
-    expected_by_chance = audit.gap.expected_by_chance.get("easy_hard", 0.0)
-    return interval is not None and (
-        interval.low > max(0.0, expected_by_chance) or interval.high < min(0.0, expected_by_chance)
-    )
+    expected = audit.gap.expected_by_chance.get("easy_hard", 0.0)
+    return interval is not None and (interval.low > max(0.0, expected) or interval.high < min(0.0, expected))
 
 
-def sentences(audit: Audit) -> list[str]:
-    """What is behind the headline, most important first."""
-    found = [_overall(audit), _thirds(audit), _worst(audit)]
-    if audit.pairs:
-        found.append(pair_sentence(audit.pairs[0]))
-    found.append(_spread(audit))
+def summarize_audit(audit: Audit) -> list[str]:
+    """Return the sentences below the headline, most important first."""
+    found = [_overall(audit), _gap(audit), _worst_class(audit), _confused_pair(audit.pairs), _spread(audit)]
     return [sentence for sentence in found if sentence]
 
 
-def pair_sentence(pair: ConfusionPair) -> str:
-    """Two classes that are taken for each other."""
-    first = f"{percent(pair.first_rate)} % of {pair.first} ({count(pair.first_as_second)})"
-    text = f"The most confused pair is {pair.first} and {pair.second}: {first} are taken for {pair.second}"
-    if not pair.second_as_first:
-        return text + ", never the other way round."
-    return text + f", and {percent(pair.second_rate)} % ({count(pair.second_as_first)}) the other way round."
-
-
-def cause_line(entry: ClassResult) -> str | None:
-    """The strongest cause of a failing class with its figure, or nothing for a class that does not fail."""
+def cause_sentence(entry: ClassResult) -> str | None:
+    """Return the strongest cause of a failing class with its evidence, or ``None`` if the class does not fail."""
     if not entry.diagnosis:
         return None
     cause = entry.diagnosis[0]
     return f"{cause_name(cause.name)}: {cause_evidence(cause)}"
 
 
+def comparison_name(diff: AuditDiff) -> str:
+    """Return the names of both sides, with the number of runs if there are several."""
+    runs = "" if diff.runs_per_side == 1 else f" ({diff.runs_per_side} runs each)"
+    return f"{diff.before_name} → {diff.after_name}{runs}"
+
+
+def diff_headline(diff: AuditDiff) -> str:
+    """Return the change of the hard and easy thirds and the number of classes that changed significantly."""
+    return f"{_thirds_change(diff)} {_class_counts(len(diff.gained), len(diff.regressed))}"
+
+
+def _thirds_change(diff: AuditDiff) -> str:
+    if not {"easy", "hard"} <= set(diff.groups):
+        change = diff.overall
+        prefix = "Accuracy" if change.significant else "No significant change: accuracy"
+        return f"{prefix} {_before_after(change.before, change.after)} ({format_points(change.change)} points)."
+    hard, easy = diff.groups["hard"].change, diff.groups["easy"].change
+    sides = _before_after(hard.before, hard.after)
+    easy_text = f"easy third {format_points(easy.change)} points"
+    if hard.significant:
+        unclear = "" if easy.significant else " (not significant)"
+        return f"Hard third {sides} ({format_points(hard.change)} points); {easy_text}{unclear}."
+    if easy.significant:
+        return f"No significant change in the hard third ({sides}); {easy_text}."
+    return f"No significant change in the hard third ({sides}) or the easy third ({format_points(easy.change)} points)."
+
+
+def _before_after(before: float, after: float) -> str:
+    return f"{format_percent(before)} % → {format_percent(after)} %"
+
+
+def _class_counts(gained: int, regressed: int) -> str:
+    if not gained and not regressed:
+        return "No class changed significantly."
+    if not regressed:
+        return f"{pluralize(gained, 'class', 'classes')} got significantly better, none significantly worse."
+    if not gained:
+        return f"{pluralize(regressed, 'class', 'classes')} got significantly worse, none significantly better."
+    return f"{pluralize(gained, 'class', 'classes')} got significantly better, {regressed:,} significantly worse."
+
+
 def _overall(audit: Audit) -> str:
     overall = audit.overall
-    text = (
-        f"{percent(overall.accuracy)} % of {count(overall.n_samples)} samples in "
-        f"{plural(overall.seen_classes, 'class', 'classes')} are predicted right"
+    classes = pluralize(overall.seen_classes, "class", "classes")
+    return (
+        f"Accuracy {format_percent(overall.accuracy)} %, balanced accuracy {format_percent(overall.balanced_accuracy)} "
+        f"% on {format_count(overall.n_samples)} samples of {classes}."
     )
-    if percent(overall.balanced_accuracy) != percent(overall.accuracy):
-        text += f"; the mean over classes is {percent(overall.balanced_accuracy)} %"
-    return text + "."
 
 
-def _thirds(audit: Audit) -> str:
+def _gap(audit: Audit) -> str:
     gap = audit.gap
     if gap.easy_hard is None or not {"easy", "hard"} <= set(audit.groups):
         return ""
-    easy, hard = percent(audit.groups["easy"].accuracy), percent(audit.groups["hard"].accuracy)
-    if audit.rank_by == "own":
-        text = f"The easiest third of the classes reaches {easy} %, the hardest {hard} %"
-    else:
-        text = f"The classes that were easy for the baseline reach {easy} % here, those that were hard for it {hard} %"
-    text += f": a gap of {percent(gap.easy_hard)} points"
+    own = audit.rank_by == "own"
+    facts = []
     if "easy_hard" in gap.intervals:
-        text += f" ({format_level(audit.confidence_level)} interval {percent_range(gap.intervals['easy_hard'])})"
+        interval = format_percent_interval(gap.intervals["easy_hard"])
+        facts.append(f"{format_level(audit.confidence_level)} CI {interval}")
     if gap.expected_by_chance.get("easy_hard"):
-        text += (
-            f". With equally good classes, chance alone would show about {percent(gap.expected_by_chance['easy_hard'])}"
-        )
-    if audit.rank_by != "own":
-        text += f". By this model's own ranking its thirds are {percent(_own_gap(audit))} points apart"
-    return text + "."
+        expected = format_percent(gap.expected_by_chance["easy_hard"])
+        facts.append(f"equally good classes would show about {expected} by chance")
+    which = "the easy and the hard third" if own else "classes that were easy and hard for the baseline"
+    detail = f" ({'; '.join(facts)})" if facts else ""
+    text = f"The gap between {which} is {format_percent(gap.easy_hard)} points{detail}."
+    return text if own else f"{text} The model's own thirds are {format_percent(_own_gap(audit))} points apart."
 
 
 def _own_gap(audit: Audit) -> float:
-    """The gap between the model's own thirds, which an audit by another ranking does not hold itself."""
+    """Gap between the model's own thirds, which an audit ranked by a baseline does not contain."""
     return float(easy_hard(np.array([entry.accuracy for entry in audit.classes if entry.accuracy is not None])))
 
 
-def _worst(audit: Audit) -> str:
-    order = hardest_first(audit.classes)
+def _worst_class(audit: Audit) -> str:
+    order = sort_by_accuracy(audit.classes)
     if len(order) < 2:
         return ""
     worst = order[0]
     text = (
-        f"The worst class is {worst.name} with {percent(worst.accuracy)} % ({percent_range(worst.interval)}, "
-        f"{plural(worst.support, 'sample', 'samples')})"
+        f"The worst class is {worst.name} with {format_percent(worst.accuracy)} % "
+        f"({format_level(audit.confidence_level)} CI {format_percent_interval(worst.interval)}, "
+        f"{pluralize(worst.support, 'sample', 'samples')})."
     )
-    line = cause_line(worst)
-    return f"{text}. {line[0].upper()}{line[1:]}" if line else text + "."
+    cause = cause_sentence(worst)
+    return f"{text} {cause[0].upper()}{cause[1:]}" if cause else text
+
+
+def _confused_pair(pairs: tuple[ConfusionPair, ...]) -> str:
+    if not pairs:
+        return ""
+    pair = pairs[0]
+    first = f"{format_percent(pair.first_rate)} % of {pair.first} ({format_count(pair.first_as_second)})"
+    text = f"The most confused pair is {pair.first} and {pair.second}: {first} is predicted as {pair.second}"
+    if not pair.second_as_first:
+        return f"{text}, never the reverse."
+    return f"{text}, {format_percent(pair.second_rate)} % ({format_count(pair.second_as_first)}) the reverse."
 
 
 def _spread(audit: Audit) -> str:
     found = audit.features.spread_accuracy if audit.features is not None else None
     if found is None or found.p_value >= 1 - audit.confidence_level:
         return ""
-    how = "wider" if found.rho < 0 else "narrower"
-    return f"Classes whose features are spread {how} have lower accuracy (rank correlation {number(found.rho)})."
-
-
-def diff_headline(diff: AuditDiff) -> str:
-    """The one thing to know of a comparison."""
-    who = f"{plural(len(diff.gained), 'class', 'classes')} gained for certain, {len(diff.regressed)} paid"
-    gap = diff.gap.get("easy_hard")
-    if gap is None or not gap.significant:
-        return f"No clear change of the gap: {who}."
-    if round(gap.before, 3) > 0 > round(gap.after, 3):  # what was hard is ahead now: no gap narrows by more than it was
-        course = f"turned round, from {percent(gap.before)} to {percent(gap.after)} points"
-    else:
-        course = f"{'narrowed' if gap.change < 0 else 'widened'} by {percent(abs(gap.change))} points"
-    own = diff.gap.get("own_easy_hard")
-    if own is not None and own.significant and own.change * gap.change < 0:  # other classes are hard now
-        course += f", but between each side's own thirds it {'narrowed' if own.change < 0 else 'widened'} by "
-        course += f"{percent(abs(own.change))}"
-    return f"The gap between easy and hard classes {course}: {who}."
+    direction = "lower" if found.rho < 0 else "higher"
+    return (
+        f"Classes with a larger feature spread have {direction} accuracy (rank correlation {format_number(found.rho)})."
+    )

@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 
 
-def probability(name: str, value: float) -> float:
+def between_zero_and_one(name: str, value: float) -> float:
     """A number strictly between 0 and 1."""
     if not 0 < value < 1:
         raise ValueError(f"{name} must be above 0 and below 1, got {value!r}.")

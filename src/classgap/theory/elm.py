@@ -10,7 +10,7 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from classgap.functional import group_by_class, pull
-from classgap.theory.arguments import class_labels, matrix, probability, vector
+from classgap.theory.arguments import between_zero_and_one, class_labels, matrix, vector
 from classgap.theory.class_moments import class_moments
 
 
@@ -123,7 +123,7 @@ def generalisation_bound(
     if float(loss_N.max()) > loss_bound:
         raise ValueError(f"loss_bound must be at least the largest loss, {float(loss_N.max()):g}, got {loss_bound!r}.")
     prior_2, slack_2 = scores_N.new_tensor(prior), scores_N.new_tensor(slack)
-    log_term = math.log(4 / probability("delta", delta))
+    log_term = math.log(4 / between_zero_and_one("delta", delta))
     risk_2 = torch.stack([loss_N[labels_N == y].mean() for y in (0, 1)])
     pull_2 = mean_pull(features_ND, labels_N, slack_2)
     return LogLossBound(

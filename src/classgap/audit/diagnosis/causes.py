@@ -1,23 +1,23 @@
-"""What may be behind a failing class: one function a cause, which returns it if the evidence supports it.
+"""Likely causes of a failing class: each function returns a cause if the evidence supports it, else ``None``.
 
-Each compares the class with the others of the same audit. The limits are rules of thumb, named here in one place.
+Each cause compares the class with the other classes of the audit. The thresholds are rules of thumb.
 
-Strengths are on one scale, so that causes can be ranked by them. The evidence that just reaches a cause's limit has
-0.5, the strongest that can be has 1, with even steps between in the cause's own figure:
+All strengths share one scale, so that causes can be ranked. A cause has strength 0.5 at its threshold and 1 at the
+strongest possible evidence, and is linear between them in the value listed here:
 
 ====================  ================================================  ==========  ============
-cause                 figure                                            0.5         1
+cause                 value                                             0.5         1
 ====================  ================================================  ==========  ============
-few training samples  training samples / the usual                      0.5         0
-wrong labels          doubtful labels / mistakes, times mean accuracy   0           1
-large spread          the median spread / the class's                   1 / 1.25    0
-overlap               share of the mistakes that go to the one class    the limit   1
-close boundary        share of the way to the midpoint / the usual      0.5         -1
+few training samples  training samples / usual number                   0.5         0
+wrong labels          label errors / mistakes, times mean accuracy      0           1
+large spread          median spread / spread of the class               1 / 1.25    0
+overlap               fraction of mistakes that go to one class         threshold   1
+close boundary        fraction of the way to the midpoint / usual       0.5         -1
 over-fitted           train minus test accuracy, beyond the median      0.1         1
 ====================  ================================================  ==========  ============
 
-A boundary that is too close and a class that is over-fitted are symptoms: the causes above them bring them about. Their
-strengths are lowered by ``SYMPTOM``, so that a symptom comes first only if it is much stronger than every other cause.
+A close boundary and over-fitting are symptoms that the other causes bring about. Their strengths are lowered by
+``SYMPTOM``, so that a symptom ranks first only if it is much stronger than every other cause.
 """
 
 from __future__ import annotations
@@ -28,47 +28,47 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from classgap.audit._types import Floats, Integers
 from classgap.audit.results import Cause, Confusion
-from classgap.audit.samples import Integers
-from classgap.audit.stats.intervals import Floats, wilson
+from classgap.audit.stats.intervals import wilson_interval
 
-FEW_TRAINING = 0.5  # of the median class's number of training samples
-CLEARLY_FEWER = 0.8  # of another class's: enough to count where samples are few, or to weigh priors against each other
+FEW_TRAINING = 0.5  # of the median number of training samples
+CLEARLY_FEWER = 0.8  # of another class's training samples; matters for tail classes and for methods that use priors
 WIDE_SPREAD = 1.25  # times the median spread
 SAMPLES_FOR_SPREAD = 5
 OVERLAP_RATE = 0.1  # of the class's samples
 OVERLAP_SHARE = 1 / 3  # of the class's mistakes
 OVERLAP_SAMPLES = 3
-CLOSE_BOUNDARY = 0.5  # of the usual share of the way to the midpoint between the two class means
-LOWEST_BOUNDARIES = 0.1  # of the classes that do well: what is not unusual among them explains no failure
+CLOSE_BOUNDARY = 0.5  # of the usual fraction of the way to the midpoint between the two class means
+LOWEST_BOUNDARIES = 0.1  # quantile of the accurate classes; a boundary that is common among them explains no failure
 LABEL_SHARE = 0.1  # of the class's samples
 LABEL_SAMPLES = 3
-LABEL_EXCESS = 2.0  # times the median class's share: a weak model doubts the labels of every class
-EXCESS_FIT = 0.1  # train minus test accuracy, beyond the median class's
-SYMPTOM = 0.4  # taken off the strength of what other causes bring about
+LABEL_EXCESS = 2.0  # times the median fraction; a weak model contradicts labels of all classes
+EXCESS_FIT = 0.1  # train minus test accuracy, beyond the median
+SYMPTOM = 0.4  # subtracted from the strength of symptoms
 
 
 @dataclass(frozen=True)
 class Evidence:
-    """Everything the causes look at; arrays over classes, NaN or -1 where unknown, ``None`` where not given.
+    """Inputs of the causes, per class: NaN or -1 where unknown, ``None`` where not given.
 
     Attributes:
-        names: of the classes.
-        support_K: test samples.
-        correct_K: of them right.
-        confusions: most frequent first.
-        train_counts_K: training samples.
-        tail_below: of fewer training samples than this, every one counts.
+        names: class names.
+        support_K: number of test samples.
+        correct_K: number of correct test samples.
+        confusions: confusions of each class, most frequent first.
+        train_counts_K: number of training samples.
+        tail_below: classes with fewer training samples belong to the tail.
         spread_K: ‖ŝ_k‖.
         nearest_Km: classes with the nearest means.
-        nearest_distance_Km: their distances.
+        nearest_distance_Km: distances to these means.
         centroid_margin_K: signed distance of the class mean to the nearest boundary.
-        facing_K: the class beyond it.
-        midpoint_K: half the distance between the means of the class and of the class beyond.
+        facing_K: the class across that boundary.
+        midpoint_K: half the distance between the mean of the class and that of the class across the boundary.
         train_accuracy_K: accuracy on the training set.
-        train_support_K: training samples that it is known of.
-        label_issues_K: test samples with doubtful labels.
-        level: of intervals.
+        train_support_K: number of training samples behind ``train_accuracy_K``.
+        label_issues_K: number of test samples with a likely label error.
+        confidence_level: level of the intervals.
     """
 
     names: Sequence[str]
@@ -90,20 +90,20 @@ class Evidence:
 
     @property
     def accuracy_K(self) -> Floats:
-        """Test accuracy, NaN for unseen classes."""
+        """Test accuracy; NaN for unseen classes."""
         return np.where(self.support_K > 0, self.correct_K / np.maximum(self.support_K, 1), np.nan)
 
     @property
     def doing_well_K(self) -> NDArray[np.bool_]:
-        """Which classes are at least as accurate as classes are on average."""
+        """Whether the accuracy of each class is at least the mean over classes."""
         return self.accuracy_K >= np.nanmean(self.accuracy_K)
 
 
 def few_training_samples(k: int, evidence: Evidence) -> Cause | None:
-    """Fewer than half the training samples of the median class; in the tail, clearly fewer than classes that do well.
+    """Fewer than half the median number of training samples or, in the tail, clearly fewer than accurate classes have.
 
-    What every class has explains no gap, however few it is. Where most classes are in the tail, the median class is
-    one of them, and only those that do well tell what is missing.
+    If most classes are in the tail, so is the median class. Then only the accurate classes show how many samples are
+    enough. A number that all classes share explains no gap.
     """
     counts_K = evidence.train_counts_K
     if counts_K is None:
@@ -127,7 +127,7 @@ def few_training_samples(k: int, evidence: Evidence) -> Cause | None:
 
 
 def large_spread(k: int, evidence: Evidence) -> Cause | None:
-    """Features spread clearly wider than the median class's (MR² Fig. 1b)."""
+    """Feature spread clearly above the median (MR² Fig. 1b)."""
     if evidence.spread_K is None or evidence.support_K[k] < SAMPLES_FOR_SPREAD:
         return None
     spread, median = float(evidence.spread_K[k]), float(np.nanmedian(evidence.spread_K))
@@ -144,24 +144,24 @@ def large_spread(k: int, evidence: Evidence) -> Cause | None:
 
 
 def overlap(k: int, evidence: Evidence) -> Cause | None:
-    """Most of its mistakes go to one class, whose mean is among the nearest and nearer than neighbours usually are."""
+    """Most mistakes go to one class whose mean is among the nearest, and closer than nearest means usually are."""
     confused = evidence.confusions[k]
     if evidence.nearest_Km is None or evidence.nearest_distance_Km is None or not confused:
         return None
     top = confused[0]
     errors = int(evidence.support_K[k] - evidence.correct_K[k])
-    # With few classes much of the mistakes goes to one class whatever it is; twice the even share is asked for.
+    # With few classes, many mistakes go to one class anyway, so at least twice the even fraction is required.
     others = int((evidence.support_K > 0).sum()) - 1
-    if others < 2:  # of two classes the other one is always both the nearest and the one confused
+    if others < 2:  # the only other class is always both the nearest and the most confused
         return None
     needed = max(OVERLAP_SHARE, min(2 / others, 1.0))
     if top.rate < OVERLAP_RATE or top.count < OVERLAP_SAMPLES or top.count / errors < needed:
         return None
-    neighbours = evidence.nearest_Km[k].tolist()
+    neighbors = evidence.nearest_Km[k].tolist()
     other = evidence.names.index(top.name)
-    if other not in neighbours:
+    if other not in neighbors:
         return None
-    distance = float(evidence.nearest_distance_Km[k, neighbours.index(other)])
+    distance = float(evidence.nearest_distance_Km[k, neighbors.index(other)])
     usual = float(np.nanmedian(evidence.nearest_distance_Km[:, 0]))
     if distance > usual:
         return None
@@ -175,7 +175,7 @@ def overlap(k: int, evidence: Evidence) -> Cause | None:
         details={
             "confused": top.count,
             "errors": errors,
-            "neighbor_rank": neighbours.index(other) + 1,
+            "neighbor_rank": neighbors.index(other) + 1,
             "distance": distance,
             "usual_distance": usual,
         },
@@ -183,15 +183,15 @@ def overlap(k: int, evidence: Evidence) -> Cause | None:
 
 
 def close_boundary(k: int, evidence: Evidence) -> Cause | None:
-    """The boundary runs nearer to this class's mean than boundaries usually do to the means of classes that do well.
+    """The nearest boundary is closer to the class mean than it is for accurate classes.
 
-    Nearness is the share of the way from the mean to the midpoint between the two means, 1 at the midpoint and negative
-    if the mean itself is on the wrong side. A trained head rarely puts its boundaries at the midpoints: the shares of
-    its well-classified classes tell what is usual.
+    Closeness is the position of the boundary on the way from the class mean to the midpoint between the two means: 1 at
+    the midpoint, negative if the mean itself is on the wrong side. A trained head rarely puts its boundaries at the
+    midpoints, so the accurate classes define the usual position.
     """
     if evidence.centroid_margin_K is None or evidence.midpoint_K is None or evidence.facing_K is None:
         return None
-    midpoint_K = np.where(evidence.midpoint_K > 0, evidence.midpoint_K, np.nan)  # NaN where there is no boundary
+    midpoint_K = np.where(evidence.midpoint_K > 0, evidence.midpoint_K, np.nan)  # NaN where no boundary exists
     share_K = evidence.centroid_margin_K / midpoint_K
     well = share_K[evidence.doing_well_K & np.isfinite(share_K)]
     if not len(well):
@@ -213,10 +213,10 @@ def close_boundary(k: int, evidence: Evidence) -> Cause | None:
 
 
 def wrong_labels(k: int, evidence: Evidence) -> Cause | None:
-    """Confident learning doubts the labels of many of its test samples, and of clearly more than usual.
+    """Confident learning finds many label errors among the test samples, and clearly more than usual.
 
-    A doubt is worth as much as the model that doubts: the strength counts the mistakes that wrong labels would explain
-    by the mean accuracy of the classes, and a model that saw only a tail class's few samples is not asked at all.
+    A label error is only as credible as the model: the strength is the fraction of mistakes that label errors would
+    explain, times the mean accuracy. Tail classes are skipped because the model has seen too few of their samples.
     """
     if evidence.label_issues_K is None:
         return None
@@ -240,15 +240,15 @@ def wrong_labels(k: int, evidence: Evidence) -> Cause | None:
 
 
 def over_fitted(k: int, evidence: Evidence) -> Cause | None:
-    """Right on the training set and wrong on the test set, clearly more so than the median class."""
+    """The accuracy drops from the training set to the test set clearly more than that of the median class."""
     if evidence.train_accuracy_K is None or evidence.train_support_K is None or not evidence.train_support_K[k]:
         return None
     train, test = float(evidence.train_accuracy_K[k]), float(evidence.accuracy_K[k])
     usual = float(np.nanmedian(evidence.train_accuracy_K - evidence.accuracy_K))
-    lowest_train = wilson(
+    lowest_train = wilson_interval(
         train * evidence.train_support_K[k], evidence.train_support_K[k], evidence.confidence_level
     ).low
-    highest_test = wilson(evidence.correct_K[k], evidence.support_K[k], evidence.confidence_level).high
+    highest_test = wilson_interval(evidence.correct_K[k], evidence.support_K[k], evidence.confidence_level).high
     if train - test - usual < EXCESS_FIT or lowest_train <= highest_test:
         return None
     return Cause(
@@ -263,13 +263,13 @@ def over_fitted(k: int, evidence: Evidence) -> Cause | None:
 
 
 def _has_fewer(k: int, other: int, evidence: Evidence) -> bool:
-    """Whether class ``k`` is known to have clearly fewer training samples: methods that weigh priors help only then."""
+    """Return whether class ``k`` is known to have clearly fewer training samples; methods that use priors need this."""
     counts_K = evidence.train_counts_K
     return counts_K is not None and bool(counts_K[k] < CLEARLY_FEWER * counts_K[other])
 
 
 def _strength(figure: float, limit: float, extreme: float) -> float:
-    """0.5 where the figure is at the limit, 1 at the extreme or beyond, even steps between."""
+    """Return 0.5 at the threshold and 1 at the extreme or beyond, linear between them."""
     way = 1.0 if limit == extreme else (figure - limit) / (extreme - limit)
     return 0.5 + 0.5 * float(np.clip(way, 0, 1))
 

@@ -1,4 +1,4 @@
-"""Why classes fail: who fails at all, and what the evidence says about each."""
+"""Find failing classes and rank the likely causes."""
 
 from __future__ import annotations
 
@@ -6,34 +6,31 @@ from statistics import NormalDist
 
 import numpy as np
 
+from classgap.audit._types import Floats, Integers
 from classgap.audit.diagnosis.causes import CAUSES, Evidence
 from classgap.audit.results import Cause
-from classgap.audit.samples import Integers
-from classgap.audit.stats.intervals import Floats
 from classgap.audit.stats.paired_tests import benjamini_hochberg
 
-_SAME = 1e-9  # the mean of equal accuracies may differ from them in the last digits
+_ROUNDING = 1e-9  # the mean of equal accuracies may differ from them by rounding
 
 
 def diagnose(evidence: Evidence, hard_U: Integers, balanced_accuracy: float) -> dict[int, tuple[Cause, ...]]:
-    """Causes of each class in the hard third whose accuracy is below the balanced accuracy.
+    """Return the causes of each class in the hard third whose accuracy is below the balanced accuracy.
 
-    A class fails for certain if it is below the balanced accuracy by more than chance brings about in as many classes
-    (``below_mean``, corrected over all seen classes). If not, its test samples are too few to tell, and nothing else is
-    said. Causes are ranked by strength; a failing class for which none is supported gets "not-enough-evidence", with
-    what was looked at.
+    A class fails if it is significantly below the balanced accuracy (``below_mean``, adjusted over all seen classes).
+    Other classes get "too-few-test-samples" as their only cause. Causes are ranked by strength. A failing class without
+    a supported cause gets "not-enough-evidence".
     """
     seen_U = np.flatnonzero(evidence.support_K)
-    # Not Holm's: of a thousand classes with fifty samples it would leave most real failures unexplained.
+    # Holm's method would miss most real failures among a thousand classes of fifty samples.
     p_U = benjamini_hochberg(below_mean(evidence.correct_K[seen_U], evidence.support_K[seen_U], balanced_accuracy))
     fails_K = np.zeros(len(evidence.support_K), dtype=np.bool_)
     fails_K[seen_U] = p_U < 1 - evidence.confidence_level
-    limit = (1 - evidence.confidence_level) * min(
-        1.0, (fails_K.sum() + 1) / len(seen_U)
-    )  # the p-value of one class more
+    # The largest p-value that would make one more class significant.
+    limit = (1 - evidence.confidence_level) * min(1.0, (fails_K.sum() + 1) / len(seen_U))
     found: dict[int, tuple[Cause, ...]] = {}
     for k in hard_U.tolist():
-        if evidence.accuracy_K[k] >= balanced_accuracy - _SAME:
+        if evidence.accuracy_K[k] >= balanced_accuracy - _ROUNDING:
             continue
         if not fails_K[k]:
             found[k] = (_too_few_to_tell(k, evidence, balanced_accuracy, limit, len(seen_U)),)
@@ -45,11 +42,11 @@ def diagnose(evidence: Evidence, hard_U: Integers, balanced_accuracy: float) -> 
 
 
 def below_mean(correct_U: Integers, support_U: Integers, balanced_accuracy: float) -> Floats:
-    """Two-sided p-value of each class that it is no worse than the mean over classes; every class needs a sample.
+    """Two-sided p-value of each class for an accuracy below the mean. Each class must have samples.
 
-    Twice P(X ≤ correct), X ~ Binomial(n, b), exact also for a few samples. The mean b of U classes is not certain
-    itself: Var(p_k - b) = b(1-b) ((1 - 1/U)² / n_k + Σ_{j≠k} 1/n_j / U²). If that is more than b(1-b) / n_k, because
-    most other classes have fewer samples, n_k counts for as few as have this variance.
+    Twice P(X ≤ correct), X ~ Binomial(n, b), exact for few samples too. The mean b of U classes is itself an estimate:
+    Var(p_k - b) = b(1-b) ((1 - 1/U)² / n_k + Σ_{j≠k} 1/n_j / U²). Where that exceeds b(1-b) / n_k because most other
+    classes have fewer samples, n_k is replaced by the smaller n that has this variance.
 
     >>> below_mean(np.array([0, 3]), np.array([3, 3]), 0.5).tolist()
     [0.25, 1.0]
@@ -66,7 +63,7 @@ def below_mean(correct_U: Integers, support_U: Integers, balanced_accuracy: floa
 
 def _too_few_to_tell(k: int, evidence: Evidence, balanced_accuracy: float, limit: float, classes: int) -> Cause:
     share, support = float(evidence.accuracy_K[k]), int(evidence.support_K[k])
-    # ``below_mean`` by the normal distribution, for the same share and a certain mean: n = z² b(1-b) / (b - p)².
+    # Normal approximation of ``below_mean`` for this accuracy and an exact mean: n = z² b(1-b) / (b - p)².
     z = NormalDist().inv_cdf(1 - limit / 2)
     wanted = z**2 * balanced_accuracy * (1 - balanced_accuracy) / (balanced_accuracy - share) ** 2
     return Cause(

@@ -8,8 +8,8 @@ import warnings
 import numpy as np
 from torch import Tensor
 
+from classgap.audit._types import Integers
 from classgap.audit.results import Notice
-from classgap.audit.samples import Integers
 
 MOST_SCORES = 20_000_000  # beyond it, cleanlab's copies in double precision would take most of an audit's memory
 

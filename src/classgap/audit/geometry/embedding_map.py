@@ -1,4 +1,4 @@
-"""A 2-D picture of the features of a few classes, by t-SNE."""
+"""2-D t-SNE embedding of the features of a few classes."""
 
 from __future__ import annotations
 
@@ -8,18 +8,18 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from classgap.audit._types import Integers
 from classgap.audit.figures import ClassResult
 from classgap.audit.metrics.class_order import ClassOrder
 from classgap.audit.results import FeatureMap
-from classgap.audit.samples import Integers
 
 AUTO_CLASSES = 8
-COMPONENTS = 50  # t-SNE of the first principal components is as telling and much faster
-FEWEST_POINTS = 10
+COMPONENTS = 50  # t-SNE of the leading principal components looks the same and is much faster
+MIN_POINTS = 10
 
 
-def worst_neighbourhood(classes: Sequence[ClassResult], limit: int = AUTO_CLASSES) -> list[int]:
-    """The classes worth a look: the worst one, what it is taken for, then the next worst …, at most ``limit``."""
+def worst_neighbors(classes: Sequence[ClassResult], limit: int = AUTO_CLASSES) -> list[int]:
+    """Return the worst class and its top confusions, then those of the next worst, …, at most ``limit`` classes."""
     position = {entry.name: entry.index for entry in classes}
     seen = sorted((entry for entry in classes if entry.accuracy is not None), key=lambda entry: entry.accuracy or 0.0)
     chosen: dict[int, None] = {}
@@ -42,25 +42,25 @@ def feature_map(
     points: int,
     seed: int,
 ) -> FeatureMap | None:
-    """t-SNE of at most ``points`` samples, equally many of each chosen class where it has them; ``None`` if too few."""
+    """Embed at most ``points`` samples, divided evenly among the chosen classes; ``None`` for too few samples."""
     rng = np.random.default_rng(seed)
-    share = max(1, points // max(len(chosen), 1))
+    per_class = max(1, points // max(len(chosen), 1))
     rows_of = dict(order.rows())
-    picked = [rng.permutation(rows_of[k])[:share] for k in chosen if k in rows_of]
+    picked = [rng.permutation(rows_of[k])[:per_class] for k in chosen if k in rows_of]
     rows = np.sort(np.concatenate(picked)) if picked else np.empty(0, dtype=np.int64)
-    if len(rows) < FEWEST_POINTS:
+    if len(rows) < MIN_POINTS:
         return None
     from sklearn.decomposition import PCA
     from sklearn.manifold import TSNE
     from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]  # scikit-learn brings it
 
     features = features_ND[torch.from_numpy(rows)].double().numpy()
-    if not np.ptp(features, axis=0).any():  # one point many times over: t-SNE would divide by its width and crash
+    if not np.ptp(features, axis=0).any():  # t-SNE would divide by the zero variance of identical points
         return None
     components = min(COMPONENTS, *features.shape)
     perplexity = min(30.0, (len(rows) - 1) / 3)
     embedding = TSNE(perplexity=perplexity, random_state=seed, init="random" if components < 2 else "pca")
-    # One thread: a thousand short steps on several threads of a busy machine spend their time waiting for each other.
+    # One thread: on a busy machine, synchronizing several threads takes longer than the short steps themselves.
     with threadpool_limits(limits=1):
         reduced = PCA(components, random_state=seed).fit_transform(features)
         flat = embedding.fit_transform(reduced / reduced.std())

@@ -1,4 +1,4 @@
-"""All that features and head tell, put together for an audit."""
+"""Metrics of features and head."""
 
 from __future__ import annotations
 
@@ -8,30 +8,29 @@ from dataclasses import dataclass
 import numpy as np
 import torch
 
-from classgap.audit.geometry.boundaries import Boundaries, boundaries, head_scores
+from classgap.audit._types import Floats, Integers
+from classgap.audit.geometry.boundaries import Boundaries, build_scorer, measure_boundaries
 from classgap.audit.geometry.centroids import centroid_agreement, nearest_centroids
 from classgap.audit.geometry.class_clouds import ClassClouds, class_clouds
 from classgap.audit.geometry.head import HeadGeometry, head_geometry
 from classgap.audit.io.predictions import Predictions
 from classgap.audit.metrics.class_order import ClassOrder
 from classgap.audit.results import FeatureSummary, Notice
-from classgap.audit.samples import Integers
-from classgap.audit.stats.intervals import Floats
 from classgap.audit.stats.rank_correlation import rank_correlation
 
 
 @dataclass(frozen=True)
-class FeatureFigures:
-    """Parts are ``None`` where features or head were not given.
+class FeatureMetrics:
+    """Metrics of features and head; ``None`` where features or head were not given.
 
     Attributes:
-        clouds: where each class's features lie.
+        clouds: location and spread of each class's features.
         nearest_Km: classes with the nearest means.
-        nearest_distance_Km: their distances.
+        nearest_distance_Km: distances to these means.
         edges: distances to decision boundaries.
-        midpoint_K: half the distance between the means of a class and of the class beyond its nearest boundary.
-        head: the head's rows.
-        summary: the figures that are not per class.
+        midpoint_K: half the distance between the mean of a class and that of the class across its nearest boundary.
+        head: norms and angles of the head's rows.
+        summary: metrics over all classes.
         notices: metrics that could not be computed, and why.
     """
 
@@ -45,12 +44,12 @@ class FeatureFigures:
     notices: tuple[Notice, ...] = ()
 
 
-def feature_figures(
+def measure_features(
     data: Predictions, order: ClassOrder, accuracy_K: Floats, rng: np.random.Generator
-) -> FeatureFigures:
-    """Measure features, head, and both together."""
+) -> FeatureMetrics:
+    """Compute all metrics for which the inputs are given."""
     if data.features_ND is None and data.weight_KD is None:
-        return FeatureFigures()
+        return FeatureMetrics()
     head = None if data.weight_KD is None else head_geometry(data.weight_KD)
     clouds, nearest, distances, edges, midpoint, agreement = None, None, None, None, None, None
     notices: list[Notice] = []
@@ -59,14 +58,14 @@ def feature_figures(
         nearest, distances = nearest_centroids(clouds.centroids_KD, order.seen_U)
         agreement = centroid_agreement(data.features_ND, clouds.centroids_KD, order.seen_U, data.predictions_N, rng)
         if data.weight_KD is not None:
-            scores_of = head_scores(data, rng)
-            if scores_of is not None:
+            scorer = build_scorer(data, rng)
+            if scorer is not None:
                 centroids = clouds.centroids_KD.to(data.weight_KD.dtype)
-                edges = boundaries(scores_of, centroids, order, data.weight_KD, data.bias_K)
+                edges = measure_boundaries(scorer, centroids, order, data.weight_KD, data.bias_K)
                 midpoint = _midpoints(clouds, edges.facing_K, order)
             else:
                 notices.append(Notice("head-does-not-fit"))
-    return FeatureFigures(
+    return FeatureMetrics(
         clouds=clouds,
         nearest_Km=nearest,
         nearest_distance_Km=distances,
@@ -95,11 +94,11 @@ def _summary(
     spread_to_norm = within_between = norm_variation = None
     if clouds is not None:
         means_UD = clouds.centroids_KD[torch.from_numpy(order.seen_U)]
-        from_centre_U = torch.linalg.vector_norm(means_UD - means_UD.mean(dim=0), dim=1).double().numpy()
-        between = float((from_centre_U**2).mean())
+        from_center_U = torch.linalg.vector_norm(means_UD - means_UD.mean(dim=0), dim=1).double().numpy()
+        between = float((from_center_U**2).mean())
         spread_to_norm, within = _known_mean(clouds.spread_to_norm_K), _known_mean(clouds.spread_K**2)
         within_between = within / between if within is not None and between > 0 else None
-        norm_variation = _variation(from_centre_U)
+        norm_variation = _variation(from_center_U)
     pair = None if head is None or head.angle_pair is None else head.angle_pair
     return FeatureSummary(
         mean_spread_to_norm=spread_to_norm,

@@ -1,4 +1,4 @@
-"""The head's rows: their lengths and the angles between them."""
+"""Norms of the head's rows and angles between them."""
 
 from __future__ import annotations
 
@@ -8,20 +8,20 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
+from classgap.audit._types import Floats
 from classgap.audit.metrics.scores import row_chunks
-from classgap.audit.stats.intervals import Floats
 
 
 @dataclass(frozen=True)
 class HeadGeometry:
-    """Figures of the head.
+    """Norms and angles of the head's rows; angles are ``None`` with one class.
 
     Attributes:
         weight_norm_K: ‖w_k‖ (MR² Fig. 3).
         angle: m_c, the smallest angle between two rows in degrees (MR² Table 4).
-        angle_pair: the two rows.
-        mean_cosine: over pairs of rows.
-        std_cosine: over pairs of rows.
+        angle_pair: indices of these two rows.
+        mean_cosine: mean cosine over pairs of rows.
+        std_cosine: standard deviation of the cosine over pairs of rows.
     """
 
     weight_norm_K: Floats
@@ -32,7 +32,7 @@ class HeadGeometry:
 
 
 def head_geometry(weight_KD: Tensor) -> HeadGeometry:
-    """Measure the head; angles are ``None`` with one class. A row of zeros has the cosine 0 with every other.
+    """Compute norms and angles; a zero row has cosine 0 with all others.
 
     >>> geometry = head_geometry(torch.tensor([[1.0, 0.0], [0.0, 2.0], [-1.0, 0.0]]))
     >>> round(geometry.angle), geometry.angle_pair, geometry.weight_norm_K.tolist()
@@ -48,7 +48,7 @@ def head_geometry(weight_KD: Tensor) -> HeadGeometry:
     largest, pair = -math.inf, (0, 1)
     for rows in row_chunks(classes, classes):
         cosine = unit_KD[rows] @ unit_KD.T
-        # Each pair once: what is on or below the diagonal belongs to an earlier row or to the row itself.
+        # Above the diagonal, each pair occurs once.
         later = torch.ones_like(cosine, dtype=torch.bool).triu(diagonal=rows.start + 1)
         total += float(cosine[later].sum())
         squares += float(cosine[later].square().sum())
@@ -59,7 +59,7 @@ def head_geometry(weight_KD: Tensor) -> HeadGeometry:
             pair = (rows.start + position // classes, position % classes)
     pairs = classes * (classes - 1) / 2
     mean = total / pairs
-    # Near ±1 the arc cosine of a rounded product is worthless; from the difference of the rows it is not.
+    # Near ±1, the arc cosine of a rounded product is inaccurate; this formula is not.
     a_D, b_D = unit_KD[pair[0]], unit_KD[pair[1]]
     angle = 2 * math.atan2(float((a_D - b_D).norm()), float((a_D + b_D).norm())) if largest > -1 else math.pi
     return HeadGeometry(

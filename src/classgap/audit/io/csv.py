@@ -1,55 +1,60 @@
-"""Prediction files in CSV: a header line and a line a sample, in one of two forms.
+"""Read prediction files in CSV: a header and one row per sample, in one of two layouts.
 
-- ``target`` and ``prediction``, both class names or both class numbers; the classes are those that occur, and further
-  columns are passed over, with a remark;
-- ``target`` and one column a class, headed by the class's name, that holds its probability or its logit. ``target`` is
-  a class name or, if no name fits, a class number from 0. Scores from 0 to 1 of which every row sums to 1 are
-  probabilities; two decimals may be 0.005 a class off. A column that numbers the samples is refused.
+- ``target`` and ``prediction`` columns, both class names or both class indices. The classes are the labels that occur.
+  Other columns are ignored with a notice.
+- A ``target`` column and one column of scores per class, named after the class. ``target`` is a class name or, if no
+  name matches, a class index from 0. Scores in [0, 1] whose rows sum to 1 are probabilities, others are logits; with
+  two decimals, a row sum may be off by 0.005 per class. A column that numbers the samples is an error.
 
-A column ``index`` may hold each sample's number in the test set.
+Both layouts may have an ``index`` column with the sample's position in the test set.
 """
 
 from __future__ import annotations
 
 import csv
+from collections.abc import Collection, Sequence
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
-from classgap.audit.io.csv_scores import ScoreColumns
-from classgap.audit.io.near_names import renaming
+from classgap.audit._types import Floats, Integers
+from classgap.audit.io.fields import suggest_rename
+from classgap.audit.io.probabilities import sum_to_one
 from classgap.audit.results import Notice
 
-LONGEST = 40  # letters of a cell that are shown
+MAX_SHOWN = 40  # characters of a cell shown in a message
+
+LIKELY_SUMS = (0.5, 2.0)  # median row sums of scores in [0, 1] that were probably meant to be 1
 
 Content = tuple[dict[str, Any], tuple[Notice, ...]]  # arrays by name, and notices
 
 
 def read_csv(path: Path) -> Content:
-    """What the file holds, by the names of the arrays in an ``.npz``, and remarks on how it was taken.
+    """Read a CSV file into arrays, named as in an ``.npz`` file, and notices about how it was interpreted.
 
     Raises:
-        ValueError: in one sentence, without the file's name.
-        OSError: if it cannot be read.
+        ValueError: if the file is not a valid prediction file. The message does not contain the path.
+        OSError: if the file cannot be read.
     """
     try:
         with path.open(newline="", encoding="utf-8-sig") as file:
             rows = csv.reader(file, strict=True)
             header = [column.strip() for column in next(rows, [])]
             if "target" not in header:
-                raise ValueError(f"the column target is missing; the header has {_short(header)}{_mending(header)}.")
+                raise ValueError(f"column target is missing, found {_join(header)}{_target_hint(header)}.")
             if len(set(header)) != len(header):
-                twice = next(column for i, column in enumerate(header) if column in header[:i])
-                raise ValueError(f"column names, and so class names, must differ; {twice!r} appears more than once.")
-            return _labels(header, rows) if "prediction" in header else _scores(header, rows)
+                duplicate = next(column for i, column in enumerate(header) if column in header[:i])
+                raise ValueError(f"column names must be unique, but {duplicate!r} appears more than once.")
+            return _read_labels(header, rows) if "prediction" in header else _read_scores(header, rows)
     except UnicodeDecodeError:
-        raise ValueError("it is not a text file in UTF-8.") from None
+        raise ValueError("the file is not UTF-8 text: save it with UTF-8 encoding.") from None
     except csv.Error as error:
-        raise ValueError(f"it is not well-formed CSV: {error}.") from None
+        raise ValueError(f"the file is not valid CSV: {error}.") from None
 
 
-def _labels(header: list[str], rows: Any) -> Content:
+def _read_labels(header: list[str], rows: Any) -> Content:
     wanted = [name for name in ("target", "prediction", "index") if name in header]
     columns = [header.index(name) for name in wanted]
     entries: list[list[str]] = []
@@ -58,34 +63,34 @@ def _labels(header: list[str], rows: Any) -> Content:
             _check_width(row, header, rows.line_num)
             entries.append([row[column].strip() for column in columns])
             if "" in entries[-1]:
-                raise ValueError(f"line {rows.line_num} has an empty {wanted[entries[-1].index('')]}.")
+                raise ValueError(f"line {rows.line_num}: {wanted[entries[-1].index('')]} must not be empty.")
     if not entries:
-        raise ValueError("there are no samples below the header.")
+        raise ValueError("the file has no samples, only a header.")
     content: dict[str, Any] = dict(
         zip(wanted, (np.array(column) for column in zip(*entries, strict=True)), strict=True)
     )
     result = {"targets": content["target"], "predictions": content["prediction"]}
     if "index" in content:
-        result["index"] = _whole(content["index"])
+        result["index"] = _to_integers(content["index"])
     unused = [name or f"column {i + 1}" for i, name in enumerate(header) if name not in wanted]
     return result, _unused(unused, classes=len({*content["target"], *content["prediction"]}))
 
 
 def _unused(columns: list[str], classes: int) -> tuple[Notice, ...]:
-    """Notice about columns beside ``prediction``; as many as there are classes may be the scores of these."""
+    """Notice about columns other than ``prediction``; if there are as many as classes, they may be scores."""
     if not columns:
         return ()
     code = "unused-columns-maybe-scores" if len(columns) >= classes > 1 else "unused-columns"
     return (Notice(code, {"names": tuple(columns)}),)
 
 
-def _scores(header: list[str], rows: Any) -> Content:
+def _read_scores(header: list[str], rows: Any) -> Content:
     target, index = header.index("target"), header.index("index") if "index" in header else None
     classes = [i for i in range(len(header)) if i not in (target, index)]
     if not classes:
-        raise ValueError("the column prediction is missing, and there is no column for any class either.")
+        raise ValueError("column prediction is missing: add it, or one column of scores per class.")
     if "" in header:
-        raise ValueError(f"column {header.index('') + 1} has no name: head it with a class, or leave it out.")
+        raise ValueError(f"column {header.index('') + 1} has no name: name it after its class or remove it.")
     targets, numbers, scores = [], [], ScoreColumns([header[i] for i in classes])
     for row in rows:
         if not row:
@@ -97,26 +102,94 @@ def _scores(header: list[str], rows: Any) -> Content:
         try:
             scores.add(np.array([row[i] for i in classes], dtype=np.float64))
         except ValueError:
-            raise ValueError(_no_number(rows.line_num, {header[i]: row[i] for i in classes})) from None
+            raise ValueError(_not_a_number(rows.line_num, {header[i]: row[i] for i in classes})) from None
     if not targets:
-        raise ValueError("there are no samples below the header.")
+        raise ValueError("the file has no samples, only a header.")
     kind, scores_NK = scores.finish(set(targets))
     content = {"targets": np.array(targets), kind: scores_NK, "class_names": scores.names}
     if index is not None:
-        content["index"] = _whole(numbers)
+        content["index"] = _to_integers(numbers)
     return content, (Notice("columns-are-classes", {"classes": len(classes), "kind": kind}),)
 
 
-def _no_number(line: int, cells: dict[str, str]) -> str:
+class ScoreColumns:
+    """Collect rows of scores and decide whether they are probabilities or logits.
+
+    Rows are checked as they are added, so that only one copy is kept, in single precision.
+
+    >>> columns = ScoreColumns(["cat", "dog"])
+    >>> columns.add(np.array([0.67, 0.34]))
+    >>> kind, scores_NK = columns.finish(targets={"cat"})
+    >>> kind, scores_NK.sum(axis=1).tolist()
+    ('probabilities', [1.0])
+    """
+
+    def __init__(self, names: Sequence[str]) -> None:
+        self.names = names
+        self.rows: list[NDArray[np.float32]] = []
+        self.sums: list[float] = []
+        self.in_range = True
+        self.two_decimals = True
+        # Values of each column that holds distinct integers so far.
+        self.distinct: dict[int, set[float]] = {i: set() for i in range(len(names))}
+
+    def add(self, row_K: Floats) -> None:
+        """Add the scores of one sample."""
+        for i in list(self.distinct):
+            value = float(row_K[i])
+            if value.is_integer() and value not in self.distinct[i]:
+                self.distinct[i].add(value)
+            else:
+                del self.distinct[i]
+        self.in_range = self.in_range and bool(((row_K >= 0) & (row_K <= 1)).all())
+        if self.in_range:
+            self.two_decimals = self.two_decimals and bool((np.abs(row_K - row_K.round(2)) < 1e-9).all())
+            self.sums.append(float(row_K.sum()))
+        self.rows.append(row_K.astype(np.float32))
+
+    def finish(self, targets: Collection[str]) -> tuple[str, NDArray[np.float32]]:
+        """Return "probabilities" or "logits", and the scores; rounded probabilities are rescaled to sum to 1.
+
+        Raises:
+            ValueError: if a column numbers the samples, or it is unclear whether the scores are probabilities.
+        """
+        self._check_sample_numbers(targets)
+        scores_NK = np.stack(self.rows)
+        if not self.in_range:
+            return "logits", scores_NK
+        sums_N = np.array(self.sums)
+        if sum_to_one(sums_N, len(self.names), two_decimals=self.two_decimals):
+            return "probabilities", (scores_NK / sums_N[:, None]).astype(np.float32)
+        if LIKELY_SUMS[0] <= float(np.median(sums_N)) <= LIKELY_SUMS[1]:
+            worst = int(np.abs(sums_N - 1).argmax())
+            raise ValueError(
+                f"the scores look like probabilities, but those of sample {worst + 1} sum to {sums_N[worst]:.4g} "
+                "instead of 1: keep exactly one column per class, or save logits."
+            )
+        return "logits", scores_NK
+
+    def _check_sample_numbers(self, targets: Collection[str]) -> None:
+        # If all columns hold distinct integers, these are the scores.
+        if len(self.rows) < 2 or len(self.distinct) == len(self.names):
+            return
+        for i in self.distinct:
+            if self.names[i] not in targets:
+                raise ValueError(
+                    f"column {self.names[i]!r} seems to number the samples (distinct integers, and no target is "
+                    f"{self.names[i]!r}): rename it to index or remove it."
+                )
+
+
+def _not_a_number(line: int, cells: dict[str, str]) -> str:
     name = next(name for name, text in cells.items() if not _is_number(text))
-    value = cells[name] if len(cells[name]) <= LONGEST else cells[name][:LONGEST] + "…"
-    hint = renaming(["prediction"], [name]) or "leave out columns that score no class"
-    return f"line {line} must hold a number for each class, but has {value!r} in the column {name!r}: {hint}."
+    value = cells[name] if len(cells[name]) <= MAX_SHOWN else cells[name][:MAX_SHOWN] + "…"
+    hint = suggest_rename(["prediction"], [name]) or "remove columns that are not scores of a class"
+    return f"line {line}: column {name!r} must be a number, got {value!r}: {hint}."
 
 
 def _is_number(text: str) -> bool:
     try:
-        np.array([text], dtype=np.float64)  # as the whole line is read
+        np.array([text], dtype=np.float64)  # the conversion used for the whole row
     except ValueError:
         return False
     return True
@@ -124,24 +197,27 @@ def _is_number(text: str) -> bool:
 
 def _check_width(row: list[str], header: list[str], line: int) -> None:
     if len(row) != len(header):
-        raise ValueError(f"line {line} has {len(row)} fields, the header {len(header)}.")
+        raise ValueError(f"line {line} must have {len(header)} fields, as the header has, got {len(row)}.")
 
 
-def _whole(texts: Any) -> Any:
-    try:
-        return np.array([int(text) for text in texts])
-    except ValueError:
-        raise ValueError("the column index must hold whole numbers.") from None
+def _to_integers(texts: Collection[str]) -> Integers:
+    numbers = []
+    for text in texts:
+        try:
+            numbers.append(int(text))
+        except ValueError:
+            raise ValueError(f"column index must hold integers, got {str(text)!r}.") from None
+    return np.array(numbers)
 
 
-def _short(header: list[str]) -> str:
-    return ", ".join(header[:6]) + (" …" if len(header) > 6 else "") if any(header) else "nothing"
+def _join(columns: list[str]) -> str:
+    return ", ".join(columns[:6]) + (" …" if len(columns) > 6 else "") if any(columns) else "nothing"
 
 
-def _mending(header: list[str]) -> str:
-    """How a header without ``target`` may get one."""
-    for sign, called in ((";", "';'"), ("\t", "a tab")):
-        if any(sign in column for column in header):
-            return f": columns must be separated by a comma, not by {called}"
-    hint = renaming(["target"], header)
+def _target_hint(header: list[str]) -> str:
+    """Suggest how to fix a header without ``target``."""
+    for separator, name in ((";", "semicolons"), ("\t", "tabs")):
+        if any(separator in column for column in header):
+            return f": separate columns with commas, not {name}"
+    hint = suggest_rename(["target"], header)
     return f": {hint}" if hint else ""

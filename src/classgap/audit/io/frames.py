@@ -1,4 +1,4 @@
-"""pandas in and out, without importing it unless a table is asked for."""
+"""Conversion from and to pandas, which is imported only when needed."""
 
 from __future__ import annotations
 

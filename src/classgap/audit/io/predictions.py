@@ -1,4 +1,4 @@
-"""What is audited: scores or predicted labels with their true labels, checked once so that no later step has to."""
+"""The inputs of an audit, validated once so that later steps need no checks."""
 
 from __future__ import annotations
 
@@ -11,33 +11,33 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
-from classgap.audit.io.labels import checked_names, encode, is_text, names_in
+from classgap.audit._types import Floats, Integers
+from classgap.audit.io.labels import check_class_names, encode, infer_class_names, is_text
 from classgap.audit.io.probabilities import as_log_probabilities, count_zero_margins, normalized_if_probabilities
-from classgap.audit.io.sample_ids import check_repeats, dropped_duplicates
+from classgap.audit.io.sample_ids import check_duplicates, dropped_duplicates
 from classgap.audit.results import Notice
-from classgap.audit.samples import Integers
 
-WIDE_UNSIGNED = (torch.uint16, torch.uint32, torch.uint64)  # torch can store them, and do little else with them
+WIDE_UNSIGNED = (torch.uint16, torch.uint32, torch.uint64)  # torch implements few operations for these
 
 
 @dataclass(frozen=True)
 class Predictions:
-    """Checked inputs of an audit; build it with :meth:`of`.
+    """Validated inputs of an audit; build them with :meth:`from_arrays`.
 
     Attributes:
         targets_N: true class of each sample.
         predictions_N: predicted class of each sample.
-        class_names: one name a class.
-        logits_NK: scores whose softmax are the probabilities; ``None`` if only predicted labels were given.
+        class_names: K names.
+        logits_NK: logits, or logarithms of probabilities; ``None`` if only predicted labels were given.
         features_ND: penultimate features.
-        weight_KD: of the head.
-        bias_K: of the head.
-        train_counts_K: training samples of each class.
-        train_targets_M: true classes of the training samples.
-        train_predictions_M: predicted classes of the training samples.
-        index_N: each sample's number in the test set; samples are in this order if it is given.
-        logit_margins: whether differences of logits mean something; logs of probabilities that are exactly 0 do not.
-        name: what this is, for titles.
+        weight_KD: weight of the head.
+        bias_K: bias of the head.
+        train_counts_K: number of training samples of each class.
+        train_targets_M: true class of each training sample.
+        train_predictions_M: predicted class of each training sample.
+        index_N: position of each sample in the test set; samples are sorted by it.
+        logit_margins: whether logit margins are defined; they are not if a probability in one is exactly 0.
+        name: title of the audit.
         notices: warnings about the inputs.
     """
 
@@ -48,7 +48,7 @@ class Predictions:
     features_ND: Tensor | None = None
     weight_KD: Tensor | None = None
     bias_K: Tensor | None = None
-    train_counts_K: NDArray[np.float64] | None = None
+    train_counts_K: Floats | None = None
     train_targets_M: Integers | None = None
     train_predictions_M: Integers | None = None
     index_N: Integers | None = None
@@ -73,27 +73,26 @@ class Predictions:
         index: Any = None,
         name: str = "audit",
     ) -> Predictions:
-        """Check and convert what a user has.
+        """Validate and convert arrays, tensors or lists.
 
         Args:
-            targets: class numbers, or class names.
-            logits: (N, K); exactly one of ``logits``, ``probabilities`` and ``predictions`` is needed.
-            probabilities: (N, K), rows that sum to 1.
-            predictions: (N,), predicted class numbers or names.
-            features: (N, D).
-            head: the layer from features to logits (anything with ``weight`` and perhaps ``bias``), its weight
-                (K, D), or the pair (weight, bias).
-            class_names: K different names.
-            train_counts: (K,).
-            train_predictions: predictions on the training set: labels (M,) or scores (M, K).
-            train_targets: (M,), their true labels; they also give ``train_counts`` if that is missing.
-            index: (N,), each sample's number in the test set. Samples with a number seen before are dropped (a
-                distributed sampler pads with repeats), with a remark, and the rest are put in order. A number with
-                two different targets is refused.
-            name: for titles.
+            targets: (N,), class indices or class names.
+            logits: (N, K). Pass exactly one of ``logits``, ``probabilities`` and ``predictions``.
+            probabilities: (N, K), each row sums to 1.
+            predictions: (N,), predicted class indices or class names.
+            features: (N, D), penultimate features.
+            head: the layer that maps features to logits (any object with ``weight`` and optionally ``bias``), its
+                weight (K, D), or a tuple (weight, bias).
+            class_names: K unique names.
+            train_counts: (K,), number of training samples of each class.
+            train_predictions: predictions on the training set, labels (M,) or scores (M, K).
+            train_targets: (M,), true labels of the training set. ``train_counts`` defaults to their counts.
+            index: (N,), position of each sample in the test set. Samples are sorted by it. Repeated positions, such as
+                the padding of a distributed sampler, are dropped with a notice.
+            name: title of the audit.
 
         Raises:
-            ValueError: in one sentence, if anything does not fit.
+            ValueError: if an argument is invalid, with a message of one sentence.
 
         >>> Predictions.from_arrays([0, 1, 1], logits=[[2.0, 1.0], [0.0, 3.0], [1.0, 0.0]]).predictions_N.tolist()
         [0, 1, 0]
@@ -101,7 +100,7 @@ class Predictions:
         given = {"logits": logits, "probabilities": probabilities, "predictions": predictions}
         kind = _only_kind(given)
         if targets is None:
-            raise ValueError("targets are missing: an audit needs the true label of every sample.")
+            raise ValueError("targets is required: pass the true label of each sample.")
         scores = None if predictions is not None else _matrix(kind, given[kind])
         weight, bias = _head(head)
         if train_counts is not None:
@@ -143,18 +142,18 @@ class Predictions:
 
     @property
     def num_classes(self) -> int:
-        """K."""
+        """K, the number of classes."""
         return len(self.class_names)
 
     def __len__(self) -> int:
         return len(self.targets_N)
 
     def _each_once(self, index: Integers) -> Predictions:
-        """Every sample number once, the first occurrence, in order of the numbers."""
+        """Sort samples by position and keep the first of each."""
         numbers, first = np.unique(index, return_index=True)
         if len(numbers) == len(index) and (np.diff(index) > 0).all():
             return replace(self, index_N=index)
-        check_repeats(index, self.targets_N, self.class_names)
+        check_duplicates(index, self.targets_N, self.class_names)
         rows = torch.from_numpy(first)
         return replace(
             self,
@@ -168,7 +167,7 @@ class Predictions:
 
 
 def to_tensor(what: str, values: Any) -> Tensor:
-    """Anything array-like as a CPU tensor, without a copy where possible."""
+    """Convert an array-like to a CPU tensor, without a copy where possible."""
     if isinstance(values, Tensor):
         values = values.detach().cpu()
         if values.dtype not in WIDE_UNSIGNED:
@@ -180,31 +179,33 @@ def to_tensor(what: str, values: Any) -> Tensor:
             raise ValueError(array.dtype)
     except ValueError:
         raise ValueError(
-            f"{what} must be an array of numbers; got {type(values).__name__} of something else."
+            f"{what} must be a numeric array, got a {type(values).__name__} that is not numeric."
         ) from None
     if array.dtype.kind == "u" and array.dtype.itemsize > 1:
         array = _signed(what, array)
-    # torch warns about arrays that it could not write to, as those mapped from a file.
+    # torch warns about read-only arrays, such as memory-mapped files.
     return torch.from_numpy(np.ascontiguousarray(array) if array.flags.writeable else array.copy())
 
 
 def _signed(what: str, array: NDArray[Any]) -> Integers:
     most = np.iinfo(np.int64).max
     if array.size and int(array.max()) > most:
-        raise ValueError(f"{what} must be whole numbers up to {most}; got {array.max()}: number them from 0.")
+        raise ValueError(f"{what} must be integers up to {most}, got {array.max()}: count from 0.")
     return array.astype(np.int64)
 
 
 def _only_kind(given: dict[str, Any]) -> str:
-    """The one kind of predictions that is given."""
+    """Return the only kind of predictions given."""
     kinds = [kind for kind, value in given.items() if value is not None]
     if len(kinds) != 1:
-        raise ValueError(f"give exactly one of logits, probabilities and predictions; got {kinds or 'none of them'}.")
+        raise ValueError(
+            f"pass exactly one of logits, probabilities and predictions, got {' and '.join(kinds) or 'none'}."
+        )
     return kinds[0]
 
 
 def _num_classes(scores_NK: Tensor | None, weight_KD: Tensor | None, train_counts_K: Tensor | None) -> int | None:
-    """K, if anything but labels tells it."""
+    """Return K if the scores, the head or the training counts determine it."""
     if scores_NK is not None:
         return scores_NK.shape[1]
     return next((len(value) for value in (weight_KD, train_counts_K) if value is not None), None)
@@ -213,30 +214,30 @@ def _num_classes(scores_NK: Tensor | None, weight_KD: Tensor | None, train_count
 def _check_lengths(targets_N: Integers, columns: dict[str, Any]) -> None:
     for what, column in columns.items():
         if column is not None and len(column) != len(targets_N):
-            raise ValueError(f"{what} and targets must have the same length; got {len(column)} and {len(targets_N)}.")
+            raise ValueError(f"{what} and targets must have the same length, got {len(column)} and {len(targets_N)}.")
     if not len(targets_N):
-        raise ValueError("there are no samples: an audit needs at least one.")
+        raise ValueError("targets is empty: an audit needs at least one sample.")
 
 
 def _matrix(what: str, values: Any) -> Tensor:
     tensor = to_tensor(what, values)
     if tensor.dim() != 2 or tensor.shape[1] == 0:
         hint = ": pass predicted labels as predictions=" if what == "logits" and tensor.dim() == 1 else ""
-        raise ValueError(f"{what} must have two dimensions, a row a sample; got shape {tuple(tensor.shape)}{hint}.")
+        raise ValueError(f"{what} must be a 2-D array with at least one column, got shape {tuple(tensor.shape)}{hint}.")
     if not tensor.is_floating_point():
         tensor = tensor.float()
     if tensor.numel():
         lowest, highest = tensor.aminmax()  # NaN if anything is
         if not bool(lowest.isfinite() & highest.isfinite()):
             row = int((~tensor.isfinite()).any(dim=1).nonzero()[0, 0])
-            raise ValueError(f"{what} must be finite numbers; row {row} holds NaN or infinity.")
+            raise ValueError(f"{what} must be finite, but row {row} contains NaN or infinity.")
     return tensor
 
 
 def _column(what: str, values: Any) -> Tensor:
     tensor = to_tensor(what, values)
     if tensor.dim() != 1:
-        raise ValueError(f"{what} must have one dimension; got shape {tuple(tensor.shape)}.")
+        raise ValueError(f"{what} must be a 1-D array, got shape {tuple(tensor.shape)}.")
     return tensor
 
 
@@ -251,7 +252,7 @@ def _head(head: Any) -> tuple[Tensor | None, Tensor | None]:
         weight, bias = head, None
     if weight is None:
         raise ValueError(
-            f"head must be a layer with a weight, a weight (K, D) or (weight, bias); got {type(head).__name__}."
+            f"head must be a layer with a weight, a weight (K, D) or a tuple (weight, bias), got {type(head).__name__}."
         )
     return _matrix("head weight", weight).float(), None if bias is None else to_tensor("head bias", bias).float()
 
@@ -263,36 +264,36 @@ def _check_head(weight: Tensor | None, bias: Tensor | None, num_classes: int, fe
     if weight.shape != (num_classes, columns) or (bias is not None and bias.shape != (num_classes,)):
         bias_shape = "" if bias is None else f" and bias {tuple(bias.shape)}"
         raise ValueError(
-            f"head must map {columns} features to {num_classes} classes, weight ({num_classes}, {columns}); got weight "
+            f"head must map {columns} features to {num_classes} classes, weight ({num_classes}, {columns}), got weight "
             f"{tuple(weight.shape)}{bias_shape}."
         )
     if bias is not None and not bool(bias.isfinite().all()):
-        raise ValueError("head bias must be finite numbers; it holds NaN or infinity.")
+        raise ValueError("head bias must be finite, but contains NaN or infinity.")
 
 
 def _names(given: Sequence[Any] | None, num_classes: int | None, targets: Any, predictions: Any) -> tuple[str, ...]:
     if given is not None:
-        return checked_names(given, num_classes)
+        return check_class_names(given, num_classes)
     if num_classes is not None:
         return tuple(str(k) for k in range(num_classes))
     if is_text(targets) or is_text(predictions):
-        return checked_names(names_in(targets, predictions))
+        return check_class_names(infer_class_names(targets, predictions))
     numbers = [np.asarray(to_tensor("targets", targets)), np.asarray(to_tensor("predictions", predictions))]
     if any(column.dtype.kind == "f" and not np.isfinite(column).all() for column in numbers):
-        raise ValueError("targets and predictions must be class numbers or class names; they hold NaN or infinity.")
+        raise ValueError("targets and predictions must be class indices or class names, but contain NaN or infinity.")
     return tuple(str(k) for k in range(max((int(column.max()) for column in numbers if column.size), default=-1) + 1))
 
 
-def _counts(given: Tensor | None, train_truth: Integers | None, names: tuple[str, ...]) -> NDArray[np.float64] | None:
+def _counts(given: Tensor | None, train_truth: Integers | None, names: tuple[str, ...]) -> Floats | None:
     if given is None:
         return None if train_truth is None else np.bincount(train_truth, minlength=len(names)).astype(np.float64)
     counts = given.double().numpy()
-    wanted = f"train_counts must be {len(names)} numbers, none negative, one for each class"
+    wanted = f"train_counts must be {len(names)} non-negative numbers, one per class"
     if counts.shape != (len(names),):
-        raise ValueError(f"{wanted}; got shape {counts.shape}.")
+        raise ValueError(f"{wanted}, got shape {counts.shape}.")
     bad = np.flatnonzero(~(np.isfinite(counts) & (counts >= 0)))
     if len(bad):
-        raise ValueError(f"{wanted}; got {counts[bad[0]]:g} for class {names[bad[0]]!r}.")
+        raise ValueError(f"{wanted}, got {counts[bad[0]]:g} for class {names[bad[0]]!r}.")
     return counts
 
 
@@ -300,27 +301,28 @@ def _training(predictions: Any, targets: Any, names: tuple[str, ...]) -> tuple[I
     if targets is None and predictions is None:
         return None, None
     if targets is None:
-        raise ValueError("train_predictions need train_targets, the training samples' true labels.")
+        raise ValueError("train_predictions requires train_targets: pass the true labels of the training samples.")
     truth = encode("train_targets", targets, names)
     if predictions is None:
         return None, truth
     if not is_text(predictions) and to_tensor("train_predictions", predictions).dim() == 2:
         scores = _matrix("train_predictions", predictions)
         if scores.shape[1] != len(names):
-            raise ValueError(f"train_predictions must have {len(names)} columns; got {scores.shape[1]}.")
+            raise ValueError(f"train_predictions must have {len(names)} columns, one per class, got {scores.shape[1]}.")
         predictions = scores.argmax(dim=1)
     labels = encode("train_predictions", predictions, names)
     if len(labels) != len(truth):
         raise ValueError(
-            f"train_predictions and train_targets must have the same length; got {len(labels)} and {len(truth)}."
+            f"train_predictions and train_targets must have the same length, got {len(labels)} and {len(truth)}."
         )
     return labels, truth
 
 
 def _indices(values: Any) -> Integers:
     index = to_tensor("index", values)
-    if index.dim() != 1 or index.is_floating_point() or (len(index) and int(index.min()) < 0):
-        raise ValueError(
-            f"index must be whole numbers from 0, one a sample; got shape {tuple(index.shape)} of {index.dtype}."
-        )
+    wanted = "index must be non-negative integers of shape (samples,)"
+    if index.dim() != 1 or index.is_floating_point():
+        raise ValueError(f"{wanted}, got shape {tuple(index.shape)} of {index.dtype}.")
+    if len(index) and int(index.min()) < 0:
+        raise ValueError(f"{wanted}, got {int(index.min())}.")
     return index.long().numpy()

@@ -6,12 +6,11 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from classgap.audit.samples import Integers
-from classgap.audit.stats.intervals import Floats
+from classgap.audit._types import Floats, Integers
 
-SUM_TOLERANCE = 1e-2  # of the sum of a row; half precision over a thousand classes needs as much
-ROUNDED = 0.005  # largest rounding error of a probability with two decimals
-MOST_ROUNDED = 0.5  # with hundreds of classes rounding could explain any sum
+SUM_TOLERANCE = 1e-2  # of a row sum; half precision over a thousand classes needs it
+ROUNDING_ERROR = 0.005  # of a probability written with two decimals
+MAX_ROUNDING_ERROR = 0.5  # of a row sum; with hundreds of classes, rounding could otherwise explain any sum
 _EXACT = 1e-9
 
 
@@ -28,14 +27,14 @@ def sum_to_one(sums_N: Floats, num_classes: int, *, two_decimals: bool) -> bool:
     """
     tolerance = SUM_TOLERANCE
     if two_decimals:
-        tolerance = max(tolerance, min(num_classes * ROUNDED, MOST_ROUNDED))
+        tolerance = max(tolerance, min(num_classes * ROUNDING_ERROR, MAX_ROUNDING_ERROR))
     return bool(np.abs(sums_N - 1).max(initial=0.0) <= tolerance + _EXACT)
 
 
 def normalized_if_probabilities(scores_NK: Tensor) -> Tensor | None:
     """Return the scores with rows that sum to 1 if they are probabilities, else ``None``.
 
-    One class says nothing: its probability is always 1.
+    With one class the two cannot be told apart, so the scores are taken as logits.
 
     >>> normalized_if_probabilities(torch.tensor([[0.67, 0.34]])).sum().item()
     1.0

@@ -1,10 +1,11 @@
-"""Prediction files: ``.npz``, ``.safetensors``, ``.csv``, or a run directory that holds one.
+"""Read prediction files (``.npz``, ``.safetensors``, ``.csv``) and run directories that contain one.
 
-``.npz`` and ``.safetensors`` hold, by name: ``logits`` or ``probabilities`` or ``predictions``; ``targets``; and where
-known ``features``, ``head_weight``, ``head_bias``, ``class_names`` (in safetensors: a JSON list in the metadata),
-``train_counts``, ``train_predictions`` and ``train_targets``, ``index``. Other arrays are not used; a remark says so.
+``.npz`` and ``.safetensors`` files hold ``targets`` and one of ``logits``, ``probabilities`` and ``predictions``.
+Optional arrays: ``features``, ``head_weight``, ``head_bias``, ``class_names`` (a JSON list in the metadata of a
+safetensors file), ``train_counts``, ``train_predictions``, ``train_targets`` and ``index``. Other arrays are ignored
+with a notice.
 
-What CSV files hold is told in :mod:`classgap.audit.io.csv`.
+:mod:`classgap.audit.io.csv` describes the CSV layouts.
 """
 
 from __future__ import annotations
@@ -20,43 +21,39 @@ from typing import Any
 import numpy as np
 
 from classgap.audit.io.csv import Content, read_csv
-from classgap.audit.io.near_names import renaming
+from classgap.audit.io.fields import FIELDS, KINDS, NAMES, suggest_rename
 from classgap.audit.io.predictions import Predictions
-from classgap.audit.io.run_files import file_in_run
 from classgap.audit.results import Notice
 from classgap.registry import nearest
 
-KINDS = ("logits", "probabilities", "predictions")  # of which a file has one
-FIELDS = (
-    *("targets", *KINDS, "features", "index"),
-    *("train_counts", "train_predictions", "train_targets"),
-)
-NAMES = (*FIELDS, "head_weight", "head_bias", "class_names")
+RUN_FILES = ("predictions.safetensors", "predictions.npz", "predictions.csv")  # in order of preference
+AUDIT_FILE = "audit.json"
 
 
 def read_predictions(path: str | os.PathLike[str]) -> Predictions:
-    """Read a prediction file or a run directory.
+    """Read a prediction file, or the predictions of a run directory.
 
     Raises:
-        ValueError: in one sentence, if the file is missing, damaged, of an unknown kind, or its content does not fit.
+        ValueError: if the file is missing, unreadable, damaged, of an unknown type, or has invalid content. The
+            message is one sentence that starts with the path.
     """
-    place = Path(path)
-    name = place.resolve().name if place.is_dir() else place.stem
-    file = file_in_run(place) if place.is_dir() else place
-    if place.is_file() and place.stem == "predictions":
-        name = place.resolve().parent.name  # a run's file is named like every other run's; the directory tells more
+    source = Path(path)
+    name = source.resolve().name if source.is_dir() else source.stem
+    file = find_predictions(source) if source.is_dir() else source
+    if source.is_file() and source.stem == "predictions":
+        name = source.resolve().parent.name  # every run's file has this name; its directory is more telling
     reader = READERS.get(file.suffix.lower())
     if reader is None:
-        raise ValueError(_unknown_ending(file))
+        raise ValueError(_unknown_suffix(file))
     if not file.is_file():
         raise ValueError(f"{file} does not exist.")
     if file.stat().st_size == 0:
         raise ValueError(f"{file} is empty.")
     try:
-        with file.open("rb"):  # zipfile calls a file that may not be read no archive
+        with file.open("rb"):  # zipfile reports an unreadable file as "not a zip file"
             pass
         content, notices = reader(file)
-        arguments = _arguments(content)
+        arguments = _to_arguments(content)
         predictions = Predictions.from_arrays(**arguments, name=name)
     except ValueError as error:
         raise ValueError(f"{file}: {error}") from None
@@ -65,11 +62,51 @@ def read_predictions(path: str | os.PathLike[str]) -> Predictions:
     return replace(predictions, notices=(*predictions.notices, *notices))
 
 
-def _unknown_ending(file: Path) -> str:
+def find_predictions(run: Path) -> Path:
+    """Return the prediction file of a run directory.
+
+    Raises:
+        ValueError: if the directory has no predictions, with the reason where its files show one.
+    """
+    for name in RUN_FILES:
+        if (run / name).is_file():
+            return run / name
+    if (run / AUDIT_FILE).is_file():
+        raise ValueError(f"{run} has no predictions, only an audit: pass {run / AUDIT_FILE} or use Audit.load.")
+    if (run / "failure.json").is_file():
+        raise ValueError(f"{run} has no predictions because its run failed: {_read_failure(run / 'failure.json')}")
+    if _is_unfinished(run):
+        raise ValueError(
+            f"{run} has no predictions yet because its run is not finished: wait for it, or resume it by running the "
+            "same train command."
+        )
+    raise ValueError(f"{run} has no predictions: expected one of {', '.join((*RUN_FILES, AUDIT_FILE))}.")
+
+
+def _is_unfinished(run: Path) -> bool:
+    """Return whether ``run`` holds a training run whose last line of metrics is not the final one."""
+    if not ((run / "config.yaml").is_file() and (run / "checkpoints").is_dir()):
+        return False
+    try:
+        lines = (run / "metrics.jsonl").read_text(encoding="utf-8").splitlines()
+        return not json.loads(lines[-1]).get("final")
+    except (OSError, ValueError, IndexError, AttributeError):  # no epoch has ended, or the last line is incomplete
+        return True
+
+
+def _read_failure(path: Path) -> str:
+    try:
+        record = json.loads(path.read_text(encoding="utf-8"))
+        return f"the loss was not finite at {record['where']}: {', '.join(record['not_finite'])}."
+    except (OSError, ValueError, KeyError, TypeError, RecursionError):  # damaged, or written by another program
+        return f"see {path}."
+
+
+def _unknown_suffix(file: Path) -> str:
     if file.suffix.lower() == ".json":
-        return f"{file} is no prediction file: an audit that was saved as .json is read with Audit.load."
-    kinds = f"{', '.join(READERS)} or, for a saved audit, .json"
-    return f"{file} must end in {kinds}, or be a run directory; got {file.suffix or 'no ending'}."
+        return f"{file} is not a prediction file: load a saved audit with Audit.load."
+    expected = f"{', '.join(READERS)} or .json (a saved audit)"
+    return f"{file} must be a run directory or end in {expected}, got {file.suffix or 'no file extension'}."
 
 
 def _unused(content: dict[str, Any]) -> tuple[Notice, ...]:
@@ -82,15 +119,16 @@ def _unused(content: dict[str, Any]) -> tuple[Notice, ...]:
     return (Notice("unused-arrays", {"names": tuple(unknown), "suggestions": tuple(meant)}),)
 
 
-def _arguments(content: dict[str, Any]) -> dict[str, Any]:
+def _to_arguments(content: dict[str, Any]) -> dict[str, Any]:
+    """Convert a file's arrays to the keyword arguments of ``Predictions.from_arrays``."""
     arguments = {name: value for name, value in content.items() if name in FIELDS}
+    found = ", ".join(sorted(content)) or "no arrays"
     if "targets" not in content:
-        found = ", ".join(sorted(content)) or "nothing"
-        raise ValueError(f"targets are missing; found {found}{_renaming(['targets'], content)}.")
-    if not any(kind in content for kind in KINDS) and (hint := _renaming(KINDS, content)):
-        raise ValueError(f"none of {', '.join(KINDS)} is there; found {', '.join(sorted(content))}{hint}.")
+        raise ValueError(f"targets is missing, found {found}{_rename_hint(['targets'], content)}.")
+    if not any(kind in content for kind in KINDS) and (hint := _rename_hint(KINDS, content)):
+        raise ValueError(f"one of {', '.join(KINDS)} is required, found {found}{hint}.")
     if "head_bias" in content and "head_weight" not in content:
-        raise ValueError("head_bias is there without head_weight: save both, or neither.")
+        raise ValueError("head_bias requires head_weight: save both or neither.")
     if "head_weight" in content:
         arguments["head"] = (content["head_weight"], content.get("head_bias"))
     if "class_names" in content:
@@ -98,21 +136,21 @@ def _arguments(content: dict[str, Any]) -> dict[str, Any]:
     return arguments
 
 
-def _renaming(wanted: Sequence[str], content: dict[str, Any]) -> str:
-    hint = renaming(wanted, sorted(set(content) - set(NAMES)))
+def _rename_hint(expected: Sequence[str], content: dict[str, Any]) -> str:
+    hint = suggest_rename(expected, sorted(set(content) - set(NAMES)))
     return f": {hint}" if hint else ""
 
 
 def _read_npz(path: Path) -> Content:
-    damaged = "it is not a whole .npz archive of plain arrays: cut off or damaged."
-    if not zipfile.is_zipfile(path):  # the list of contents is at the end, so a file that was cut off has none
+    damaged = "not a valid .npz archive of arrays; the file is truncated or damaged."
+    if not zipfile.is_zipfile(path):
         raise ValueError(damaged)
     try:
         with np.load(path, allow_pickle=False) as archive:
             content = {name: archive[name] for name in archive.files}
     except (zipfile.BadZipFile, EOFError, ValueError, OSError, KeyError) as error:
         if "allow_pickle" in str(error):
-            raise ValueError("it holds Python objects, which are not loaded for safety; save plain arrays.") from None
+            raise ValueError("the archive contains pickled objects, which are unsafe to load: save arrays.") from None
         raise ValueError(damaged) from None
     return content, _unused(content)
 
@@ -125,18 +163,18 @@ def _read_safetensors(path: Path) -> Content:
             content: dict[str, Any] = {name: archive.get_tensor(name) for name in archive.keys()}  # noqa: SIM118
             metadata = archive.metadata() or {}
     except SafetensorError:
-        raise ValueError("it is not a whole .safetensors file: cut off or damaged.") from None
+        raise ValueError("not a valid .safetensors file; the file is truncated or damaged.") from None
     if "class_names" in metadata:
         try:
             names = json.loads(metadata["class_names"])
         except (ValueError, RecursionError):
             names = None
         if not isinstance(names, list):
-            raise ValueError("class_names in the metadata must be a JSON list of names.")
+            raise ValueError("class_names in the metadata must be a JSON list of strings.")
         content["class_names"] = names
-    # Other metadata are nobody's business here, but a name like class_names is a slip to be told.
-    slips = {name: text for name, text in metadata.items() if nearest(name, NAMES) == "class_names"}
-    content = slips | content
+    # Other metadata may serve other programs; only a misspelled class_names is worth reporting.
+    typos = {name: text for name, text in metadata.items() if nearest(name, NAMES) == "class_names"}
+    content = typos | content
     return content, _unused(content)
 
 

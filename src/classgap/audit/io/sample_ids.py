@@ -1,4 +1,4 @@
-"""Samples' numbers in the test set: who repeats, and numbers that cannot be what they are taken for."""
+"""Positions of samples in the test set: find duplicates, and values that cannot be positions."""
 
 from __future__ import annotations
 
@@ -8,42 +8,42 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from classgap.audit._types import Integers
 from classgap.audit.results import Notice
-from classgap.audit.samples import Integers
 
 
-def contradiction(index_N: Integers, targets_N: NDArray[Any]) -> tuple[int, int, int] | None:
-    """The lowest number that two samples with different targets share, with both targets; ``None`` if there is none.
+def find_conflict(index_N: Integers, targets_N: NDArray[Any]) -> tuple[int, int, int] | None:
+    """Return the lowest position that occurs with two different targets, and both targets; ``None`` if none does.
 
-    A sampler that pads repeats a sample, so its number comes with the same target again. Numbers that are counted
-    anew in every batch, and labels of groups, come with several.
+    A sampler that pads repeats a sample together with its target. Positions counted within each batch, and group
+    labels, occur with several targets.
 
-    >>> contradiction(np.array([7, 3, 7]), np.array([0, 2, 1]))
+    >>> find_conflict(np.array([7, 3, 7]), np.array([0, 2, 1]))
     (7, 0, 1)
-    >>> contradiction(np.array([7, 3, 7]), np.array([0, 2, 0])) is None
+    >>> find_conflict(np.array([7, 3, 7]), np.array([0, 2, 0])) is None
     True
     """
     order = np.lexsort((targets_N, index_N))
-    numbers, targets = index_N[order], targets_N[order]
-    differ = np.flatnonzero((numbers[1:] == numbers[:-1]) & (targets[1:] != targets[:-1]))
-    if not len(differ):
+    index, targets = index_N[order], targets_N[order]
+    conflicts = np.flatnonzero((index[1:] == index[:-1]) & (targets[1:] != targets[:-1]))
+    if not len(conflicts):
         return None
-    at = int(differ[0])
-    return int(numbers[at]), int(targets[at]), int(targets[at + 1])
+    first = int(conflicts[0])
+    return int(index[first]), int(targets[first]), int(targets[first + 1])
 
 
-def check_repeats(index_N: Integers, targets_N: Integers, names: Sequence[str]) -> None:
-    """Refuse numbers that cannot be of samples.
+def check_duplicates(index_N: Integers, targets_N: Integers, names: Sequence[str]) -> None:
+    """Check that samples with the same position have the same target.
 
     Raises:
-        ValueError: if one number comes with two targets.
+        ValueError: if a position occurs with two targets.
     """
-    found = contradiction(index_N, targets_N)
-    if found is not None:
-        number, one, other = found
+    conflict = find_conflict(index_N, targets_N)
+    if conflict is not None:
+        position, first, second = conflict
         raise ValueError(
-            f"index must be each sample's own number in the test set; {number} comes with the targets {names[one]!r} "
-            f"and {names[other]!r}: number the samples over the whole set, not within batches, or leave index out."
+            f"index must be the position of each sample in the test set, but {position} occurs with targets "
+            f"{names[first]!r} and {names[second]!r}: count over the full test set, not within batches, or omit index."
         )
 
 

@@ -9,10 +9,10 @@ from pathlib import Path
 from typing import Any
 
 from classgap.audit.audit import Audit, Source
-from classgap.audit.io.run_files import IN_A_RUN, SAVED
+from classgap.audit.io.readers import AUDIT_FILE, RUN_FILES
 from classgap.audit.settings import AuditSettings
 
-# For audits of which only the accuracies are used: the map and the label check take longest.
+# For audits used only for their accuracies; the map and the label check take longest.
 ACCURACIES_ONLY = AuditSettings(map="none", check_labels=False)
 
 
@@ -57,8 +57,8 @@ def read_audits(sources: Sequence[Source], *, settings: AuditSettings = ACCURACI
 
 
 def _saved_in(directory: Path) -> Path | None:
-    """The saved audit of a run directory without predictions."""
-    if any((directory / name).is_file() for name in IN_A_RUN):
+    """Return the saved audit of a run directory that has no predictions."""
+    if any((directory / name).is_file() for name in RUN_FILES):
         return None
-    saved = directory / SAVED
+    saved = directory / AUDIT_FILE
     return saved if saved.is_file() else None

@@ -1,4 +1,4 @@
-"""Right and wrong, counted: per class, overall, and among the k highest scores."""
+"""Accuracy, precision and top-k accuracy."""
 
 from __future__ import annotations
 
@@ -7,13 +7,12 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from classgap.audit.samples import Integers
-from classgap.audit.stats.intervals import Floats
+from classgap.audit._types import Floats, Integers
 
 
 @dataclass(frozen=True)
 class ClassCounts:
-    """How often each class occurs, is recognised, and is predicted.
+    """Counts of samples, correct predictions and predictions of each class.
 
     >>> counts = ClassCounts.from_labels(np.array([0, 0, 1]), np.array([0, 1, 1]), num_classes=3)
     >>> counts.accuracy_K.tolist(), counts.precision_K.tolist(), counts.balanced_accuracy
@@ -26,27 +25,27 @@ class ClassCounts:
 
     @classmethod
     def from_labels(cls, targets_N: Integers, predictions_N: Integers, num_classes: int) -> ClassCounts:
-        """Count labels and predictions."""
-        right = targets_N[targets_N == predictions_N]
+        """Count the samples of each class."""
+        correct = targets_N[targets_N == predictions_N]
         return cls(
             support_K=np.bincount(targets_N, minlength=num_classes),
-            correct_K=np.bincount(right, minlength=num_classes),
+            correct_K=np.bincount(correct, minlength=num_classes),
             predicted_K=np.bincount(predictions_N, minlength=num_classes),
         )
 
     @property
     def seen_K(self) -> np.ndarray[tuple[int], np.dtype[np.bool_]]:
-        """Which classes have test samples."""
+        """Whether each class has test samples."""
         return self.support_K > 0
 
     @property
     def accuracy_K(self) -> Floats:
-        """Correct / support, NaN for unseen classes."""
+        """Correct samples / samples of each class; NaN for unseen classes."""
         return _ratio(self.correct_K, self.support_K)
 
     @property
     def precision_K(self) -> Floats:
-        """Correct / predicted, NaN for classes that are never predicted."""
+        """Correct samples / predictions of each class; NaN for classes that are never predicted."""
         return _ratio(self.correct_K, self.predicted_K)
 
     @property
@@ -61,7 +60,7 @@ class ClassCounts:
 
     @property
     def accuracy(self) -> float:
-        """Correct samples / samples."""
+        """Fraction of correct samples."""
         return float(self.correct_K.sum() / self.support_K.sum())
 
     @property
@@ -71,7 +70,7 @@ class ClassCounts:
 
 
 def top_k_accuracy(rank_N: Integers, ks: Sequence[int], num_classes: int) -> dict[int, float]:
-    """Share of samples whose true class is among the first k, for each k that is not trivially 1.
+    """Fraction of samples whose true class is among the k highest scores, for each k that is 1 or below K.
 
     >>> top_k_accuracy(np.array([0, 1, 4, 0]), [1, 2, 5], num_classes=5)
     {1: 0.5, 2: 0.75}

@@ -1,4 +1,4 @@
-"""Samples in order of their class, so that each class is one slice."""
+"""Samples sorted by class, and statistics within each class."""
 
 from __future__ import annotations
 
@@ -7,18 +7,18 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from classgap.audit.samples import Integers
-from classgap.audit.stats.intervals import Floats
+from classgap.audit._types import Floats, Integers
+from classgap.audit.results import QUANTILE_LEVELS, Distribution
 
 
 @dataclass(frozen=True)
 class ClassOrder:
-    """Where each class's samples are.
+    """Sample positions sorted by class.
 
     Attributes:
-        order_N: sample positions, class by class.
-        support_K: samples of each class.
-        seen_U: classes that have samples.
+        order_N: positions of the samples, class by class.
+        support_K: number of samples of each class.
+        seen_U: classes with samples.
 
     >>> order = ClassOrder.from_labels(np.array([1, 0, 1]), num_classes=3)
     >>> order.support_K.tolist(), order.seen_U.tolist(), order.mean(np.array([1.0, 5.0, 3.0])).tolist()
@@ -31,20 +31,37 @@ class ClassOrder:
 
     @classmethod
     def from_labels(cls, labels_N: Integers, num_classes: int) -> ClassOrder:
-        """Order samples by label."""
+        """Sort samples by label."""
         support = np.bincount(labels_N, minlength=num_classes)
         return cls(np.argsort(labels_N, kind="stable"), support, np.flatnonzero(support))
 
     def rows(self) -> Iterator[tuple[int, Integers]]:
-        """Each seen class with the positions of its samples."""
+        """Iterate over the seen classes and the positions of their samples."""
         ends_K = np.cumsum(self.support_K)
         for k in self.seen_U.tolist():
             yield k, self.order_N[ends_K[k] - self.support_K[k] : ends_K[k]]
 
     def mean(self, values_N: Floats) -> Floats:
-        """Mean of each class, NaN for classes without samples, (K,)."""
+        """Return the mean of each class, (K,); NaN for unseen classes."""
         means_K = np.full(len(self.support_K), np.nan)
         if len(self.seen_U):
             starts_U = (np.cumsum(self.support_K) - self.support_K)[self.seen_U]
             means_K[self.seen_U] = np.add.reduceat(values_N[self.order_N], starts_U) / self.support_K[self.seen_U]
         return means_K
+
+
+def class_distributions(values_N: Floats, order: ClassOrder) -> list[Distribution | None]:
+    """Compute mean, standard deviation and quantiles of each class; ``None`` for unseen classes.
+
+    Quantiles are interpolated linearly.
+
+    >>> order = ClassOrder.from_labels(np.array([0, 0, 2]), num_classes=3)
+    >>> [entry and entry.median for entry in class_distributions(np.array([1.0, 2.0, 5.0]), order)]
+    [1.5, None, 5.0]
+    """
+    found: list[Distribution | None] = [None] * len(order.support_K)
+    for k, rows in order.rows():
+        values = values_N[rows]
+        quantiles = np.quantile(values, QUANTILE_LEVELS)
+        found[k] = Distribution(float(values.mean()), float(values.std()), tuple(quantiles.tolist()))
+    return found

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from classgap.audit.samples import Integers
+from classgap.audit._types import Integers
 
 DENSE_CLASSES = 1000  # a dense matrix of this many classes takes 8 MB
 NORMALIZE = ("true", "pred", "all")

@@ -1,4 +1,4 @@
-"""What is mistaken for what, from the mistakes alone: no K×K table is made."""
+"""Confusions between classes, without a K×K confusion matrix."""
 
 from __future__ import annotations
 
@@ -6,15 +6,17 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from classgap.audit._types import Integers
 from classgap.audit.results import Confusion, ConfusionPair
-from classgap.audit.samples import Integers
 from classgap.audit.stats.intervals import wilson_bounds
 
 
-def mistakes(targets_N: Integers, predictions_N: Integers, num_classes: int) -> tuple[Integers, Integers, Integers]:
-    """Each (true class, predicted class) that differ, with how often it occurs; ordered by both.
+def count_confusions(
+    targets_N: Integers, predictions_N: Integers, num_classes: int
+) -> tuple[Integers, Integers, Integers]:
+    """Return the true class, predicted class and count of each confusion that occurs, sorted by both classes.
 
-    >>> [part.tolist() for part in mistakes(np.array([0, 0, 1]), np.array([1, 1, 1]), 2)]
+    >>> [part.tolist() for part in count_confusions(np.array([0, 0, 1]), np.array([1, 1, 1]), 2)]
     [[0], [1], [2]]
     """
     wrong = targets_N != predictions_N
@@ -25,12 +27,12 @@ def mistakes(targets_N: Integers, predictions_N: Integers, num_classes: int) -> 
 def top_confusions(
     targets_N: Integers, predictions_N: Integers, names: Sequence[str], support_K: Integers, top: int
 ) -> list[tuple[Confusion, ...]]:
-    """For each class what its samples are mistaken for most; equal counts by class index.
+    """Return the most frequent confusions of each class; ties are broken by class index.
 
     >>> top_confusions(np.array([0, 0, 1]), np.array([1, 1, 1]), ["cat", "dog"], np.array([2, 1]), top=3)[0]
     (Confusion(name='dog', count=2, rate=1.0),)
     """
-    true, predicted, count = mistakes(targets_N, predictions_N, len(names))
+    true, predicted, count = count_confusions(targets_N, predictions_N, len(names))
     order = np.lexsort((predicted, -count, true))
     true, predicted, count = true[order], predicted[order], count[order]
     ends_K = np.cumsum(np.bincount(true, minlength=len(names)))
@@ -50,17 +52,17 @@ def confusion_pairs(
     top: int,
     confidence_level: float,
 ) -> tuple[ConfusionPair, ...]:
-    """The pairs of classes most taken for each other, whichever way.
+    """Return the pairs of classes that are confused most, in either direction.
 
-    Ranked by the lower Wilson bound of (mistakes both ways) / (samples of both): a rate from few samples ranks below
-    the same rate from many. Equal bounds are ranked by class index.
+    Pairs are ranked by the lower Wilson bound of (confusions in both directions) / (samples of both classes), so that a
+    rate from few samples ranks below the same rate from many. Ties are broken by class index.
 
     >>> confusion_pairs(np.array([0, 0, 1]), np.array([1, 0, 1]), ["cat", "dog"], np.array([2, 1]), 5, 0.95)
     (ConfusionPair(first='cat', second='dog', first_as_second=1, second_as_first=0, first_rate=0.5, second_rate=0.0, \
 rate=0.333...),)
     """
     classes = len(names)
-    true, predicted, count = mistakes(targets_N, predictions_N, classes)
+    true, predicted, count = count_confusions(targets_N, predictions_N, classes)
     low, high = np.minimum(true, predicted), np.maximum(true, predicted)
     code, inverse = np.unique(low * classes + high, return_inverse=True)
     upward = np.bincount(inverse, weights=count * (true < predicted), minlength=len(code)).astype(np.int64)

@@ -1,4 +1,4 @@
-"""How unevenly classes do. Every measure takes accuracies (…, U) of the seen classes and reduces the last axis."""
+"""Accuracy gaps between classes. Each measure reduces the last axis of accuracies (…, U) of the seen classes."""
 
 from __future__ import annotations
 
@@ -6,26 +6,24 @@ import math
 from collections.abc import Callable
 
 import numpy as np
-from numpy.typing import NDArray
 
+from classgap.audit._types import Floats, Integers
 from classgap.audit.metrics.accuracy import ClassCounts
 from classgap.audit.metrics.groups import thirds
 from classgap.audit.results import Gap, Interval
-from classgap.audit.samples import Integers
 from classgap.audit.stats.intervals import (
-    Floats,
-    centred_interval,
-    drawn_accuracies,
-    newcombe,
+    centered_interval,
+    draw_accuracies,
+    newcombe_interval,
     percentile_interval,
-    wilson,
+    wilson_interval,
 )
 
-CHANCE_REPLICATES = 200  # a mean over replicates needs fewer of them than an interval's ends
+CHANCE_RESAMPLES = 200  # a mean needs fewer resamples than the ends of an interval
 
 
-def gini(accuracy_U: Floats) -> NDArray[np.float64]:
-    """Gini coefficient Σ_i Σ_j |a_i - a_j| / (2 U Σ_i a_i), 0 if all are 0.
+def gini(accuracy_U: Floats) -> Floats:
+    """Gini coefficient Σ_i Σ_j |a_i - a_j| / (2 U Σ_i a_i); 0 if all accuracies are 0.
 
     >>> float(gini(np.array([1.0, 0.0])))
     0.5
@@ -37,27 +35,27 @@ def gini(accuracy_U: Floats) -> NDArray[np.float64]:
     return (ordered @ weights) / (size * np.where(total > 0, total, 1))
 
 
-def worst_tenth(accuracy_U: Floats) -> NDArray[np.float64]:
+def worst_tenth(accuracy_U: Floats) -> Floats:
     """Mean of the lowest ⌈U/10⌉ accuracies.
 
     >>> float(worst_tenth(np.arange(20.0)))
     0.5
     """
-    count = tenth(accuracy_U.shape[-1])
+    count = tenth_size(accuracy_U.shape[-1])
     return np.partition(accuracy_U, count - 1, axis=-1)[..., :count].mean(axis=-1)
 
 
-def tenth(classes: int) -> int:
-    """How many classes the worst 10 % are.
+def tenth_size(classes: int) -> int:
+    """Number of classes in the worst 10 %.
 
-    >>> tenth(10), tenth(11)
+    >>> tenth_size(10), tenth_size(11)
     (1, 2)
     """
     return math.ceil(classes / 10)
 
 
-def easy_hard(accuracy_U: Floats) -> NDArray[np.float64]:
-    """Mean of the easy third minus mean of the hard third, thirds by these accuracies (see ``groups.thirds``).
+def easy_hard(accuracy_U: Floats) -> Floats:
+    """Mean of the easy third minus mean of the hard third, ranked by these accuracies (see ``groups.thirds``).
 
     >>> float(easy_hard(np.array([0.9, 0.1, 0.5])))
     0.8
@@ -68,22 +66,22 @@ def easy_hard(accuracy_U: Floats) -> NDArray[np.float64]:
     return ordered[..., size - outer :].mean(axis=-1) - ordered[..., :outer].mean(axis=-1)
 
 
-def best_worst(accuracy_U: Floats) -> NDArray[np.float64]:
+def best_worst(accuracy_U: Floats) -> Floats:
     """Highest minus lowest accuracy."""
     return accuracy_U.max(axis=-1) - accuracy_U.min(axis=-1)
 
 
-def worst_class(accuracy_U: Floats) -> NDArray[np.float64]:
+def worst_class(accuracy_U: Floats) -> Floats:
     """Lowest accuracy."""
     return accuracy_U.min(axis=-1)
 
 
-def std(accuracy_U: Floats) -> NDArray[np.float64]:
-    """Standard deviation over classes, by their number."""
+def std(accuracy_U: Floats) -> Floats:
+    """Population standard deviation over classes."""
     return accuracy_U.std(axis=-1)
 
 
-MEASURES: dict[str, Callable[[Floats], NDArray[np.float64]]] = {
+MEASURES: dict[str, Callable[[Floats], Floats]] = {
     "easy_hard": easy_hard,
     "best_worst": best_worst,
     "worst_class": worst_class,
@@ -93,7 +91,7 @@ MEASURES: dict[str, Callable[[Floats], NDArray[np.float64]]] = {
 }
 
 
-def gap(
+def compute_gap(
     counts: ClassCounts,
     replicates_RU: Floats,
     names: tuple[str, ...],
@@ -103,53 +101,52 @@ def gap(
     confidence_level: float,
     rng: np.random.Generator,
 ) -> Gap:
-    """All measures with their intervals.
+    """Compute all measures with their intervals.
 
-    Intervals keep the classes fixed that a measure names here (which are easy and hard, best and worst): they say how
-    sure the difference between *these* classes is. That they were picked for their accuracy is what ``by_chance``
-    accounts for.
+    Intervals keep the selected classes fixed (easy and hard, best and worst): they are intervals for the difference
+    between *these* classes. ``expected_by_chance`` accounts for selecting them by accuracy.
 
     Args:
-        counts: right and wrong of this model.
+        counts: counts of this model.
         replicates_RU: resampled accuracies of the seen classes.
-        names: of all classes.
-        ranking_K: what ranks the thirds in place of this model's accuracies.
-        shared_KBA: if that is another model's results on the same samples, how many of each class are wrong or right
-            by it and by this one.
-        level: of intervals.
-        rng: for what chance would do.
+        names: names of all classes.
+        ranking_K: scores that rank the thirds instead of this model's accuracies.
+        shared_KBA: if ``ranking_K`` is another model's accuracies on the same samples, how many samples of each class
+            are wrong (0) or right (1) for that model (B) and for this one (A).
+        confidence_level: level of the intervals.
+        rng: draws the resamples of ``expected_by_chance``.
     """
     seen_U = np.flatnonzero(counts.seen_K)
     accuracy_U, support_U, correct_U = counts.accuracy_K[seen_U], counts.support_K[seen_U], counts.correct_K[seen_U]
     worst, best = int(accuracy_U.argmin()), int(accuracy_U.argmax())
     values = {name: float(measure(accuracy_U)) for name, measure in MEASURES.items() if name != "easy_hard"}
-    lowest = np.argsort(accuracy_U, kind="stable")[: tenth(len(seen_U))]
+    lowest = np.argsort(accuracy_U, kind="stable")[: tenth_size(len(seen_U))]
     intervals = {
-        "worst_class": wilson(correct_U[worst], support_U[worst], confidence_level),
+        "worst_class": wilson_interval(correct_U[worst], support_U[worst], confidence_level),
         "worst_tenth": mean_interval(replicates_RU, lowest, correct_U, support_U, confidence_level),
-        "std": centred_interval(std(replicates_RU), values["std"], confidence_level),
-        "gini": centred_interval(gini(replicates_RU), values["gini"], confidence_level),
+        "std": centered_interval(std(replicates_RU), values["std"], confidence_level),
+        "gini": centered_interval(gini(replicates_RU), values["gini"], confidence_level),
     }
     if best != worst:
         pair = [(correct_U[k], support_U[k]) for k in (best, worst)]
-        intervals["best_worst"] = newcombe(pair[0], pair[1], confidence_level)
-    apart = None
+        intervals["best_worst"] = newcombe_interval(pair[0], pair[1], confidence_level)
+    difference = None
     if len(seen_U) > 1:
         parts = thirds(
             (counts.accuracy_K if ranking_K is None else ranking_K)[seen_U], np.ones(len(seen_U), dtype=bool)
         )
         easy, hard = parts["easy"], parts["hard"]
-        apart = float(accuracy_U[easy].mean() - accuracy_U[hard].mean())
+        difference = float(accuracy_U[easy].mean() - accuracy_U[hard].mean())
         intervals["easy_hard"] = _difference_interval(replicates_RU, easy, hard, correct_U, support_U, confidence_level)
     return Gap(
-        easy_hard=apart,
+        easy_hard=difference,
         best_worst=values["best_worst"],
         worst_class=values["worst_class"],
         worst_tenth=values["worst_tenth"],
         std=values["std"],
         gini=values["gini"],
         intervals=intervals,
-        expected_by_chance=_by_chance(counts, ranking_K, shared_KBA, rng),
+        expected_by_chance=_expected_by_chance(counts, ranking_K, shared_KBA, rng),
         worst_name=names[seen_U[worst]],
         best_name=names[seen_U[best]],
     )
@@ -158,14 +155,14 @@ def gap(
 def mean_interval(
     replicates_RU: Floats, members_U: Integers, correct_U: Integers, support_U: Integers, confidence_level: float
 ) -> Interval:
-    """Interval of the mean accuracy of some classes, from the bootstrap.
+    """Bootstrap interval of the mean accuracy of some classes.
 
-    If every sample of the classes is right, or every one wrong, resampling them shows no doubt at all; then it is the
-    Wilson interval of their samples together.
+    If all of their samples are right, or all are wrong, the bootstrap interval has zero width. The Wilson interval of
+    the pooled samples is returned instead.
     """
     right, total = int(correct_U[members_U].sum()), int(support_U[members_U].sum())
     if right in (0, total):
-        return wilson(right, total, confidence_level)
+        return wilson_interval(right, total, confidence_level)
     return percentile_interval(replicates_RU[:, members_U].mean(axis=1), confidence_level, within=(0.0, 1.0))
 
 
@@ -177,18 +174,18 @@ def _difference_interval(
     support_U: Integers,
     confidence_level: float,
 ) -> Interval:
-    """Interval of the difference of two mean accuracies; Newcombe's if resampling shows no doubt about either."""
+    """Bootstrap interval of the difference of two mean accuracies; Newcombe's where that would have zero width."""
     pooled = [(int(correct_U[part].sum()), int(support_U[part].sum())) for part in (first_U, second_U)]
     if all(right in (0, total) for right, total in pooled):
-        return newcombe(pooled[0], pooled[1], confidence_level)
-    apart_R = replicates_RU[:, first_U].mean(axis=1) - replicates_RU[:, second_U].mean(axis=1)
-    return percentile_interval(apart_R, confidence_level, within=(-1.0, 1.0))
+        return newcombe_interval(pooled[0], pooled[1], confidence_level)
+    difference_R = replicates_RU[:, first_U].mean(axis=1) - replicates_RU[:, second_U].mean(axis=1)
+    return percentile_interval(difference_R, confidence_level, within=(-1.0, 1.0))
 
 
-def means_of_thirds(ranking_RU: Floats, values_RU: Floats) -> dict[str, float]:
-    """Mean of the values over the classes that each replicate's own ranking puts into a third, and over replicates.
+def mean_by_third(ranking_RU: Floats, values_RU: Floats) -> dict[str, float]:
+    """Mean of the values over each third, ranked within each resample, and over resamples.
 
-    >>> means_of_thirds(np.array([[0.9, 0.1, 0.5]]), np.array([[1.0, 2.0, 3.0]]))
+    >>> mean_by_third(np.array([[0.9, 0.1, 0.5]]), np.array([[1.0, 2.0, 3.0]]))
     {'easy': 1.0, 'medium': 3.0, 'hard': 2.0}
     """
     ordered_RU = np.take_along_axis(values_RU, np.argsort(-ranking_RU, axis=1, kind="stable"), axis=1)
@@ -197,15 +194,15 @@ def means_of_thirds(ranking_RU: Floats, values_RU: Floats) -> dict[str, float]:
     return {name: float(ordered_RU[:, part].mean()) for name, part in places.items() if len(part)}
 
 
-def _by_chance(
+def _expected_by_chance(
     counts: ClassCounts, ranking_K: Floats | None, shared_KBA: Integers | None, rng: np.random.Generator
 ) -> dict[str, float]:
-    """Mean of each measure if all classes were equally good; ``easy_hard`` only if its ranking is understood."""
+    """Mean of each measure if all classes were equally good; without ``easy_hard`` if its ranking is unrelated."""
     support_U = counts.support_K[counts.seen_K]
     if len(support_U) == 1:
         return {}
     equal_U = np.full(len(support_U), counts.balanced_accuracy)
-    draws_RU = drawn_accuracies(equal_U, support_U, CHANCE_REPLICATES, rng)
+    draws_RU = draw_accuracies(equal_U, support_U, CHANCE_RESAMPLES, rng)
     chance = {name: float(measure(draws_RU).mean()) for name, measure in MEASURES.items()}
     if ranking_K is not None:
         del chance["easy_hard"]
@@ -215,13 +212,13 @@ def _by_chance(
 
 
 def _shared_luck(shared_UBA: Integers, support_U: Integers, rng: np.random.Generator) -> float:
-    """The gap between thirds that another model ranks on the same samples, if all classes were equally good for both.
+    """Expected gap between thirds ranked by another model on the same samples, if all classes were equally good.
 
-    Two models fail on much the same samples. A class with many of these by bad luck is ranked hard by the one, and
-    is low for the other.
+    Two models fail on similar samples. A class that has many of them by chance is ranked hard by one model and has a
+    low accuracy for the other.
     """
     share_C = (shared_UBA.reshape(len(support_U), 4) / support_U[:, None]).mean(axis=0)
-    drawn_RUC = rng.multinomial(support_U, share_C, size=(CHANCE_REPLICATES, len(support_U)))
+    drawn_RUC = rng.multinomial(support_U, share_C, size=(CHANCE_RESAMPLES, len(support_U)))
     other_RU, own_RU = (drawn_RUC[..., right].sum(axis=-1) / support_U for right in ([2, 3], [1, 3]))
-    means = means_of_thirds(other_RU, own_RU)
+    means = mean_by_third(other_RU, own_RU)
     return means["easy"] - means["hard"]

@@ -1,4 +1,4 @@
-"""Which classes belong together: thirds by accuracy, head/torso/tail by training counts, or a given grouping."""
+"""Groups of classes: thirds by accuracy, head/torso/tail by training counts, or custom groups."""
 
 from __future__ import annotations
 
@@ -9,17 +9,16 @@ from typing import Any
 
 import numpy as np
 
-from classgap.audit.samples import Integers
-from classgap.audit.stats.intervals import Floats
+from classgap.audit._types import Floats, Integers
 
 THIRDS = ("easy", "medium", "hard")
 FREQUENCIES = ("head", "torso", "tail")
-OVERALL = ("accuracy", "balanced_accuracy")  # beside the groups among a comparison's figures over seeds
+OVERALL = ("accuracy", "balanced_accuracy")  # share a namespace with the groups in a comparison over seeds
 
 
 @dataclass(frozen=True)
 class Grouping:
-    """One group: its name, what kind it is, and its classes."""
+    """Name, kind and classes of a group."""
 
     name: str
     kind: str
@@ -27,10 +26,10 @@ class Grouping:
 
 
 def thirds(score_K: Floats, seen_K: Any) -> dict[str, Integers]:
-    """Easy, medium and hard classes: the seen classes ranked by ``score_K``, best first, in three parts.
+    """Split the seen classes into easy, medium and hard thirds by ``score_K``, best first.
 
-    Equal scores are ranked by class index. Of K = 3q classes each part has q. If one class is left over, it is in the
-    medium part; if two are, one is in the easy and one in the hard part. So easy and hard always have the same size.
+    Ties are broken by class index. If the number of classes is not divisible by three, one remaining class goes to the
+    medium third, and two go to the easy and the hard third, so that easy and hard always have the same size.
 
     >>> {name: part.tolist() for name, part in thirds(np.array([0.1, 0.9, 0.5, 0.7]), np.ones(4, bool)).items()}
     {'easy': [1], 'medium': [3, 2], 'hard': [0]}
@@ -38,7 +37,7 @@ def thirds(score_K: Floats, seen_K: Any) -> dict[str, Integers]:
     seen = np.flatnonzero(seen_K)
     if np.isnan(score_K[seen]).any():
         missing = int(seen[np.isnan(score_K[seen])][0])
-        raise ValueError(f"the ranking must have a number for every class with test samples; class {missing} has none.")
+        raise ValueError(f"ranking must have a number for each class with test samples, but class {missing} has none.")
     ranked = seen[np.argsort(-score_K[seen], kind="stable")]
     outer = len(ranked) // 3 + (len(ranked) % 3 == 2)
     parts = (ranked[:outer], ranked[outer : len(ranked) - outer], ranked[len(ranked) - outer :])
@@ -46,66 +45,66 @@ def thirds(score_K: Floats, seen_K: Any) -> dict[str, Integers]:
 
 
 def by_frequency(train_counts_K: Floats, cuts: tuple[float, float] = (100, 20)) -> dict[str, Integers]:
-    """Head, torso and tail: at least ``cuts[0]`` training samples, at least ``cuts[1]``, and fewer.
+    """Split classes into head (at least ``cuts[0]`` training samples), torso (at least ``cuts[1]``) and tail.
 
     >>> {name: part.tolist() for name, part in by_frequency(np.array([100, 99, 20, 19])).items()}
     {'head': [0], 'torso': [1, 2], 'tail': [3]}
     """
     many, few = cuts
     if not many > few > 0:
-        raise ValueError(f"frequency_cuts must be two numbers above 0, the larger first; got {cuts}.")
+        raise ValueError(f"frequency_cuts must be two positive numbers in decreasing order, got {cuts}.")
     level_K = (train_counts_K < many).astype(int) + (train_counts_K < few)
     return {name: np.flatnonzero(level_K == i) for i, name in enumerate(FREQUENCIES)}
 
 
-def given(groups: Mapping[str, Sequence[Any]] | Sequence[Any], names: Sequence[str]) -> dict[str, Integers]:
-    """A user's grouping: group name → its classes (names or numbers), or one group name for each class.
+def parse_groups(groups: Mapping[str, Sequence[Any]] | Sequence[Any], names: Sequence[str]) -> dict[str, Integers]:
+    """Parse custom groups: a mapping from group name to classes (names or indices), or one group name per class.
 
-    >>> {name: part.tolist() for name, part in given({"pets": ["cat", 1]}, ["cat", "dog", "car"]).items()}
+    >>> {name: part.tolist() for name, part in parse_groups({"pets": ["cat", 1]}, ["cat", "dog", "car"]).items()}
     {'pets': [0, 1]}
-    >>> {name: part.tolist() for name, part in given(["pet", "pet", "thing"], ["cat", "dog", "car"]).items()}
+    >>> {name: part.tolist() for name, part in parse_groups(["pet", "pet", "thing"], ["cat", "dog", "car"]).items()}
     {'pet': [0, 1], 'thing': [2]}
     """
     if not isinstance(groups, Mapping):
-        labels = [str(group) for group in _listed("groups", groups, "a group's name for each class")]
+        labels = [str(group) for group in _to_list("groups", groups, "group names, one per class")]
         if len(labels) != len(names):
-            raise ValueError(
-                f"groups must name a group for each of the {len(names)} classes; got {len(labels)} entries."
-            )
+            raise ValueError(f"groups must have {len(names)} group names, one per class, got {len(labels)}.")
         return {name: np.array([k for k, own in enumerate(labels) if own == name]) for name in dict.fromkeys(labels)}
     position = {name: k for k, name in enumerate(names)}
     found = {}
     for group, members in groups.items():
-        listed = _listed(f"groups[{group!r}]", members, "at least one class")
+        listed = _to_list(f"groups[{group!r}]", members, "at least one class")
         indices = [_class_index(member, position, str(group)) for member in listed]
         found[str(group)] = np.array(list(dict.fromkeys(indices)))
     return found
 
 
-def _listed(what: str, values: Any, of: str) -> list[Any]:
+def _to_list(what: str, values: Any, content: str) -> list[Any]:
     try:
         listed = [] if isinstance(values, (str, Mapping)) else list(values)
     except TypeError:  # a single number
         listed = []
     if not listed:
-        raise ValueError(f"{what} must be a list of {of}; got {reprlib.repr(values)}: write it in brackets, [...].")
+        raise ValueError(f"{what} must be a list of {content}, got {reprlib.repr(values)}: put it in brackets, [...].")
     return listed
 
 
 def _class_index(member: Any, position: Mapping[str, int], group: str) -> int:
     if isinstance(member, bool) or not isinstance(member, (str, int, np.integer)):
         raise ValueError(
-            f"groups[{group!r}] must hold class names or class numbers; got {reprlib.repr(member)}, a "
-            f"{type(member).__name__}: list each class by its name."
+            f"groups[{group!r}] must hold class names or class indices, got {reprlib.repr(member)} of type "
+            f"{type(member).__name__}: list each class by name."
         )
     if isinstance(member, str) and member in position:
         return position[member]
     if not isinstance(member, str) and 0 <= member < len(position):
         return int(member)
-    raise ValueError(f"groups[{group!r}] has the unknown class {member!r}.")
+    raise ValueError(
+        f"groups[{group!r}] has the unknown class {member!r}: use a class name, or an index below {len(position)}."
+    )
 
 
-def all_groups(
+def build_groups(
     accuracy_K: Floats,
     *,
     ranking_K: Floats | None,
@@ -114,20 +113,20 @@ def all_groups(
     groups: Mapping[str, Sequence[Any]] | Sequence[Any] | None,
     names: Sequence[str],
 ) -> list[Grouping]:
-    """Every group of an audit, without empty ones; thirds first."""
-    from classgap.audit.metrics.gaps import MEASURES  # it measures thirds, so it imports this module
+    """Build all groups of an audit, thirds first, without empty ones."""
+    from classgap.audit.metrics.gaps import MEASURES  # gaps imports this module
 
     taken = {*THIRDS, *FREQUENCIES, *OVERALL, *MEASURES}
     sets = [("thirds", thirds(accuracy_K if ranking_K is None else ranking_K, ~np.isnan(accuracy_K)))]
     if train_counts_K is not None:
         sets.append(("frequency", by_frequency(train_counts_K, cuts)))
     if groups is not None:
-        sets.append(("given", given(groups, names)))
+        sets.append(("given", parse_groups(groups, names)))
     found: list[Grouping] = []
     for kind, parts in sets:
         for name, members in parts.items():
             if any(name == other.name for other in found) or (kind == "given" and name in taken):
-                raise ValueError(f"groups must not use the name {name!r}, which the audit itself uses: rename it.")
+                raise ValueError(f"groups must not use the reserved name {name!r}: rename the group.")
             if len(members):
                 found.append(Grouping(name, kind, members))
     return found

@@ -1,4 +1,4 @@
-"""What one pass over the logits gives of each sample: margins, confidence, and the true class's rank."""
+"""Margins, confidence and rank of the true class of each sample, in one pass over the logits."""
 
 from __future__ import annotations
 
@@ -10,21 +10,20 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from classgap.audit.samples import Integers
-from classgap.audit.stats.intervals import Floats
+from classgap.audit._types import Floats, Integers
 
-CHUNK_ENTRIES = 4_000_000  # scores held at a time in full precision: 16 MB, whatever N and K are
+CHUNK_ENTRIES = 4_000_000  # scores converted to float32 at a time, 16 MB
 
 
 @dataclass(frozen=True)
-class ScoreFigures:
-    """Figures of each sample.
+class SampleScores:
+    """Margins, confidence and rank of each sample.
 
     Attributes:
         confidence_N: probability of the predicted class.
         output_margin_N: m_o = P(y) - max_{y'≠y} P(y') (MR² Table 4); NaN with a single class.
         logit_margin_N: z_y - max_{y'≠y} z_{y'} (ELM Fig. 3); NaN with a single class.
-        rank_N: how many classes come before the true one; of equal scores the lower class index comes first.
+        rank_N: rank of the true class from 0; ties are broken by class index.
     """
 
     confidence_N: Floats
@@ -33,10 +32,10 @@ class ScoreFigures:
     rank_N: Integers
 
 
-def score_figures(logits_NK: Tensor, targets_N: Integers) -> ScoreFigures:
-    """Compute them chunk by chunk, so that no second matrix of the size of the logits is made.
+def score_samples(logits_NK: Tensor, targets_N: Integers) -> SampleScores:
+    """Score each sample, in chunks of rows so that memory is bounded.
 
-    >>> figures = score_figures(torch.tensor([[0.0, 2.0, 1.0]]), np.array([2]))
+    >>> figures = score_samples(torch.tensor([[0.0, 2.0, 1.0]]), np.array([2]))
     >>> figures.logit_margin_N.tolist(), figures.rank_N.tolist()
     ([-1.0], [1])
     """
@@ -55,13 +54,13 @@ def score_figures(logits_NK: Tensor, targets_N: Integers) -> ScoreFigures:
         own_p, runner_p = (own_B - log_total_B).exp(), (runner_B - log_total_B).exp()
         parts.append((torch.maximum(own_p, runner_p), own_p - runner_p, own_B - runner_B, ahead_BK.sum(dim=1)))
     confidence, output, logit, rank = (torch.cat(column) for column in zip(*parts, strict=True))
-    if classes == 1:  # there is no other class to have a margin to
+    if classes == 1:  # no other class
         output, logit = torch.full_like(output, torch.nan), torch.full_like(logit, torch.nan)
-    return ScoreFigures(_floats(confidence), _floats(output), _floats(logit), rank.numpy())
+    return SampleScores(_floats(confidence), _floats(output), _floats(logit), rank.numpy())
 
 
 def row_chunks(rows: int, columns: int, entries: int = CHUNK_ENTRIES) -> Iterator[slice]:
-    """Slices of the rows of a matrix, each of about ``entries`` entries.
+    """Split the rows of a matrix into slices of about ``entries`` entries.
 
     >>> list(row_chunks(5, 2, entries=4))
     [slice(0, 2, None), slice(2, 4, None), slice(4, 5, None)]

@@ -1,8 +1,7 @@
-"""How sure a share is: Wilson's and Newcombe's intervals in closed form, and a bootstrap over samples.
+"""Confidence intervals of proportions: Wilson's and Newcombe's in closed form, and a stratified bootstrap.
 
-The bootstrap draws, within each class, as many samples as the class has, with replacement. What it needs of them is
-how many are right, which has the binomial distribution: drawing that number is the same bootstrap, without drawing N
-indices a replicate.
+The bootstrap resamples each class with replacement. Only the number of correct samples matters, and it has a binomial
+distribution, so it is drawn directly instead of N indices per resample.
 """
 
 from __future__ import annotations
@@ -10,18 +9,16 @@ from __future__ import annotations
 from statistics import NormalDist
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
+from classgap.audit._types import Floats, Integers
 from classgap.audit.results import Interval
-from classgap.audit.samples import Integers
-
-Floats = NDArray[np.float64]
 
 
 def wilson_bounds(successes: ArrayLike, total: ArrayLike, confidence_level: float = 0.95) -> tuple[Floats, Floats]:
-    """Lower and upper ends of the Wilson score interval, elementwise; 0 and 1 where ``total`` is 0.
+    """Lower and upper bounds of the Wilson score interval, elementwise; 0 and 1 where ``total`` is 0.
 
-    (p̂ + z²/2n ± z √(p̂(1-p̂)/n + z²/4n²)) / (1 + z²/n), z the normal quantile of the level.
+    (p̂ + z²/2n ± z √(p̂(1-p̂)/n + z²/4n²)) / (1 + z²/n), where z is the normal quantile of the confidence level.
 
     >>> low, high = wilson_bounds(8, 10)
     >>> round(float(low), 3), round(float(high), 3)
@@ -29,50 +26,52 @@ def wilson_bounds(successes: ArrayLike, total: ArrayLike, confidence_level: floa
     """
     z = NormalDist().inv_cdf((1 + confidence_level) / 2)
     n = np.maximum(np.asarray(total, dtype=np.float64), 1)
-    share = np.asarray(successes, dtype=np.float64) / n
-    centre = share + z**2 / (2 * n)
-    half = z * np.sqrt(share * (1 - share) / n + z**2 / (4 * n**2))
-    low = np.where(share == 0, 0, (centre - half) / (1 + z**2 / n))
-    high = np.where(share == 1, 1, (centre + half) / (1 + z**2 / n))
+    p = np.asarray(successes, dtype=np.float64) / n
+    center = p + z**2 / (2 * n)
+    half = z * np.sqrt(p * (1 - p) / n + z**2 / (4 * n**2))
+    low = np.where(p == 0, 0, (center - half) / (1 + z**2 / n))
+    high = np.where(p == 1, 1, (center + half) / (1 + z**2 / n))
     known = np.asarray(total) > 0
     return np.where(known, low, 0), np.where(known, high, 1)
 
 
-def wilson(successes: float, total: float, confidence_level: float = 0.95) -> Interval:
-    """The Wilson score interval of one share.
+def wilson_interval(successes: float, total: float, confidence_level: float = 0.95) -> Interval:
+    """Wilson score interval of a proportion.
 
-    >>> wilson(0, 50).low
+    >>> wilson_interval(0, 50).low
     0.0
     """
     low, high = wilson_bounds(successes, total, confidence_level)
     return Interval(float(low), float(high))
 
 
-def newcombe(first: tuple[float, float], second: tuple[float, float], confidence_level: float = 0.95) -> Interval:
-    """Interval of the difference of two independent shares, each (successes, total), from their Wilson intervals.
+def newcombe_interval(
+    first: tuple[float, float], second: tuple[float, float], confidence_level: float = 0.95
+) -> Interval:
+    """Newcombe interval of the difference of two independent proportions, each given as (successes, total).
 
-    >>> interval = newcombe((56, 70), (48, 80))
+    >>> interval = newcombe_interval((56, 70), (48, 80))
     >>> round(interval.low, 4), round(interval.high, 4)
     (0.0524, 0.3339)
     """
     (a, n), (b, m) = first, second
-    share_a, share_b = a / n, b / m
-    low_a, high_a = wilson(a, n, confidence_level)
-    low_b, high_b = wilson(b, m, confidence_level)
-    below = np.hypot(share_a - low_a, high_b - share_b)
-    above = np.hypot(high_a - share_a, share_b - low_b)
-    return Interval(float(share_a - share_b - below), float(share_a - share_b + above))
+    p_a, p_b = a / n, b / m
+    low_a, high_a = wilson_interval(a, n, confidence_level)
+    low_b, high_b = wilson_interval(b, m, confidence_level)
+    below = np.hypot(p_a - low_a, high_b - p_b)
+    above = np.hypot(high_a - p_a, p_b - low_b)
+    return Interval(float(p_a - p_b - below), float(p_a - p_b + above))
 
 
-def agresti_min(
+def agresti_min_bounds(
     sum_U: Floats, squares_U: Floats, support_U: Integers, confidence_level: float = 0.95
 ) -> tuple[Floats, Floats]:
-    """Lower and upper ends of the interval of a mean paired difference, elementwise (Agresti and Min, 2005).
+    """Lower and upper bounds of the interval of a mean paired difference, elementwise (Agresti and Min, 2005).
 
-    With d in -1 … 1 for each of n samples, and half a sample more in each of the four cells right or wrong, before or
-    after: m ± z √((Σd² + 1)/(n + 2) - m²) / √(n + 2), m = Σd / (n + 2). It knows doubt even of one sample.
+    For differences d in [-1, 1] of n samples, with half a sample added to each of the four cells of right and wrong,
+    before and after: m ± z √((Σd² + 1)/(n + 2) - m²) / √(n + 2), m = Σd / (n + 2). Nonzero width even for n = 1.
 
-    >>> low, high = agresti_min(np.array([10.0]), np.array([10.0]), np.array([20]))
+    >>> low, high = agresti_min_bounds(np.array([10.0]), np.array([10.0]), np.array([20]))
     >>> round(float(low[0]), 3), round(float(high[0]), 3)
     (0.228, 0.681)
     """
@@ -82,38 +81,38 @@ def agresti_min(
     return np.maximum(mean_U - half_U, -1), np.minimum(mean_U + half_U, 1)
 
 
-def drawn_accuracies(share_U: Floats, support_U: Integers, n_resamples: int, rng: np.random.Generator) -> Floats:
-    """Accuracies of classes whose samples are right with these probabilities, drawn anew R times, (R, U)."""
-    return rng.binomial(support_U, share_U, size=(n_resamples, len(support_U))) / support_U
+def draw_accuracies(probability_U: Floats, support_U: Integers, n_resamples: int, rng: np.random.Generator) -> Floats:
+    """Draw accuracies of classes whose samples are right with the given probabilities, (R, U)."""
+    return rng.binomial(support_U, probability_U, size=(n_resamples, len(support_U))) / support_U
 
 
-def resampled_accuracies(
-    correct_U: Integers, support_U: Integers, n_resamples: int, rng: np.random.Generator
-) -> Floats:
-    """Accuracies of each class in each bootstrap replicate, (R, U), for means over classes; every class needs a sample.
+def resample_accuracies(correct_U: Integers, support_U: Integers, n_resamples: int, rng: np.random.Generator) -> Floats:
+    """Draw bootstrap accuracies of each class, (R, U), for means over classes. Each class must have samples.
 
-    Resampling n samples shows only (n-1)/n of their variance, so deviations are stretched by its root, and values can
-    leave 0 to 1. One sample shows none: it deviates as if drawn with the mean accuracy of all classes.
+    Resampling n samples underestimates their variance by a factor of (n-1)/n. Deviations are scaled to correct this, so
+    values may fall outside [0, 1]. A class of one sample deviates as if drawn with the mean accuracy of all classes.
 
-    >>> resampled_accuracies(np.array([3]), np.array([3]), 2, np.random.default_rng(0)).tolist()
+    >>> resample_accuracies(np.array([3]), np.array([3]), 2, np.random.default_rng(0)).tolist()
     [[1.0], [1.0]]
     """
     accuracy_U = correct_U / support_U
-    share_U = np.where(support_U > 1, accuracy_U, accuracy_U.mean())
-    return accuracy_U + stretch(support_U) * (drawn_accuracies(share_U, support_U, n_resamples, rng) - share_U)
+    probability_U = np.where(support_U > 1, accuracy_U, accuracy_U.mean())
+    return accuracy_U + bessel_factor(support_U) * (
+        draw_accuracies(probability_U, support_U, n_resamples, rng) - probability_U
+    )
 
 
-def stretch(support_U: Integers) -> Floats:
-    """√(n/(n-1)), by which the deviations of resampled means of n samples are too small; 1 for one sample.
+def bessel_factor(support_U: Integers) -> Floats:
+    """√(n/(n-1)), the factor by which resampled means of n samples deviate too little; 1 for one sample.
 
-    >>> stretch(np.array([1, 2])).round(3).tolist()
+    >>> bessel_factor(np.array([1, 2])).round(3).tolist()
     [1.0, 1.414]
     """
     return np.sqrt(support_U / np.maximum(support_U - 1, 1))
 
 
 def percentile_interval(values_R: Floats, confidence_level: float = 0.95, *, within: tuple[float, float]) -> Interval:
-    """The middle ``confidence_level`` of bootstrap values, cut off at the ends of what is possible.
+    """Percentile interval of bootstrap values, clipped to ``within``.
 
     >>> percentile_interval(np.arange(101.0), confidence_level=0.5, within=(0.0, 60.0))
     Interval(low=25.0, high=60.0)
@@ -122,15 +121,15 @@ def percentile_interval(values_R: Floats, confidence_level: float = 0.95, *, wit
     return Interval(float(low), float(high))
 
 
-def centred_interval(
+def centered_interval(
     values_R: Floats, estimate: float, confidence_level: float = 0.95, lowest: float = 0.0
 ) -> Interval:
-    """The middle of bootstrap values, moved so that their mean is the estimate, and cut off at ``lowest``.
+    """Percentile interval of bootstrap values shifted so that their mean is ``estimate``, clipped at ``lowest``.
 
-    Measures of unevenness grow with any noise, so that bootstrap values, which have the noise twice, lie above the
-    estimate; the move takes that back.
+    Measures of dispersion grow with noise. Bootstrap values contain the noise twice and are biased upward; the shift
+    removes this bias.
 
-    >>> centred_interval(np.array([1.0, 2.0, 3.0]), estimate=0.5, confidence_level=1.0)
+    >>> centered_interval(np.array([1.0, 2.0, 3.0]), estimate=0.5, confidence_level=1.0)
     Interval(low=0.0, high=1.5)
     """
     return percentile_interval(values_R - values_R.mean() + estimate, confidence_level, within=(lowest, np.inf))

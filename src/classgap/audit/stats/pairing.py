@@ -1,4 +1,4 @@
-"""Audits of the same test samples, side by side: refused unless they are, then counted and resampled together."""
+"""Pair audits of the same test samples: check that they match, count their outcomes and resample them."""
 
 from __future__ import annotations
 
@@ -9,22 +9,22 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from classgap.audit._types import Floats, Integers
 from classgap.audit.audit import Audit
-from classgap.audit.samples import Integers
-from classgap.audit.stats.intervals import Floats, stretch
+from classgap.audit.stats.intervals import bessel_factor
 
 CHUNK_DRAWS = 8_000_000
 
 
 @dataclass(frozen=True)
 class PairedCounts:
-    """Of each seen class, how many samples were right how often on each side.
+    """Joint counts of correct predictions before and after, for each seen class.
 
-    With S seeds a sample is right 0 … S times before and 0 … S times after.
+    With S runs per side, a sample is right 0 … S times before and 0 … S times after.
 
     Attributes:
-        names: the seen classes, U of them.
-        cells_UBA: number of samples, by times right before and times right after, (U, S+1, S+1).
+        names: names of the U seen classes.
+        cells_UBA: number of samples by times right before and times right after, (U, S+1, S+1).
         before_SU: accuracies of each run before.
         after_SU: accuracies of each run after.
     """
@@ -36,72 +36,74 @@ class PairedCounts:
 
     @property
     def runs_per_side(self) -> int:
-        """S, the number of pairs of runs."""
+        """S, the number of runs before, and after."""
         return len(self.before_SU)
 
     @property
     def support_U(self) -> Integers:
-        """Samples of each class."""
+        """Number of samples of each class."""
         return self.cells_UBA.sum(axis=(1, 2))
 
     @property
     def fixed_U(self) -> Integers:
-        """Samples that are right more often after."""
+        """Number of samples of each class that are right more often after."""
         return np.triu(self.cells_UBA, k=1).sum(axis=(1, 2))
 
     @property
     def broken_U(self) -> Integers:
-        """Samples that are right less often after."""
+        """Number of samples of each class that are right less often after."""
         return np.tril(self.cells_UBA, k=-1).sum(axis=(1, 2))
 
     @property
     def steps_BA(self) -> Integers:
-        """How many times more a sample of each cell is right after than before, -S … S."""
+        """Times right after minus times right before in each cell, -S … S."""
         times = np.arange(self.runs_per_side + 1)
         return times - times[:, None]
 
     def moments(self) -> tuple[Floats, Floats]:
-        """Σd and Σd² over each class's samples, d the change of a sample's share of runs that are right, (U,) each."""
-        share_BA = self.steps_BA / self.runs_per_side
-        return (self.cells_UBA * share_BA).sum(axis=(1, 2)), (self.cells_UBA * share_BA**2).sum(axis=(1, 2))
+        """Return Σd and Σd² of each class, (U,) each; d is the change in a sample's fraction of correct runs."""
+        change_BA = self.steps_BA / self.runs_per_side
+        return (self.cells_UBA * change_BA).sum(axis=(1, 2)), (self.cells_UBA * change_BA**2).sum(axis=(1, 2))
 
     def moves_US(self) -> Integers:
-        """How many samples of each class are right 1 … S times more, or less, on one side than on the other."""
+        """Count the samples of each class whose times right change by 1 … S, in either direction, (U, S)."""
         distance_BA = np.abs(self.steps_BA)
         return np.stack(
             [self.cells_UBA[:, distance_BA == k].sum(axis=1) for k in range(1, self.runs_per_side + 1)], axis=1
         )
 
-    def resampled(self, n_resamples: int, rng: np.random.Generator) -> tuple[Floats, Floats]:
-        """Mean accuracies before and after in each bootstrap replicate, (R, U) each.
+    def resample(self, n_resamples: int, rng: np.random.Generator) -> tuple[Floats, Floats]:
+        """Draw bootstrap accuracies before and after, averaged over runs, (R, U) each.
 
-        Samples are drawn within their class, each with its results on both sides; how many fall into each cell has
-        the multinomial distribution, which is drawn directly. Deviations are stretched, and a single sample drawn
-        from all classes, as in :func:`~classgap.audit.stats.intervals.resampled_accuracies`.
+        Samples are resampled within their class, in pairs. The counts of the cells have a multinomial distribution and
+        are drawn directly. Deviations are scaled, and classes of one sample are drawn from all classes, as in
+        :func:`~classgap.audit.stats.intervals.resample_accuracies`.
         """
         classes, cells = len(self.names), (self.runs_per_side + 1) ** 2
-        shares_UC = self.cells_UBA.reshape(classes, cells) / self.support_U[:, None]
-        shares_UC = np.where(self.support_U[:, None] > 1, shares_UC, shares_UC.mean(axis=0))
+        probabilities_UC = self.cells_UBA.reshape(classes, cells) / self.support_U[:, None]
+        probabilities_UC = np.where(self.support_U[:, None] > 1, probabilities_UC, probabilities_UC.mean(axis=0))
 
         def draw(size: int) -> Integers:
-            return rng.multinomial(self.support_U, shares_UC, size=(size, classes)).reshape(size, *self.cells_UBA.shape)
+            return rng.multinomial(self.support_U, probabilities_UC, size=(size, classes)).reshape(
+                size, *self.cells_UBA.shape
+            )
 
         before_RU, after_RU = self._accuracies(draw, n_resamples)
-        times, shares_UBA = (
+        times, probabilities_UBA = (
             np.arange(self.runs_per_side + 1) / self.runs_per_side,
-            shares_UC.reshape(self.cells_UBA.shape),
+            probabilities_UC.reshape(self.cells_UBA.shape),
         )
-        stretch_U = stretch(self.support_U)
+        factor_U = bessel_factor(self.support_U)
         return (
-            self.before_SU.mean(axis=0) + stretch_U * (before_RU - shares_UBA.sum(axis=2) @ times),
-            self.after_SU.mean(axis=0) + stretch_U * (after_RU - shares_UBA.sum(axis=1) @ times),
+            self.before_SU.mean(axis=0) + factor_U * (before_RU - probabilities_UBA.sum(axis=2) @ times),
+            self.after_SU.mean(axis=0) + factor_U * (after_RU - probabilities_UBA.sum(axis=1) @ times),
         )
 
-    def swapped(self, n_resamples: int, rng: np.random.Generator) -> tuple[Floats, Floats]:
-        """Mean accuracies before and after if the two sides of each sample are swapped at random, (R, U) each.
+    def swap_sides(self, n_resamples: int, rng: np.random.Generator) -> tuple[Floats, Floats]:
+        """Draw mean accuracies before and after with the sides of each sample swapped at random, (R, U) each.
 
-        Both sides are then equally good, with as many samples that differ between them as there really are. Of the
-        samples in a cell and its mirror image, half are in either on average: a binomial draw.
+        This is the null distribution of two equally good sides that disagree on as many samples. The samples of a cell
+        and its mirror image are split by a binomial draw.
         """
         mirrored_UBA = self.cells_UBA.transpose(0, 2, 1)
         upper_UBA = np.triu(self.cells_UBA + mirrored_UBA, k=1)
@@ -124,18 +126,18 @@ class PairedCounts:
         return np.concatenate(before), np.concatenate(after)
 
 
-def pair(befores: Sequence[Audit], afters: Sequence[Audit]) -> PairedCounts:
-    """Count two sides together.
+def pair_audits(befores: Sequence[Audit], afters: Sequence[Audit]) -> PairedCounts:
+    """Count the joint outcomes of two sides.
 
     Raises:
-        ValueError: with the reason, if the audits are not of the same classes and test samples.
+        ValueError: if the audits are not of the same classes and test samples.
     """
     if not befores or len(befores) != len(afters):
         raise ValueError(
-            f"each run before needs its run after (same seed); got {len(befores)} before and {len(afters)} after."
+            f"both sides must have the same number of runs, paired by seed, got {len(befores)} and {len(afters)}."
         )
     first = befores[0]
-    names = _seen(first)
+    names = _seen_classes(first)
     targets_N = _common_targets(first, names)
     for other in (*befores[1:], *afters):
         _check_same(first, other, names, targets_N)
@@ -143,18 +145,18 @@ def pair(befores: Sequence[Audit], afters: Sequence[Audit]) -> PairedCounts:
     right_after = np.sum([audit.samples.correct for audit in afters], axis=0)
     return PairedCounts(
         names=names,
-        cells_UBA=paired_cells(targets_N, right_before, right_after, classes=len(names), runs_per_side=len(befores)),
+        cells_UBA=count_outcomes(targets_N, right_before, right_after, classes=len(names), runs_per_side=len(befores)),
         before_SU=np.array([_accuracies(audit) for audit in befores]),
         after_SU=np.array([_accuracies(audit) for audit in afters]),
     )
 
 
-def paired_cells(
+def count_outcomes(
     targets_N: Integers, before_N: NDArray[Any], after_N: NDArray[Any], *, classes: int, runs_per_side: int = 1
 ) -> Integers:
-    """How many samples of each class are right how often on each side, (K, S+1, S+1).
+    """Count the samples of each class by times right before and times right after, (K, S+1, S+1).
 
-    >>> paired_cells(np.array([0, 0, 1]), np.array([0, 1, 1]), np.array([1, 1, 0]), classes=2).tolist()
+    >>> count_outcomes(np.array([0, 0, 1]), np.array([0, 1, 1]), np.array([1, 1, 0]), classes=2).tolist()
     [[[0, 1], [0, 1]], [[0, 0], [1, 0]]]
     """
     times = runs_per_side + 1
@@ -162,7 +164,7 @@ def paired_cells(
     return np.bincount(cell_N, minlength=classes * times * times).reshape(classes, times, times)
 
 
-def _seen(audit: Audit) -> tuple[str, ...]:
+def _seen_classes(audit: Audit) -> tuple[str, ...]:
     return tuple(entry.name for entry in audit.classes if entry.support)
 
 
@@ -171,26 +173,26 @@ def _accuracies(audit: Audit) -> list[float]:
 
 
 def _common_targets(audit: Audit, names: tuple[str, ...]) -> Integers:
-    """Each sample's class as a position in ``names``: two files may number the same classes differently."""
+    """Return the position of each sample's class in ``names``; two files may index the same classes differently."""
     position = {name: i for i, name in enumerate(names)}
     return np.array([position.get(entry.name, -1) for entry in audit.classes])[audit.samples.targets]
 
 
 def _check_same(first: Audit, other: Audit, names: tuple[str, ...], targets_N: Integers) -> None:
     between = f"{first.name!r} and {other.name!r} cannot be compared"
-    theirs = _seen(other)
+    theirs = _seen_classes(other)
     if theirs != names:
         extra = sorted(set(names) ^ set(theirs))
-        detail = f"{extra[0]!r} is in only one of them" if extra else "they come in a different order"
-        raise ValueError(f"{between}: the class names of the test samples do not match, {detail}.")
+        detail = f"{extra[0]!r} is in only one of them" if extra else "they are in a different order"
+        raise ValueError(f"{between}: the class names of their test samples differ, {detail}.")
     if len(other.samples.targets) != len(targets_N):
-        raise ValueError(f"{between}: the test sets differ, {len(targets_N)} and {len(other.samples.targets)} samples.")
+        raise ValueError(f"{between}: their test sets have {len(targets_N)} and {len(other.samples.targets)} samples.")
     mine, yours = first.samples.index, other.samples.index
     if mine is not None and yours is not None and not np.array_equal(mine, yours):
-        raise ValueError(f"{between}: the test sets differ, their sample numbers are not the same.")
+        raise ValueError(f"{between}: their index values differ: audit the same samples.")
     differ = np.flatnonzero(_common_targets(other, names) != targets_N)
     if len(differ):
         raise ValueError(
-            f"{between}: the test sets differ, {len(differ)} samples have other labels, the first is number "
-            f"{differ[0]}; the same samples in the same order are needed."
+            f"{between}: {len(differ)} samples have different labels, the first at position {differ[0]}: audit the "
+            "same samples in the same order."
         )

@@ -6,19 +6,19 @@ from itertools import permutations
 
 import numpy as np
 
+from classgap.audit._types import Floats
 from classgap.audit.results import Correlation
-from classgap.audit.stats.intervals import Floats
 from classgap.audit.stats.paired_tests import ROUNDING
 
-FEWEST_CLASSES = 3  # of fewer it says nothing
-ALL_ORDERS = 8  # up to so many classes every order is looked at, 40,320 of them
+MIN_CLASSES = 3
+ALL_ORDERS = 8  # up to this many classes the test enumerates all orders, at most 40,320
 
 
 def rank_correlation(x_K: Floats, y_K: Floats) -> Correlation | None:
-    """Correlation of the ranks where both are known; ``None`` for fewer than three classes or if one is constant.
+    """Spearman's ρ over classes where both values are known; ``None`` for fewer than three classes or constant values.
 
-    The p-value is two-sided: of up to eight classes the share of all orders that correlate as much, of more from
-    t = ρ √((n-2) / (1-ρ²)) with n - 2 degrees of freedom.
+    The two-sided p-value comes from all permutations for up to eight classes, and from t = ρ √((n-2) / (1-ρ²)) with
+    n - 2 degrees of freedom for more.
 
     >>> correlation = rank_correlation(np.array([1.0, 2.0, 3.0, np.nan]), np.array([3.0, 2.0, 1.0, 0.0]))
     >>> correlation.rho, round(correlation.p_value, 4), correlation.classes  # 2 of 6 orders
@@ -26,9 +26,9 @@ def rank_correlation(x_K: Floats, y_K: Floats) -> Correlation | None:
     """
     known = ~(np.isnan(x_K) | np.isnan(y_K))
     x, y = x_K[known], y_K[known]
-    if len(x) < FEWEST_CLASSES or np.ptp(x) == 0 or np.ptp(y) == 0:
+    if len(x) < MIN_CLASSES or np.ptp(x) == 0 or np.ptp(y) == 0:
         return None
-    from scipy.special import stdtr  # a tenth of the time that importing scipy.stats takes
+    from scipy.special import stdtr  # imports ten times faster than scipy.stats
 
     a, b = (ranks - ranks.mean() for ranks in (_ranks(x), _ranks(y)))
     rho = float(np.clip(a @ b / np.sqrt((a @ a) * (b @ b)), -1, 1))
@@ -42,7 +42,7 @@ def rank_correlation(x_K: Floats, y_K: Floats) -> Correlation | None:
 
 
 def _ranks(values: Floats) -> Floats:
-    """Positions in order, equal values sharing the mean of theirs."""
+    """Return ranks, with the mean rank for ties."""
     _, inverse, counts = np.unique(values, return_inverse=True, return_counts=True)
     last = np.cumsum(counts)
     return (last - (counts - 1) / 2)[inverse]

@@ -1,1 +1,1 @@
-"""The order in which an epoch uses the samples."""
+"""Epoch orders, samplers and keyed random numbers."""

@@ -1,8 +1,8 @@
-"""Random numbers that are a function of what they are for, not of when they are drawn.
+"""Random numbers as a function of a key, independent of when they are drawn.
 
-A number is the hash of (seed, epoch, stream, sample, draw), so that resuming, processes, threads and the way an epoch
-is cut into batches change none. The hash is the finaliser of SplitMix64 (Steele, Lea and Flood, 2014), chained over the
-parts of the key, on int64 tensors whose products wrap around.
+A number is the hash of (seed, epoch, stream, sample, draw). Resuming, processes, threads and the batch size therefore
+do not change it. The hash is the finalizer of SplitMix64 (Steele, Lea and Flood, 2014), chained over the parts of the
+key, on int64 tensors whose products wrap around.
 """
 
 from __future__ import annotations
@@ -20,70 +20,70 @@ _Words = TypeVar("_Words", int, Tensor)
 
 
 def _signed(word: int) -> int:
-    """The same 64 bits as an int64."""
+    """Reinterpret 64 bits as an int64."""
     return word - 2**64 if word >= 2**63 else word
 
 
 _STEPS = ((30, _signed(0xBF58476D1CE4E5B9)), (27, _signed(0x94D049BB133111EB)))
 
 
-def _mixed(words: _Words) -> _Words:
-    """The finaliser, on int64 or on Python's integers, of which the low 64 bits count."""
-    # A shift copies the sign, or lets higher bits in; the mask makes it the shift of unsigned words.
+def _finalize(words: _Words) -> _Words:
+    """Apply the finalizer to int64 tensors, or to the low 64 bits of Python integers."""
+    # The mask turns the arithmetic shift into the shift of an unsigned word.
     for shift, factor in _STEPS:
         words = (words ^ ((words >> shift) & (2 ** (64 - shift) - 1))) * factor
     return words ^ ((words >> 31) & (2**33 - 1))
 
 
-def key_of(seed: int, epoch: int, stream: str | int) -> int:
-    """The 64-bit key of one stream of random numbers in one epoch, for a generator that wants a seed.
+def stream_key(seed: int, epoch: int, stream: str | int) -> int:
+    """Return the 64-bit key of a random stream in an epoch, for example to seed a generator.
 
     Args:
-        seed: of the run.
-        epoch: from 0.
-        stream: what the numbers are for; different streams are independent.
+        seed: Random seed.
+        epoch: Epoch, from 0.
+        stream: Purpose of the numbers. Different streams are independent.
 
-    >>> key_of(0, 0, "shuffle") == key_of(0, 1, "shuffle")
+    >>> stream_key(0, 0, "shuffle") == stream_key(0, 1, "shuffle")
     False
     """
     word = 0
     for part in (seed, epoch, zlib.crc32(stream.encode()) + 2**32 if isinstance(stream, str) else stream):
-        word = _mixed(word + (part + 1) * _GOLDEN) & _WORD
+        word = _finalize(word + (part + 1) * _GOLDEN) & _WORD
     return word
 
 
 def keyed_bits(seed: int, epoch: int, index_B: Tensor, draws: int, *, stream: str | int) -> Tensor:
-    """64 random bits a draw, (B, draws), int64 of either sign.
+    """Return 64 random bits per draw as int64, (B, draws).
 
     Args:
-        seed: of the run.
-        epoch: from 0.
-        index_B: which sample each row is for; int64.
-        draws: numbers a sample.
-        stream: what the numbers are for.
+        seed: Random seed.
+        epoch: Epoch, from 0.
+        index_B: Sample that each row belongs to, int64.
+        draws: Numbers per sample.
+        stream: Purpose of the numbers.
 
     >>> keyed_bits(0, 0, torch.tensor([7]), 2, stream="crop").shape
     torch.Size([1, 2])
     """
-    base = _signed(key_of(seed, epoch, stream))
-    sample_B = _mixed(index_B * _signed(_GOLDEN) + base)
+    base = _signed(stream_key(seed, epoch, stream))
+    sample_B = _finalize(index_B * _signed(_GOLDEN) + base)
     step_D = torch.arange(1, draws + 1, device=index_B.device) * _signed(_GOLDEN)
-    return _mixed(sample_B[:, None] + step_D)
+    return _finalize(sample_B[:, None] + step_D)
 
 
 def keyed_uniform(
     seed: int, epoch: int, index_B: Tensor, draws: int, *, stream: str | int, dtype: torch.dtype = torch.float32
 ) -> Tensor:
-    """Uniform random numbers in [0, 1), (B, draws): 24 random bits as float32, 53 as float64.
+    """Return uniform random numbers in [0, 1), (B, draws): 24 random bits as float32, 53 as float64.
 
-    ``(keyed_uniform(…) * n).long()`` is uniform on 0 … n − 1 and never n.
+    ``(keyed_uniform(…) * n).long()`` is uniform on 0, …, n − 1.
 
     Args:
-        seed: of the run.
-        epoch: from 0.
-        index_B: which sample each row is for; int64.
-        draws: numbers a sample.
-        stream: what the numbers are for.
+        seed: Random seed.
+        epoch: Epoch, from 0.
+        index_B: Sample that each row belongs to, int64.
+        draws: Numbers per sample.
+        stream: Purpose of the numbers.
         dtype: float32 or float64.
 
     >>> first = keyed_uniform(0, 3, torch.tensor([4, 9]), 2, stream="crop")
@@ -97,7 +97,7 @@ def keyed_uniform(
 
 
 def keyed_permutation(seed: int, epoch: int, n: int, *, stream: str | int) -> Tensor:
-    """A random order of 0 … n − 1.
+    """Return a random permutation of 0, …, n − 1.
 
     >>> keyed_permutation(0, 0, 5, stream="shuffle").sort().values
     tensor([0, 1, 2, 3, 4])
@@ -107,13 +107,13 @@ def keyed_permutation(seed: int, epoch: int, n: int, *, stream: str | int) -> Te
 
 @dataclass(frozen=True)
 class Keys:
-    """What the random numbers of a batch depend on.
+    """Keys of the random numbers of a batch.
 
     Attributes:
-        seed: of the run.
-        epoch: from 0.
-        samples: (B,), a number for each sample of the batch.
-        view: which of a sample's several augmented views.
+        seed: Random seed.
+        epoch: Epoch, from 0.
+        samples: Key of each sample, (B,); see :func:`sample_keys`.
+        view: Index of the augmented view.
 
     >>> keys = Keys(0, 0, torch.arange(4))
     >>> keys.uniform(3, "crop").shape
@@ -126,12 +126,12 @@ class Keys:
     view: int = 0
 
     def uniform(self, draws: int, stream: str) -> Tensor:
-        """Numbers in [0, 1), (B, draws); independent between streams and views."""
+        """Return numbers in [0, 1), (B, draws), independent between streams and views."""
         return keyed_uniform(self.seed, self.epoch, self.samples, draws, stream=f"{stream}/{self.view}")
 
 
 def sample_keys(index_B: Tensor, occurrence_B: Tensor) -> Tensor:
-    """One number for a sample and how often the epoch has used it before, so that repeated samples are augmented anew.
+    """Combine a sample's index and its occurrence in the epoch, so that repeated samples are augmented differently.
 
     >>> sample_keys(torch.tensor([3, 3]), torch.tensor([0, 1]))
     tensor([            3, 1099511627779])
@@ -139,10 +139,10 @@ def sample_keys(index_B: Tensor, occurrence_B: Tensor) -> Tensor:
     return index_B + (occurrence_B << 40)
 
 
-def occurrences(rows: Tensor) -> Tensor:
-    """How often each entry has occurred before.
+def cumcount(rows: Tensor) -> Tensor:
+    """Count the earlier occurrences of each entry.
 
-    >>> occurrences(torch.tensor([5, 2, 5, 5, 2]))
+    >>> cumcount(torch.tensor([5, 2, 5, 5, 2]))
     tensor([0, 0, 1, 2, 1])
     """
     order = rows.argsort(stable=True)

@@ -1,4 +1,4 @@
-"""The orders of classgap for a ``torch.utils.data.DataLoader``, with several processes and with state.
+"""Samplers for ``torch.utils.data.DataLoader``, distributed and resumable.
 
 sampler = ClassBalancedSampler(targets)
 loader = DataLoader(dataset, batch_size=128, sampler=sampler)
@@ -17,30 +17,31 @@ from torch import Tensor
 from torch.utils.data import Sampler
 
 from classgap import distributed
-from classgap.data.sampling.order import ClassAware, ClassBalanced, Order, share_of
+from classgap.data.sampling.batching import shard_slice
+from classgap.data.sampling.orders import ClassAwareOrder, ClassBalancedOrder, Order
 
 Item = TypeVar("Item")
 
 
 class _OrderSampler(Sampler[Item], ABC, Generic[Item]):
-    """Hands out this process's part of an order and remembers how far it came."""
+    """Iterate over this process's part of an order and track the position."""
 
     def __init__(self, order: Order, num_replicas: int | None, rank: int | None) -> None:
         self.order = order
         self.num_replicas = distributed.world_size() if num_replicas is None else num_replicas
         self.rank = distributed.rank() if rank is None else rank
         if not 0 <= self.rank < self.num_replicas:
-            raise ValueError(f"rank must be from 0 to num_replicas - 1 = {self.num_replicas - 1}; got {self.rank}.")
+            raise ValueError(f"rank must be in [0, {self.num_replicas - 1}], got {self.rank}.")
         self.epoch = 0
         self._start = 0
         self._position = 0
 
     @abstractmethod
     def _items(self) -> list[Item]:
-        """What this process uses in this epoch."""
+        """Return this process's items of the current epoch."""
 
     def set_epoch(self, epoch: int) -> None:
-        """Say which epoch comes next; a position that was loaded is kept if it is of this epoch."""
+        """Set the next epoch. A position loaded for the same epoch is kept."""
         if epoch != self.epoch:
             self.epoch, self._start, self._position = epoch, 0, 0
 
@@ -52,40 +53,40 @@ class _OrderSampler(Sampler[Item], ABC, Generic[Item]):
         self._position = 0
 
     def state_dict(self, *, position: int | None = None) -> dict[str, int]:
-        """Where it is.
+        """Return the epoch and the position in it.
 
         Args:
-            position: how many items (samples, or batches of a batch sampler) of this epoch this process has used; by
-                default how many were handed out. A loader with workers asks ahead of training: count there yourself.
+            position: Number of items (samples, or batches of a batch sampler) this process has used in this epoch.
+                Defaults to the number yielded so far. A loader with workers prefetches: pass your own count there.
         """
         return {"epoch": self.epoch, "position": self._position if position is None else position}
 
     def load_state_dict(self, state: dict[str, int]) -> None:
-        """Go on where ``state`` was: the next iteration begins with the first item that was not used."""
+        """Resume from ``state``: the next iteration starts with the first unused item."""
         epoch, position = state["epoch"], state["position"]
         if epoch < 0 or not 0 <= position <= len(self):
             raise ValueError(
-                f"state must have an epoch from 0 and a position from 0 to {len(self)}; got {epoch} and {position}. "
-                "It was saved with other data or another number of processes."
+                f"state must have epoch >= 0 and position in [0, {len(self)}], got epoch {epoch} and position "
+                f"{position}. It was saved with different data or another number of processes."
             )
         self.epoch, self._start, self._position = epoch, position, position
 
     @abstractmethod
     def __len__(self) -> int:
-        """How many items that are."""
+        """Number of items per epoch of this process."""
 
 
 class ClassBalancedSampler(_OrderSampler[int]):
-    """Draw all classes equally often; see :class:`~classgap.data.sampling.order.ClassBalanced`.
+    """Draw all classes equally often; see :class:`~classgap.data.sampling.orders.ClassBalancedOrder`.
 
-    Of W processes each takes every W-th draw, all equally many.
+    With W processes, each takes every W-th draw; all have the same number of draws.
 
     Args:
-        targets: the class of each sample.
-        seed: of the draws.
-        length: draws an epoch of all processes together; by default as many as there are samples.
-        num_replicas: number of processes; by default those of ``torch.distributed``, or 1.
-        rank: number of this process.
+        targets: Class of each sample, (N,).
+        seed: Random seed.
+        num_samples: Draws per epoch over all processes. Defaults to the number of samples.
+        num_replicas: Number of processes. Defaults to the world size of ``torch.distributed``, or 1.
+        rank: Rank of this process. Defaults to the rank in ``torch.distributed``, or 0.
 
     >>> import torch
     >>> sampler = ClassBalancedSampler(torch.tensor([0, 0, 0, 1]))
@@ -98,32 +99,32 @@ class ClassBalancedSampler(_OrderSampler[int]):
         targets: Tensor,
         *,
         seed: int = 0,
-        length: int | None = None,
+        num_samples: int | None = None,
         num_replicas: int | None = None,
         rank: int | None = None,
     ) -> None:
-        super().__init__(ClassBalanced(targets, seed, length), num_replicas, rank)
+        super().__init__(ClassBalancedOrder(targets, seed, num_samples), num_replicas, rank)
 
     def _items(self) -> list[int]:
         return self.order(self.epoch)[: len(self) * self.num_replicas][self.rank :: self.num_replicas].tolist()
 
     def __len__(self) -> int:
-        # Processes with different numbers of steps would wait for each other for ever: the rest is left out.
+        # Drop the remainder: processes with different numbers of steps would deadlock.
         return len(self.order) // self.num_replicas
 
 
 class ClassAwareBatchSampler(_OrderSampler[list[int]]):
-    """Batches of a few classes, equally many samples each; see :class:`~classgap.data.sampling.order.ClassAware`.
+    """Batches of a few classes, balanced; see :class:`~classgap.data.sampling.orders.ClassAwareOrder`.
 
-    Of W processes each takes whole classes of every batch. Use it as ``batch_sampler``.
+    Pass it as ``batch_sampler``. With W processes, each takes complete classes of every batch.
 
     Args:
-        targets: the class of each sample.
-        per_class: samples of each class in a batch.
-        classes_per_batch: different classes in a batch of all processes together; a multiple of their number.
-        seed: of the draws.
-        num_replicas: number of processes; by default those of ``torch.distributed``, or 1.
-        rank: number of this process.
+        targets: Class of each sample, (N,).
+        per_class: Samples per class in a batch.
+        classes_per_batch: Classes in a global batch, a multiple of the number of processes.
+        seed: Random seed.
+        num_replicas: Number of processes. Defaults to the world size of ``torch.distributed``, or 1.
+        rank: Rank of this process. Defaults to the rank in ``torch.distributed``, or 0.
 
     >>> import torch
     >>> sampler = ClassAwareBatchSampler(torch.tensor([0, 0, 1, 1]), per_class=2, classes_per_batch=2)
@@ -141,17 +142,18 @@ class ClassAwareBatchSampler(_OrderSampler[list[int]]):
         num_replicas: int | None = None,
         rank: int | None = None,
     ) -> None:
-        order = ClassAware(targets, per_class, classes_per_batch, seed)
+        order = ClassAwareOrder(targets, per_class, classes_per_batch, seed)
         super().__init__(order, num_replicas, rank)
         if classes_per_batch % self.num_replicas:
             raise ValueError(
-                f"classes_per_batch must be a multiple of the {self.num_replicas} processes; got {classes_per_batch}."
+                f"classes_per_batch must be a multiple of the number of processes, {self.num_replicas}, "
+                f"got {classes_per_batch}."
             )
         self.batch_size = order.batch_size
 
     def _items(self) -> list[list[int]]:
-        mine = share_of(self.batch_size, self.rank, self.num_replicas)
-        return self.order(self.epoch).view(-1, self.batch_size)[:, mine].tolist()
+        shard = shard_slice(self.batch_size, self.rank, self.num_replicas)
+        return self.order(self.epoch).view(-1, self.batch_size)[:, shard].tolist()
 
     def __len__(self) -> int:
         return len(self.order) // self.batch_size

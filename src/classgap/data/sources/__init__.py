@@ -1,1 +1,1 @@
-"""Where data sets come from."""
+"""Sources of data sets: generated, local files, torchvision."""

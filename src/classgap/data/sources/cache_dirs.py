@@ -1,4 +1,4 @@
-"""Where data and decoded images lie on disk, and one process at a time there."""
+"""Directories of downloads and decoded images, and file locks in them."""
 
 from __future__ import annotations
 
@@ -9,26 +9,26 @@ from pathlib import Path
 
 
 def cache_dir() -> Path:
-    """``$CLASSGAP_CACHE``, or ``~/.cache/classgap``: all in it may be deleted at any time."""
+    """Return ``$CLASSGAP_CACHE`` or ``~/.cache/classgap``. Its contents can be deleted at any time."""
     return Path(os.environ.get("CLASSGAP_CACHE") or "~/.cache/classgap").expanduser()
 
 
 def data_root() -> Path:
-    """``$CLASSGAP_DATA``, or ``data`` in the cache: where downloads go."""
+    """Return the directory of downloads: ``$CLASSGAP_DATA``, or ``data`` in the cache."""
     given = os.environ.get("CLASSGAP_DATA")
     return Path(given).expanduser() if given else cache_dir() / "data"
 
 
 @contextmanager
-def one_process(lock: Path) -> Iterator[None]:
-    """Let the other processes wait for this one, as far as the system can; the lock ends with its process."""
+def file_lock(path: Path) -> Iterator[None]:
+    """Hold an exclusive lock on ``path``, where the file system supports it. It ends with the process."""
     with ExitStack() as stack:
         try:
             import fcntl
 
-            lock.parent.mkdir(parents=True, exist_ok=True)
-            handle = stack.enter_context(lock.open("w"))
+            path.parent.mkdir(parents=True, exist_ok=True)
+            handle = stack.enter_context(path.open("w"))
             fcntl.flock(handle, fcntl.LOCK_EX)
-        except (ImportError, OSError):  # then work is done twice, which is slow and right
+        except (ImportError, OSError):  # without a lock, processes repeat the work, which is slow but correct
             pass
         yield

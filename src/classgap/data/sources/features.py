@@ -1,4 +1,4 @@
-"""Features of a frozen network from a file, for linear probes and heads."""
+"""Feature vectors from a file, for linear probes and heads."""
 
 from __future__ import annotations
 
@@ -22,49 +22,49 @@ _NAMES = ("class_names", "classes")
 _UNSPLIT = (("features", "x"), ("targets", "y", "labels"))
 
 
-def features(path: str, *, test: float | None = None, on: str = "test", data_seed: int = 0) -> Dataset:
-    """Vectors with classes from a ``.npz`` or ``.safetensors`` file.
+def load_features(
+    path: str, *, test_fraction: float | None = None, test_split: str = "test", data_seed: int = 0
+) -> Dataset:
+    """Load feature vectors and classes from a ``.npz`` or ``.safetensors`` file.
 
-    The file has ``train_features``, ``train_targets``, ``test_features``, ``test_targets`` (or ``train_x``,
-    ``train_y``, …) and, if classes have names, ``class_names`` (in safetensors: JSON in the metadata). A file with
-    ``features`` and ``targets`` only is parted in two. Numbers become float32 and are otherwise used as they are.
+    The file has ``train_features``, ``train_targets``, ``test_features`` and ``test_targets`` (or ``train_x``,
+    ``train_y``, …), and optionally ``class_names`` (in safetensors: JSON in the metadata). From a file with only
+    ``features`` and ``targets``, a test split is drawn. Features become float32 and are not normalized.
 
     Args:
-        path: the file.
-        test: share of each class in the test split, where the file has none; 0.2 unless given.
-        on: whose arrays the test split is; ``on=val`` looks at ``val_features`` instead, to choose settings without
-            the test samples.
-        data_seed: of that draw.
+        path: File.
+        test_fraction: Fraction of each class in the drawn test split, 0.2 by default.
+        test_split: Prefix of the test arrays: ``val`` tests on ``val_features``, to tune without the test samples.
+        data_seed: Random seed of the drawn test split.
     """
     arrays = _read(Path(path).expanduser())
     used: set[str] = set()
-    remarks: tuple[str, ...] = ()
+    notes: tuple[str, ...] = ()
     if _find(arrays, [form.format("train") for form in _FEATURES]):
-        if test is not None:
-            raise ValueError(f"features: {path} has a test split; leave out test={test}.")
-        parts = [_split(path, arrays, split, used) for split in ("train", on)]
+        if test_fraction is not None:
+            raise ValueError(f"features: {path} has a test split; remove test_fraction={test_fraction}.")
+        train, test = (_read_split(path, arrays, split, used) for split in ("train", test_split))
     else:
-        whole = Split.from_arrays(*_pair(path, arrays, _UNSPLIT[0], _UNSPLIT[1], used))
-        parts = list(hold_out(whole, 0.2 if test is None else test, data_seed, int(whole.targets.max()) + 1))
-        remarks = (f"{path} has no test split: {len(parts[1])} samples, drawn from each class alike, are it.",)
-    train, held = parts
-    names = _class_names(path, arrays, torch.cat([train.targets, held.targets]), used)
+        both = Split.from_arrays(*_read_pair(path, arrays, _UNSPLIT[0], _UNSPLIT[1], used))
+        fraction = 0.2 if test_fraction is None else test_fraction
+        train, test = hold_out(both, fraction, data_seed, int(both.targets.max()) + 1)
+        notes = (f"{path} has no test split: {len(test)} samples were drawn, stratified by class.",)
+    names = _class_names(path, arrays, torch.cat([train.targets, test.targets]), used)
     unused = sorted(set(arrays) - used)
     if unused:
-        remarks += (f"{path}: {', '.join(unused)} {'is' if len(unused) == 1 else 'are'} not used.",)
-    width = _width(path, train, held)
-    return Dataset(f"features:{path}", train, held, names, "vector", (width,), remarks=remarks)
+        notes += (f"{path}: ignored {', '.join(unused)}.",)
+    return Dataset(f"features:{path}", train, test, names, "vector", (_width(path, train, test),), notes=notes)
 
 
 def _read(path: Path) -> dict[str, NDArray[Any]]:
     if not path.is_file():
-        raise ValueError(f"features: there is no file {str(path)!r}.")
+        raise ValueError(f"features: file not found: {str(path)!r}.")
     if path.suffix not in (".npz", ".safetensors"):
-        raise ValueError(f"features: the file must be .npz or .safetensors; got {path.name!r}.")
+        raise ValueError(f"features: the file must be .npz or .safetensors, got {path.name!r}.")
     try:
         return _read_npz(path) if path.suffix == ".npz" else _read_safetensors(path)
     except (OSError, ValueError, zipfile.BadZipFile) as error:
-        raise ValueError(f"features: {path} cannot be read ({error}).") from error
+        raise ValueError(f"features: cannot read {path} ({error}).") from error
 
 
 def _read_npz(path: Path) -> dict[str, NDArray[Any]]:
@@ -76,7 +76,7 @@ def _read_safetensors(path: Path) -> dict[str, NDArray[Any]]:
     from safetensors import SafetensorError, safe_open
 
     try:
-        with safe_open(path, "pt") as file:  # by torch: numpy has no bfloat16
+        with safe_open(path, "pt") as file:  # through torch: numpy has no bfloat16
             tensors = {name: file.get_tensor(name) for name in list(file.keys())}
             metadata = file.metadata() or {}
     except SafetensorError as error:
@@ -85,34 +85,32 @@ def _read_safetensors(path: Path) -> dict[str, NDArray[Any]]:
     return arrays | {name: np.array(json.loads(metadata[name])) for name in _NAMES if name in metadata}
 
 
-def _split(path: str, arrays: Mapping[str, NDArray[Any]], split: str, used: set[str]) -> Split:
+def _read_split(path: str, arrays: Mapping[str, NDArray[Any]], split: str, used: set[str]) -> Split:
     inputs, targets = ([form.format(split) for form in forms] for forms in (_FEATURES, _TARGETS))
-    return Split.from_arrays(*_pair(path, arrays, inputs, targets, used))
+    return Split.from_arrays(*_read_pair(path, arrays, inputs, targets, used))
 
 
-def _pair(
+def _read_pair(
     path: str, arrays: Mapping[str, NDArray[Any]], inputs: Sequence[str], targets: Sequence[str], used: set[str]
 ) -> tuple[Tensor, Tensor]:
     found = [_find(arrays, names) for names in (inputs, targets)]
     for key, names in zip(found, (inputs, targets), strict=True):
         if not key:
             has = ", ".join(f"{name} {array.shape}" for name, array in arrays.items())
-            raise ValueError(f"features: {path} needs an array named {' or '.join(names)}; it has {has or 'nothing'}.")
+            raise ValueError(f"features: {path} needs an array {' or '.join(names)}; it has {has or 'none'}.")
     used |= set(found)
     values, classes = (arrays[key] for key in found)
     if values.ndim != 2 or values.dtype.kind not in "fiu" or len(values) == 0:
-        raise ValueError(f"features: {found[0]} must be numbers, (N, D); got {values.dtype} {values.shape}.")
+        raise ValueError(f"features: {found[0]} must be numeric, (N, D), got {values.dtype} {values.shape}.")
     if classes.shape != (len(values),) or classes.dtype.kind not in "iu" or int(classes.min()) < 0:
-        wanted = f"classes from 0, one for each of {len(values)} samples"
-        raise ValueError(f"features: {found[1]} must be {wanted}; got {classes.dtype} {classes.shape}.")
+        raise ValueError(
+            f"features: {found[1]} must be nonnegative integers, ({len(values)},), got {classes.dtype} {classes.shape}."
+        )
     tensor = torch.from_numpy(values.astype(np.float32))
     if not tensor.isfinite().all():
-        raise ValueError(f"features: {found[0]} has values that are not finite, in {_bad_rows(tensor)} rows.")
+        rows = int((~tensor.isfinite()).any(dim=1).sum())
+        raise ValueError(f"features: {found[0]} has NaN or infinite values in {rows} rows.")
     return tensor, torch.from_numpy(classes.astype(np.int64))
-
-
-def _bad_rows(values: Tensor) -> int:
-    return int((~values.isfinite()).any(dim=1).sum())
 
 
 def _find(arrays: Mapping[str, NDArray[Any]], names: Sequence[str]) -> str:
@@ -127,12 +125,12 @@ def _class_names(path: str, arrays: Mapping[str, NDArray[Any]], targets: Tensor,
     used.add(key)
     names = tuple(str(name) for name in arrays[key].tolist())
     if largest >= len(names):
-        raise ValueError(f"features: {path} has {len(names)} {key} and a target of {largest}.")
+        raise ValueError(f"features: {path} has {len(names)} {key}, but a target of {largest}.")
     return names
 
 
-def _width(path: str, train: Split, held: Split) -> int:
-    widths = [int(split.inputs[torch.arange(1)].shape[1]) for split in (train, held)]
+def _width(path: str, train: Split, test: Split) -> int:
+    widths = [int(split.inputs[torch.arange(1)].shape[1]) for split in (train, test)]
     if widths[0] != widths[1]:
-        raise ValueError(f"features: {path} has {widths[0]} features in training and {widths[1]} in the test split.")
+        raise ValueError(f"features: {path} has {widths[0]} training features and {widths[1]} test features.")
     return widths[0]

@@ -1,4 +1,4 @@
-"""A data set from folders of images: a folder a class."""
+"""Images in one folder per class."""
 
 from __future__ import annotations
 
@@ -9,103 +9,104 @@ from pathlib import Path
 import torch
 
 from classgap.data.dataset import Dataset
-from classgap.data.sources.image_lists import ImageList, image_dataset
+from classgap.data.sources.image_dataset import ImageList, load_image_dataset
 from classgap.data.sources.images import is_image_name
-from classgap.data.splits import draw, held_counts
+from classgap.data.splits import draw_per_class, holdout_counts, other_rows
 
-_SHARE = 0.2
+TEST_FRACTION = 0.2  # of a drawn test split
 
 
-def folder(
+def load_folder(
     path: str,
     *,
     size: int | None = None,
-    test: float | None = None,
-    broken: str = "stop",
-    memory: float = 4.0,
+    test_fraction: float | None = None,
+    on_error: str = "raise",
+    cache_gb: float = 4.0,
     data_seed: int = 0,
 ) -> Dataset:
-    """``PATH/train/CLASS/*`` and ``PATH/test/CLASS/*`` (or ``val``); or ``PATH/CLASS/*``, parted in two.
+    """Load ``PATH/train/CLASS/*`` and ``PATH/test/CLASS/*`` (or ``val``), or draw a test split from ``PATH/CLASS/*``.
 
-    Classes are the folders of the training tree in alphabetical order; images may lie in folders below them. Files that
-    are hidden or have no image's extension are passed over.
+    Classes are the folders of the training tree in alphabetical order. Images in subfolders are included; hidden files
+    and files without an image extension are not.
 
     Args:
-        path: the folder.
-        size: images are scaled so that the short side has this many pixels, and cropped to squares at the centre.
-            Without it they stay as they are if all have one size, of at most 256; otherwise they become squares of 256.
-        test: share of each class in the test split, where there is no test folder; 0.2 unless given.
-        broken: "stop" at images that cannot be read, or "skip" them.
-        memory: gigabytes up to which decoded images are kept in memory (and in a cache on disk).
-        data_seed: of the draw of a test split; it depends on file names only.
+        path: Folder.
+        size: Resize the short side to this many pixels and center-crop to a square. By default, images keep a common
+            size of at most 256 pixels, and otherwise become squares of 256.
+        test_fraction: Fraction of each class in the drawn test split, 0.2 by default.
+        on_error: "raise" or "skip" if an image cannot be read.
+        cache_gb: Keep decoded images in memory and on disk if they take at most this many gigabytes.
+        data_seed: Random seed of the drawn test split, which otherwise depends only on file names.
     """
     base = Path(path).expanduser()
     if not base.is_dir():
-        raise ValueError(f"folder: there is no folder {path!r}.")
+        raise ValueError(f"folder: directory not found: {path!r}.")
     name = f"folder:{path}"
     tests = [tree for tree in (base / "test", base / "val") if tree.is_dir()]
     train_tree = base / "train" if (base / "train").is_dir() else base
     if train_tree is base and tests:
-        raise ValueError(f"{name} has {tests[0].name}/ but no train/; name the training folder so.")
+        raise ValueError(f"{name} has {tests[0].name}/ but no train/; put the training images there.")
     class_names = _class_names(train_tree)
     train = _list_images(train_tree, class_names)
-    remarks: tuple[str, ...] = ()
+    notes: tuple[str, ...] = ()
     if tests:
-        if test is not None:
-            raise ValueError(f"{name} has a test split in {tests[0].name}/; leave out test={test}.")
-        held = _list_images(tests[0], class_names, partly=True)
+        if test_fraction is not None:
+            raise ValueError(f"{name} has a test split in {tests[0].name}/; remove test_fraction={test_fraction}.")
+        test = _list_images(tests[0], class_names, allow_empty=True)
     else:
-        train, held = part_list(train, train_tree, _SHARE if test is None else test, data_seed, len(class_names))
-        remarks = (
-            f"{name} has no test folder: {len(held.paths)} images, drawn from each class alike, are its test split.",
-        )
-    return image_dataset(name, train, held, class_names, size=size, broken=broken, memory=memory, remarks=remarks)
+        fraction = TEST_FRACTION if test_fraction is None else test_fraction
+        train, test = split_list(train, train_tree, fraction, data_seed, len(class_names))
+        notes = (f"{name} has no test folder: {len(test.paths)} images were drawn, stratified by class.",)
+    return load_image_dataset(
+        name, train, test, class_names, size=size, on_error=on_error, cache_gb=cache_gb, notes=notes
+    )
 
 
-def part_list(whole: ImageList, base: Path, share: float, seed: int, num_classes: int) -> tuple[ImageList, ImageList]:
-    """Part a list in two in each class alike; a file's fate depends on its name under ``base`` and the seed only."""
-    names = (Path(os.path.relpath(path, base)).as_posix() for path in whole.paths)
+def split_list(
+    images: ImageList, base: Path, fraction: float, seed: int, num_classes: int
+) -> tuple[ImageList, ImageList]:
+    """Draw a stratified test list. The draw of a file depends only on its name relative to ``base`` and the seed."""
+    names = (Path(os.path.relpath(path, base)).as_posix() for path in images.paths)
     digests = (hashlib.blake2b(name.encode("utf-8", "surrogateescape"), digest_size=8).digest() for name in names)
     identity = torch.tensor([int.from_bytes(digest, "little", signed=True) for digest in digests])
-    targets = torch.tensor(whole.targets)
-    wanted = held_counts(torch.bincount(targets, minlength=num_classes), share)
-    rows = draw(targets, identity, wanted, seed, "test split")
-    rest = torch.ones(len(targets), dtype=torch.bool)
-    rest[rows] = False
-    return whole.part(rest.nonzero().flatten()), whole.part(rows)
+    targets = torch.tensor(images.targets)
+    counts = holdout_counts(torch.bincount(targets, minlength=num_classes), fraction)
+    rows = draw_per_class(targets, identity, counts, seed, "test split")
+    return images.subset(other_rows(rows, len(targets))), images.subset(rows)
 
 
 def _class_names(tree: Path) -> tuple[str, ...]:
     names = tuple(sorted(each.name for each in tree.iterdir() if each.is_dir() and not each.name.startswith(".")))
     if not names:
-        raise ValueError(f"folder: {tree} has no folders, one a class.")
+        raise ValueError(f"folder: {tree} has no class folders.")
     return names
 
 
-def _list_images(tree: Path, class_names: tuple[str, ...], *, partly: bool = False) -> ImageList:
-    """All images below the class folders; ``partly`` if a class may have none."""
+def _list_images(tree: Path, class_names: tuple[str, ...], *, allow_empty: bool = False) -> ImageList:
+    """List the images of each class. ``allow_empty`` accepts classes without images, but not an empty tree."""
     unknown = sorted(set(_class_names(tree)) - set(class_names))
     if unknown:
-        raise ValueError(f"folder: {tree} has classes that the training folder has not: {', '.join(unknown[:5])}.")
+        raise ValueError(f"folder: {tree} has classes without a training folder: {', '.join(unknown[:5])}.")
     paths: list[str] = []
     targets: list[int] = []
     empty: list[str] = []
     for number, name in enumerate(class_names):
-        found = images_below(tree / name)
+        found = find_images(tree / name)
         paths += found
         targets += [number] * len(found)
         if not found:
             empty.append(name)
-    if empty and not (partly and paths):
-        raise ValueError(f"folder: there are no images in {tree} for {', '.join(empty[:5])}.")
+    if empty and not (allow_empty and paths):
+        raise ValueError(f"folder: {tree} has no images for {', '.join(empty[:5])}.")
     return ImageList(tuple(paths), tuple(targets))
 
 
-def images_below(place: Path) -> list[str]:
-    """Image files in a folder and those below it, sorted."""
+def find_images(directory: Path) -> list[str]:
+    """List the image files in a directory and its subdirectories, sorted."""
     return sorted(
         os.path.join(parent, name)
-        for parent, _, names in os.walk(place, followlinks=True)
+        for parent, _, names in os.walk(directory, followlinks=True)
         for name in names
         if is_image_name(name)
     )

@@ -1,4 +1,4 @@
-"""Small data that need no download: MNIST-1D, the digits of scikit-learn, and two moons."""
+"""Small data sets that need no download: MNIST-1D, scikit-learn's digits, two moons."""
 
 from __future__ import annotations
 
@@ -10,31 +10,33 @@ import numpy as np
 import torch
 
 from classgap.data.dataset import Dataset, Split
-from classgap.data.sources.pixels import pixel_statistics
 from classgap.data.splits import hold_out
+from classgap.data.transforms.normalize import channel_stats
 
 
-def mnist1d(*, train: int = 1000, test: int = 10000, seed: int = 42) -> Dataset:
-    """MNIST-1D (Greydanus and Kobak 2020): ten digits drawn as noisy series of 40 values, generated on the spot.
+def make_mnist1d(*, n_train: int = 1000, n_test: int = 10000, seed: int = 42) -> Dataset:
+    """Generate MNIST-1D (Greydanus and Kobak, 2020): ten digits as noisy series of 40 values.
 
     Args:
-        train: training samples.
-        test: test samples.
-        seed: of the generation; 42 is the package's own.
+        n_train: Training samples.
+        n_test: Test samples.
+        seed: Random seed of the generator; 42 is the package's default.
     """
-    _positive("mnist1d", train=train, test=test)
+    _check_sizes("mnist1d", n_train=n_train, n_test=n_test)
     from mnist1d.data import get_dataset_args, make_dataset
 
     settings = get_dataset_args()
-    settings.num_samples, settings.seed = -(-(train + test) // 10) * 10, seed  # it makes equally many of each digit
-    with _undisturbed_randomness():
+    # The package generates the same number of samples of each digit.
+    settings.num_samples, settings.seed = -(-(n_train + n_test) // 10) * 10, seed
+    with _preserve_random_state():
         made = make_dataset(settings)
     inputs = torch.from_numpy(np.concatenate([made["x"], made["x_test"]])).float()[:, None]
     targets = torch.from_numpy(np.concatenate([made["y"], made["y_test"]]))
+    test = slice(n_train, n_train + n_test)
     return Dataset(
         name="mnist1d",
-        train=Split.from_arrays(inputs[:train], targets[:train]),
-        test=Split.from_arrays(inputs[train : train + test], targets[train : train + test]),
+        train=Split.from_arrays(inputs[:n_train], targets[:n_train]),
+        test=Split.from_arrays(inputs[test], targets[test]),
         class_names=tuple("0123456789"),
         kind="signal",
         shape=(1, 40),
@@ -42,8 +44,8 @@ def mnist1d(*, train: int = 1000, test: int = 10000, seed: int = 42) -> Dataset:
 
 
 @contextmanager
-def _undisturbed_randomness() -> Iterator[None]:
-    """Give the global generators back as they were: mnist1d seeds them all."""
+def _preserve_random_state() -> Iterator[None]:
+    """Restore the global generators, all of which mnist1d seeds."""
     python, numpy, torch_state = random.getstate(), np.random.get_state(), torch.get_rng_state()
     cuda = torch.cuda.get_rng_state_all() if torch.cuda.is_initialized() else []
     try:
@@ -56,52 +58,54 @@ def _undisturbed_randomness() -> Iterator[None]:
             torch.cuda.set_rng_state_all(cuda)
 
 
-def digits(*, test: float = 0.5, data_seed: int = 0) -> Dataset:
-    """Scikit-learn's 1,797 handwritten digits of 8×8 pixels; the grey values 0 … 16 become 0 … 255.
+def load_digits(*, test_fraction: float = 0.5, data_seed: int = 0) -> Dataset:
+    """Load scikit-learn's 1,797 handwritten digits of 8×8 pixels, with gray values scaled from 0–16 to 0–255.
 
     Args:
-        test: share of each digit in the test split, which is drawn: the source has none.
-        data_seed: of that draw.
+        test_fraction: Fraction of each digit in the test split, which is drawn.
+        data_seed: Random seed of that draw.
     """
-    from sklearn.datasets import load_digits
+    from sklearn import datasets
 
-    made = load_digits()
+    made = datasets.load_digits()
     images = torch.from_numpy(np.round(made.images * (255 / 16)).astype(np.uint8))[:, None]
-    train, held = hold_out(Split.from_arrays(images, torch.from_numpy(made.target)), test, data_seed, 10)
-    mean, std = pixel_statistics(images[train.index])
-    return Dataset("digits", train, held, tuple("0123456789"), "image", (1, 8, 8), mean, std, mirrored=False)
+    train, test = hold_out(Split.from_arrays(images, torch.from_numpy(made.target)), test_fraction, data_seed, 10)
+    mean, std = channel_stats(images[train.index])
+    return Dataset("digits", train, test, tuple("0123456789"), "image", (1, 8, 8), mean, std, allow_flip=False)
 
 
-def two_moons(
-    *, train: int = 2000, test: int = 2000, tail: float = 0.05, spread: float = 0.1, seed: int = 0
+def make_two_moons(
+    *, n_train: int = 2000, n_test: int = 2000, tail_fraction: float = 0.05, noise: float = 0.1, seed: int = 0
 ) -> Dataset:
-    """Two moons with a rare one, as in ELM Sec. 2.3: P(Tail) = 5 % in training; half and half in the test split.
+    """Generate two moons, one of them rare, as in ELM Sec. 2.3; the test split is balanced.
 
-    The paper gives the share of the tail; sizes, spread and the balanced test split are this program's choice.
+    The paper gives P(Tail) = 5 %. It does not give the sizes, the noise or the test split.
 
     Args:
-        train: training samples.
-        test: test samples.
-        tail: share of the rare moon in training.
-        spread: standard deviation of the noise on both coordinates.
-        seed: of the generation.
+        n_train: Training samples.
+        n_test: Test samples.
+        tail_fraction: Fraction of the rare moon in the training split.
+        noise: Standard deviation of the noise on both coordinates.
+        seed: Random seed of the generator.
     """
-    _positive("two-moons", train=train, test=test)
-    if not 0 < tail < 1 or not 0 < round(tail * train) < train:
-        raise ValueError(f"two-moons: tail must leave samples on both moons; got {tail} of {train}.")
+    _check_sizes("two-moons", n_train=n_train, n_test=n_test)
+    if not 0 < tail_fraction < 1 or not 0 < round(tail_fraction * n_train) < n_train:
+        raise ValueError(
+            f"two-moons: tail_fraction must leave samples in both classes, got {tail_fraction} of {n_train}."
+        )
     from sklearn.datasets import make_moons
 
     state = np.random.RandomState(seed)
 
     def moons(total: int, rare: int) -> Split:
-        inputs, targets = make_moons((total - rare, rare), noise=spread, random_state=state)
+        inputs, targets = make_moons((total - rare, rare), noise=noise, random_state=state)
         return Split.from_arrays(torch.from_numpy(inputs).float(), torch.from_numpy(targets))
 
-    learned, held = moons(train, round(tail * train)), moons(test, test // 2)
-    return Dataset("two-moons", learned, held, ("Head", "Tail"), "vector", (2,))
+    train, test = moons(n_train, round(tail_fraction * n_train)), moons(n_test, n_test // 2)
+    return Dataset("two-moons", train, test, ("Head", "Tail"), "vector", (2,))
 
 
-def _positive(name: str, **sizes: int) -> None:
+def _check_sizes(name: str, **sizes: int) -> None:
     for size, value in sizes.items():
         if value < 1:
-            raise ValueError(f"{name}: {size} must be 1 or more; got {value}.")
+            raise ValueError(f"{name}: {size} must be at least 1, got {value}.")

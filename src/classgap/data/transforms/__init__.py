@@ -1,1 +1,1 @@
-"""Augmentation, mixing and normalization."""
+"""Augmentation, mixing and normalization of batches."""

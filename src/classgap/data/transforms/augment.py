@@ -14,15 +14,15 @@ from classgap.registry import Entry, Registry
 
 
 class Augment(Protocol):
-    """A random change of a batch of uint8 images; what is random comes from ``keys`` alone."""
+    """A random transform of a batch of uint8 images that depends only on the images and their keys."""
 
     def __call__(self, images_BCHW: Tensor, keys: Keys, /) -> Tensor:
-        """The changed images, uint8."""
+        """Return the augmented images, uint8."""
         ...
 
 
-class _Both:
-    """One augmentation after the other."""
+class _Compose:
+    """Apply two augmentations in sequence."""
 
     def __init__(self, first: Augment, second: Augment) -> None:
         self.first, self.second = first, second
@@ -35,8 +35,8 @@ def _none() -> None:
     return None
 
 
-def _crop_flip(*, pad: int = 4, mode: str = "zero", flip: bool = True) -> Augment:
-    return CropFlip(pad, mode, flip)
+def _crop_flip(*, padding: int = 4, padding_mode: str = "constant", flip: bool = True) -> Augment:
+    return CropFlip(padding, padding_mode, flip)
 
 
 def _rrc(*, size: int | None = None, scale: float = 0.08, flip: bool = True) -> Augment:
@@ -44,38 +44,38 @@ def _rrc(*, size: int | None = None, scale: float = 0.08, flip: bool = True) -> 
 
 
 def _auto_augment(*, policy: str = "cifar10", crop: str = "crop-flip", size: int | None = None) -> Augment:
-    return _Both(_crop(crop, size), AutoAugment(policy))
+    return _Compose(_crop(crop, size), AutoAugment(policy))
 
 
 def _rand_augment(*, n: int = 2, m: int = 9, crop: str = "crop-flip", size: int | None = None) -> Augment:
-    return _Both(_crop(crop, size), RandAugment(n, m))
+    return _Compose(_crop(crop, size), RandAugment(n, m))
 
 
 def _crop(name: str, size: int | None) -> Augment:
     if name == "rrc":
         return RandomResizedCrop(size)
     if name != "crop-flip" or size is not None:
-        raise ValueError(f"crop must be crop-flip, or rrc with or without a size; got {name!r} with size {size}.")
+        raise ValueError(f"crop must be crop-flip (without size) or rrc, got {name!r} with size {size}.")
     return CropFlip()
 
 
 AUGMENTS: Registry[Augment | None] = Registry(
     "augmentation",
     [
-        Entry("none", "The images as they are.", _none),
-        Entry("crop-flip", "Pad by 4, crop at random, flip: the usual one for small images.", _crop_flip),
-        Entry("rrc", "A random part, resized, and flip: the usual one for photographs.", _rrc),
-        Entry("auto-augment", "A crop, then AutoAugment (Cubuk et al., 2019).", _auto_augment),
-        Entry("rand-augment", "A crop, then RandAugment (Cubuk et al., 2020).", _rand_augment),
+        Entry("none", "No augmentation.", _none),
+        Entry("crop-flip", "Random crop with padding, and flip; for small images.", _crop_flip),
+        Entry("rrc", "Random resized crop, and flip; for photographs.", _rrc),
+        Entry("auto-augment", "Crop, then AutoAugment (Cubuk et al., 2019).", _auto_augment),
+        Entry("rand-augment", "Crop, then RandAugment (Cubuk et al., 2020).", _rand_augment),
     ],
 )
 
 
 def build_augment(text: str) -> Augment | None:
-    """The augmentation that ``text`` names, ``None`` for "none".
+    """Build an augmentation by name; ``None`` for "none".
 
-    >>> build_augment("crop-flip:pad=2")
-    CropFlip(pad=2, mode='zero', flip=True)
+    >>> build_augment("crop-flip:padding=2")
+    CropFlip(padding=2, padding_mode='constant', flip=True)
     >>> build_augment("rand-augment:n=3") is None
     False
     """

@@ -1,4 +1,4 @@
-"""AutoAugment (Cubuk et al., 2019): one of 25 learned pairs of operations on each image."""
+"""AutoAugment (Cubuk et al., 2019): apply one of 25 learned sub-policies to each image."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ import torch
 from torch import Tensor
 
 from classgap.data.sampling.keyed_random import Keys
-from classgap.data.transforms.operations import NUMBERS, OPERATIONS, amounts, apply_operations
+from classgap.data.transforms.operations import OPERATION_INDEX, OPERATIONS, apply_operations, magnitudes
 
 LEVELS = 10
 
-# The paper's Tables 7 (CIFAR-10) and 9 (ImageNet): operation, probability in tenths, level; the level of an operation
-# without amount means nothing and is 0.
+# The paper's Tables 7 (CIFAR-10) and 9 (ImageNet): operation, probability in tenths, level. The level of an operation
+# without magnitude is 0.
 POLICIES: dict[str, str] = {
     "cifar10": """
         invert 1 0, contrast 2 6;        rotate 7 2, translate-x 3 9;      sharpness 8 1, sharpness 9 3
@@ -43,10 +43,10 @@ POLICIES: dict[str, str] = {
 
 @dataclass(frozen=True)
 class AutoAugment:
-    """The operations of a learned policy.
+    """Apply a learned policy of two operations per sub-policy.
 
     Args:
-        policy: "cifar10" or "imagenet": on which data it was learned.
+        policy: "cifar10" or "imagenet", the data that it was learned on.
 
     >>> AutoAugment()(torch.zeros(2, 3, 32, 32, dtype=torch.uint8), Keys(0, 0, torch.arange(2))).shape
     torch.Size([2, 3, 32, 32])
@@ -56,25 +56,25 @@ class AutoAugment:
 
     def __post_init__(self) -> None:
         if self.policy not in POLICIES:
-            raise ValueError(f"policy must be {' or '.join(POLICIES)}; got {self.policy!r}.")
+            raise ValueError(f"policy must be {' or '.join(POLICIES)}, got {self.policy!r}.")
 
     def __call__(self, images_BCHW: Tensor, keys: Keys) -> Tensor:
-        """The images, changed."""
-        number_P2, chance_P2, amount_P2, signed_P2 = _tables(self.policy, *images_BCHW.shape[-2:])
+        """Return the augmented images."""
+        index_P2, probability_P2, magnitude_P2, signed_P2 = _make_tables(self.policy, *images_BCHW.shape[-2:])
         draw = keys.uniform(5, "auto-augment")
-        pair_B = (draw[:, 0] * len(number_P2)).long()
+        policy_B = (draw[:, 0] * len(index_P2)).long()
         for i in range(2):
-            used_B = draw[:, 1 + i] < chance_P2[pair_B, i]
-            sign_B = torch.where(signed_P2[pair_B, i] & (draw[:, 3 + i] < 0.5), -1, 1)
-            number_B = torch.where(used_B, number_P2[pair_B, i], NUMBERS["identity"])
-            images_BCHW = apply_operations(images_BCHW, number_B, amount_P2[pair_B, i] * sign_B)
+            used_B = draw[:, 1 + i] < probability_P2[policy_B, i]
+            sign_B = torch.where(signed_P2[policy_B, i] & (draw[:, 3 + i] < 0.5), -1, 1)
+            index_B = torch.where(used_B, index_P2[policy_B, i], OPERATION_INDEX["identity"])
+            images_BCHW = apply_operations(images_BCHW, index_B, magnitude_P2[policy_B, i] * sign_B)
         return images_BCHW
 
 
-def pairs(policy: str) -> list[list[tuple[str, float, int]]]:
-    """The pairs of a policy: name, probability and level of both operations.
+def parse_policy(policy: str) -> list[list[tuple[str, float, int]]]:
+    """Return the sub-policies: name, probability and level of both operations.
 
-    >>> pairs("cifar10")[0]
+    >>> parse_policy("cifar10")[0]
     [('invert', 0.1, 0), ('contrast', 0.2, 6)]
     """
     found = []
@@ -85,11 +85,11 @@ def pairs(policy: str) -> list[list[tuple[str, float, int]]]:
 
 
 @lru_cache(maxsize=8)
-def _tables(policy: str, height: int, width: int) -> tuple[Tensor, Tensor, Tensor, Tensor]:
-    """Of each pair's operations the number, the probability, the amount and whether it has a sign; (25, 2) each."""
-    both = pairs(policy)
-    number = torch.tensor([[NUMBERS[name] for name, _, _ in pair] for pair in both])
-    chance = torch.tensor([[chance for _, chance, _ in pair] for pair in both])
-    amount = [[float(amounts(name, LEVELS, height, width)[level]) for name, _, level in pair] for pair in both]
-    signed = torch.tensor([[OPERATIONS[name].signed for name, _, _ in pair] for pair in both])
-    return number, chance, torch.tensor(amount, dtype=torch.float64), signed
+def _make_tables(policy: str, height: int, width: int) -> tuple[Tensor, Tensor, Tensor, Tensor]:
+    """Index, probability, magnitude and whether the magnitude is signed, of both operations; (25, 2) each."""
+    pairs = parse_policy(policy)
+    index = torch.tensor([[OPERATION_INDEX[name] for name, _, _ in pair] for pair in pairs])
+    probability = torch.tensor([[probability for _, probability, _ in pair] for pair in pairs])
+    magnitude = [[float(magnitudes(name, LEVELS, height, width)[level]) for name, _, level in pair] for pair in pairs]
+    signed = torch.tensor([[OPERATIONS[name].signed for name, _, _ in pair] for pair in pairs])
+    return index, probability, torch.tensor(magnitude, dtype=torch.float64), signed

@@ -1,7 +1,7 @@
-"""Shears, shifts and rotations of a whole batch of images, with an amount for each image.
+"""Shear, translate and rotate a batch of images, with a magnitude per image.
 
-A transform is the matrix that says from where a pixel of the result comes, in pixels from the middle of the image. The
-nearest pixel is taken; what comes from outside is black.
+A transform is an affine matrix that maps output pixels to input pixels, both relative to the image center. Sampling is
+nearest neighbor; pixels outside the image are black.
 """
 
 from __future__ import annotations
@@ -16,40 +16,40 @@ def _matrices(a: Tensor, b: Tensor, c: Tensor, d: Tensor, e: Tensor, f: Tensor) 
 
 
 def shear_x(amount_B: Tensor, height: int, width: int) -> Tensor:
-    """Rows move by ``amount`` times their distance from the top."""
+    """Shift rows by ``amount`` times their distance from the top."""
     one, zero = torch.ones_like(amount_B), torch.zeros_like(amount_B)
     return _matrices(one, amount_B, amount_B * (height / 2), zero, one, zero)
 
 
 def shear_y(amount_B: Tensor, height: int, width: int) -> Tensor:
-    """Columns move by ``amount`` times their distance from the left."""
+    """Shift columns by ``amount`` times their distance from the left."""
     one, zero = torch.ones_like(amount_B), torch.zeros_like(amount_B)
     return _matrices(one, zero, zero, amount_B, one, amount_B * (width / 2))
 
 
 def translate_x(amount_B: Tensor, height: int, width: int) -> Tensor:
-    """To the right by whole pixels."""
+    """Shift to the right by an integer number of pixels."""
     one, zero = torch.ones_like(amount_B), torch.zeros_like(amount_B)
     return _matrices(one, zero, -amount_B.trunc(), zero, one, zero)
 
 
 def translate_y(amount_B: Tensor, height: int, width: int) -> Tensor:
-    """Down by whole pixels."""
+    """Shift down by an integer number of pixels."""
     one, zero = torch.ones_like(amount_B), torch.zeros_like(amount_B)
     return _matrices(one, zero, zero, zero, one, -amount_B.trunc())
 
 
 def rotate(amount_B: Tensor, height: int, width: int) -> Tensor:
-    """Against the clock by degrees."""
+    """Rotate counterclockwise by degrees."""
     angle, zero = amount_B.deg2rad(), torch.zeros_like(amount_B)
     return _matrices(angle.cos(), -angle.sin(), zero, angle.sin(), angle.cos(), zero)
 
 
-def transformed(images_BCHW: Tensor, matrix_B23: Tensor) -> Tensor:
-    """Images whose pixels come from where the matrices say.
+def warp_affine(images_BCHW: Tensor, matrix_B23: Tensor) -> Tensor:
+    """Resample each image with its matrix.
 
     >>> image = torch.arange(1, 10, dtype=torch.uint8).view(1, 1, 3, 3)
-    >>> transformed(image, translate_x(torch.tensor([1.0]), 3, 3))[0, 0]
+    >>> warp_affine(image, translate_x(torch.tensor([1.0]), 3, 3))[0, 0]
     tensor([[0, 1, 2],
             [0, 4, 5],
             [0, 7, 8]], dtype=torch.uint8)
@@ -62,7 +62,7 @@ def transformed(images_BCHW: Tensor, matrix_B23: Tensor) -> Tensor:
     column_BHW = (a * x_W + b * y_H + (c + (width - 1) / 2)).round().long()
     row_BHW = (d * x_W + e * y_H + (f + (height - 1) / 2)).round().long()
     inside = (column_BHW >= 0) & (column_BHW < width) & (row_BHW >= 0) & (row_BHW < height)
-    # One black pixel behind each plane is where everything from outside comes from.
+    # Outside pixels read from one black pixel appended to each plane.
     pixel = torch.where(inside, row_BHW * width + column_BHW, height * width).view(size, 1, -1)
     planes = F.pad(images_BCHW.flatten(2), (0, 1))
     return planes.gather(2, pixel.expand(-1, channels, -1)).view_as(images_BCHW)

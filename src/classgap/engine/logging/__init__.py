@@ -1,1 +1,1 @@
-"""What a run reports while it trains."""
+"""Metrics and progress of a run."""

@@ -7,7 +7,7 @@ from typing import Any
 
 
 def require_tensorboard() -> None:
-    """See that the package is there.
+    """Check that the tensorboard package is installed.
 
     Raises:
         ValueError: with the command that installs it.
@@ -15,29 +15,34 @@ def require_tensorboard() -> None:
     try:
         import torch.utils.tensorboard  # noqa: F401
     except ImportError:
-        raise ValueError("tensorboard needs a package: pip install 'classgap[tensorboard]'.") from None
+        raise ValueError("tensorboard is not installed; run pip install 'classgap[tensorboard]'.") from None
 
 
-class Scalars:
-    """Writes numbers to ``RUN/tensorboard``, if switched on."""
+class TensorBoardLogger:
+    """Write the metrics of each epoch to ``RUN/tensorboard``, if enabled.
 
-    def __init__(self, run: Path, *, on: bool, done: int = 0) -> None:
+    Args:
+        run: the run directory.
+        enabled: whether to write anything.
+        epochs_done: completed epochs; events that a killed process wrote for later ones are hidden.
+    """
+
+    def __init__(self, run: Path, *, enabled: bool, epochs_done: int = 0) -> None:
         self._writer: Any = None
-        if on:
+        if enabled:
             from torch.utils.tensorboard import SummaryWriter
 
-            # What a killed process wrote of later epochs is not shown.
-            self._writer = SummaryWriter(run / "tensorboard", purge_step=done + 1)
+            self._writer = SummaryWriter(run / "tensorboard", purge_step=epochs_done + 1)
 
     def add(self, metrics: dict[str, Any], epoch: int) -> None:
-        """One epoch's figures."""
+        """Add the metrics of an epoch."""
         if self._writer is None:
             return
         for name, value in metrics.items():
             if isinstance(value, float):
                 self._writer.add_scalar(name, value, epoch)
 
-    def __enter__(self) -> Scalars:
+    def __enter__(self) -> TensorBoardLogger:
         return self
 
     def __exit__(self, *exception: object) -> None:

@@ -1,1 +1,1 @@
-"""What a run keeps on disk."""
+"""Files of a run."""

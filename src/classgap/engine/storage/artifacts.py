@@ -1,4 +1,4 @@
-"""What a finished run leaves: predictions, audit, report, and the final line of its metrics."""
+"""Artifacts of a finished run: predictions, audit, report and final metrics."""
 
 from __future__ import annotations
 
@@ -11,15 +11,21 @@ from torch import Tensor
 from classgap._atomic_write import atomic_write
 from classgap.audit import Audit, read_predictions
 from classgap.distributed import rank, wait_for_all
+from classgap.engine.evaluation import Predictions, Scores
 from classgap.engine.run import Run
-from classgap.engine.scores import Predicted, Scores
 from classgap.engine.storage.checkpoint import save_weights
-from classgap.engine.storage.disk import writing
+from classgap.engine.storage.disk import explain_write_errors
 from classgap.engine.storage.run_directory import RunDirectory
 
 
-def write_outcome(run: Run, directory: RunDirectory, chosen: dict[str, Any] | None) -> None:
-    """Test the model once and store everything; the final line comes last, and makes the run finished."""
+def write_artifacts(run: Run, directory: RunDirectory, best: dict[str, Any] | None) -> None:
+    """Test the model once and write all artifacts; the final line of the metrics, written last, marks the run finished.
+
+    Args:
+        run: the trained run.
+        directory: where to write.
+        best: the selected epoch; ``None`` if it is the last one.
+    """
     test, train = run.scores(run.data.test, features=run.config.save_features), run.predictions(run.train)
     if rank() == 0:
         save_weights(run.model, directory.model)
@@ -28,7 +34,7 @@ def write_outcome(run: Run, directory: RunDirectory, chosen: dict[str, Any] | No
             audit = Audit.from_checked(read_predictions(directory.path))
             audit.to_html(directory.report)
             audit.save(directory.audit)
-        final: dict[str, Any] = {"final": True, "chosen_epoch": None if chosen is None else chosen["epoch"]}
+        final: dict[str, Any] = {"final": True, "chosen_epoch": None if best is None else best["epoch"]}
         final |= run.method.findings()
         final |= {f"train_{name}": value for name, value in train.accuracies().items()}
         final |= {f"test_{name}": value for name, value in test.accuracies().items()}
@@ -36,7 +42,7 @@ def write_outcome(run: Run, directory: RunDirectory, chosen: dict[str, Any] | No
     wait_for_all()
 
 
-def _write_predictions(run: Run, directory: RunDirectory, test: Scores, train: Predicted) -> None:
+def _write_predictions(run: Run, directory: RunDirectory, test: Scores, train: Predictions) -> None:
     from safetensors.torch import save
 
     tensors: dict[str, Tensor] = {
@@ -48,7 +54,7 @@ def _write_predictions(run: Run, directory: RunDirectory, test: Scores, train: P
         "train_targets": train.targets_N,
     }
     if run.config.save_features:
-        tensors["features"] = _half_if_it_fits(test.features_ND)
+        tensors["features"] = _to_half(test.features_ND)
         weight = getattr(run.tap.head, "weight", None)
         bias = getattr(run.tap.head, "bias", None)
         if isinstance(weight, Tensor):
@@ -56,9 +62,10 @@ def _write_predictions(run: Run, directory: RunDirectory, test: Scores, train: P
             if isinstance(bias, Tensor):
                 tensors["head_bias"] = bias.detach().float().cpu()
     plain = {name: tensor.contiguous() for name, tensor in tensors.items()}
-    with writing(directory.predictions), atomic_write(directory.predictions) as file:
+    with explain_write_errors(directory.predictions), atomic_write(directory.predictions) as file:
         file.write(save(plain, {"class_names": json.dumps(list(run.data.class_names))}))
 
 
-def _half_if_it_fits(values: Tensor) -> Tensor:
+def _to_half(values: Tensor) -> Tensor:
+    """Convert to float16, unless a value would overflow."""
     return values.half() if float(values.abs().max()) <= torch.finfo(torch.float16).max else values

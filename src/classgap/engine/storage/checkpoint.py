@@ -1,4 +1,4 @@
-"""Checkpoints: written whole, read without executing anything."""
+"""Checkpoints: written atomically, and read without executing code."""
 
 from __future__ import annotations
 
@@ -11,34 +11,34 @@ import torch
 from torch import Tensor, nn
 
 from classgap._atomic_write import atomic_write
-from classgap.engine.storage.disk import writing
+from classgap.engine.storage.disk import explain_write_errors
 
 FORMAT = 1
 
 
 def save_checkpoint(state: dict[str, Any], path: Path) -> None:
-    """Write a checkpoint, or fail and leave the one before.
+    """Write a checkpoint, or fail and keep the previous one.
 
     Raises:
-        OSError: in one line, if the disk is full or the directory cannot be written to.
+        OSError: if the disk is full or the directory is not writable.
     """
-    with writing(path), atomic_write(path) as file:
+    with explain_write_errors(path), atomic_write(path) as file:
         torch.save({"format": FORMAT, **state}, file)
 
 
 def load_checkpoint(path: Path) -> dict[str, Any]:
-    """Read a checkpoint, tensors on the CPU.
+    """Read a checkpoint with its tensors on the CPU.
 
     Raises:
-        ValueError: if it is damaged or of another version.
+        ValueError: if it is damaged or has another format version.
     """
     try:
         state = torch.load(path, map_location="cpu", weights_only=True)
     except (RuntimeError, EOFError, pickle.UnpicklingError, ValueError) as error:
-        raise ValueError(f"the checkpoint {path} is damaged ({error}); start again with --overwrite.") from None
+        raise ValueError(f"the checkpoint {path} is damaged ({error}); start over with --overwrite.") from None
     if not isinstance(state, dict) or state.get("format") != FORMAT:
         raise ValueError(
-            f"the checkpoint {path} was written by another version of classgap; start again with --overwrite."
+            f"the checkpoint {path} was written by another version of classgap; start over with --overwrite."
         )
     return state
 
@@ -47,9 +47,9 @@ def save_weights(model: nn.Module, path: Path) -> None:
     """Write a model's weights as safetensors."""
     from safetensors.torch import save
 
-    # Clones, as safetensors refuses tensors that share memory, such as tied weights.
+    # Clones: safetensors rejects tensors that share memory, such as tied weights.
     tensors = {name: tensor.detach().cpu().contiguous().clone() for name, tensor in model.state_dict().items()}
-    with writing(path), atomic_write(path) as file:
+    with explain_write_errors(path), atomic_write(path) as file:
         file.write(save(tensors))
 
 
@@ -61,7 +61,7 @@ def load_weights(path: Path) -> dict[str, Tensor]:
 
 
 def first_non_finite(*modules: nn.Module) -> str | None:
-    """Name of a parameter or buffer that holds NaN or infinity, if there is one."""
+    """Return the name of the first parameter or buffer with NaN or infinity, or ``None``."""
     for name, tensor in chain.from_iterable(module.state_dict().items() for module in modules):
         if tensor.is_floating_point() and not bool(tensor.isfinite().all()):
             return name

@@ -1,4 +1,4 @@
-"""One clear line when something cannot be written."""
+"""Clear errors for files that cannot be written."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ _FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 
 
 @contextmanager
-def writing(path: Path) -> Iterator[None]:
-    """Say which file could not be written, and why; what was there before is still there.
+def explain_write_errors(path: Path) -> Iterator[None]:
+    """Name the file and the reason if writing fails; the previous file is kept.
 
     Raises:
-        OSError: in one line.
+        OSError: with a message of one line.
     """
     try:
         yield
@@ -24,14 +24,12 @@ def writing(path: Path) -> Iterator[None]:
         reason = _reason(error)
         if reason is None:
             raise
-        kept = "; the one before is kept" if path.exists() else ""
-        raise OSError(
-            f"{path} cannot be written: {reason}{kept}. Run the same command again when there is room."
-        ) from None
+        kept = "; the previous file is kept" if path.exists() else ""
+        raise OSError(f"cannot write {path}: {reason}{kept}. Fix this and run the same command to resume.") from None
 
 
 def _reason(error: BaseException) -> str | None:
-    """Why writing failed, if that is what failed."""
+    """Return why writing failed, or ``None`` for other errors."""
     cause: BaseException | None = error
     while cause is not None:
         if isinstance(cause, OSError) and cause.errno is not None:

@@ -1,4 +1,4 @@
-"""What a run was made with."""
+"""Versions and hardware of a run."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ from classgap.distributed import world_size
 PACKAGES = ("classgap", "torch", "numpy", "torchvision", "timm", "open_clip_torch", "mnist1d", "scikit-learn")
 
 
-def environment(device: torch.device) -> dict[str, Any]:
-    """Versions and hardware, without names of people or machines."""
+def describe_environment(device: torch.device) -> dict[str, Any]:
+    """Return versions and hardware, without names of users or machines."""
     versions = {}
     for package in PACKAGES:
         try:

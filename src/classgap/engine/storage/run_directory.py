@@ -1,4 +1,4 @@
-"""The files of a run: what they are called, who may write them, and what state they tell."""
+"""The files of a run: their names, the lock on them, and the state they describe."""
 
 from __future__ import annotations
 
@@ -8,20 +8,19 @@ from pathlib import Path
 from typing import Any, BinaryIO
 
 from classgap._atomic_write import atomic_write_text, remove_leftovers
-from classgap.engine.config import TrainConfig
-from classgap.engine.config_file import read_settings, write_config
+from classgap.engine.config import TrainConfig, parse_settings, read_settings, write_config
 from classgap.engine.storage.checkpoint import load_checkpoint
-from classgap.engine.storage.disk import writing
+from classgap.engine.storage.disk import explain_write_errors
 
-# Where a run is stored and where it computes do not change what it is.
-_ELSEWHERE = ("out", "device", "save_every", "report", "tensorboard")
+# Settings that do not change the result; a run may be resumed with other values.
+_IRRELEVANT = ("out", "device", "save_every", "report", "tensorboard")
 
 
 class RunDirectory:
-    """A directory that holds one run, finished or not.
+    """Directory of one run, finished or not.
 
-    Files: ``config.yaml``, ``env.json``, ``metrics.jsonl`` (a line an epoch, the last line is the final one),
-    ``checkpoints/``, ``predictions.safetensors``, ``audit.json``, ``report.html``.
+    Files: ``config.yaml``, ``env.json``, ``metrics.jsonl`` (one line per epoch, then the final one), ``checkpoints/``,
+    ``predictions.safetensors``, ``audit.json``, ``report.html``.
 
     >>> run = RunDirectory(Path("runs/not-yet"))
     >>> run.finished(), run.read_metrics()
@@ -44,57 +43,65 @@ class RunDirectory:
         self._lock: BinaryIO | None = None
 
     def close(self) -> None:
-        """Let other processes in."""
+        """Release the lock on the directory."""
         if self._lock is not None:
             self._lock.close()
             self._lock = None
 
     def begin(self, config: TrainConfig, environment: dict[str, Any], *, overwrite: bool = False) -> None:
-        """Take the directory for a run: other processes are kept out until :meth:`close`.
+        """Create or reopen the directory of a run and lock it until :meth:`close`.
 
         Args:
-            config: what is being run; what was begun here must be the same.
-            environment: what it is run with.
-            overwrite: remove a run that is there.
+            config: configuration of the run; an existing run must have the same.
+            environment: versions and hardware, for ``env.json``.
+            overwrite: remove an existing run.
 
         Raises:
-            ValueError: if the directory cannot be used, or holds a run with other settings.
+            ValueError: if the directory cannot be used, or contains a run with other settings.
         """
-        self._open(overwrite=overwrite)
+        if self.path.exists() and self._is_foreign(overwrite=overwrite):
+            raise ValueError(f"{self.path} contains other files and no run; choose an empty or a new directory.")
+        self._lock_directory()
+        if overwrite:
+            self._remove_run()
         if self.config.exists():
             self.check_same(config)
         else:
-            with writing(self.config):
+            with explain_write_errors(self.config):
                 atomic_write_text(self.environment, json.dumps(environment, indent=2) + "\n")
                 write_config(config, self.config)
 
     def check_same(self, config: TrainConfig) -> None:
-        """Refuse to go on with a run that was begun with other settings; ones that were not given agree with any."""
-        stored, wanted = read_settings(self.config), config.to_dict()
-        wanted["milestones"] = tuple(wanted["milestones"])
-        given = [name for name in wanted if wanted[name] is not None and name not in _ELSEWHERE]
-        other = [name for name in given if stored.get(name) != wanted[name]]
-        if other:
-            differences = ", ".join(f"{name} {stored.get(name)!r} there and {wanted[name]!r} here" for name in other)
+        """Reject a configuration that differs from the stored one; ``None`` matches any value.
+
+        Raises:
+            ValueError: with the settings that differ.
+        """
+        stored, current = read_settings(self.config), parse_settings(config.to_dict())
+        given = [name for name in current if current[name] is not None and name not in _IRRELEVANT]
+        differences = [
+            f"{name} (stored {stored.get(name)!r}, now {current[name]!r})"
+            for name in given
+            if stored.get(name) != current[name]
+        ]
+        if differences:
             raise ValueError(
-                f"{self.path} holds a run with other settings: {differences}. Name another --out, or start over in "
-                "this one with --overwrite."
+                f"{self.path} contains a run with other settings: {', '.join(differences)}. Choose another --out, or "
+                "replace the run with --overwrite."
             )
 
     def stored_settings(self) -> dict[str, Any]:
-        """The settings of the run that is here, in plain values; none if there is no run."""
-        if not self.config.exists():
-            return {}
-        settings = read_settings(self.config)
-        return settings | {"out": None, "milestones": list(settings["milestones"])}
+        """Return the settings of the stored run, except ``out``: it may have been moved. Empty if there is no run."""
+        settings = read_settings(self.config) if self.config.exists() else {}
+        return {name: value for name, value in settings.items() if name != "out"}
 
     def finished(self) -> bool:
-        """Whether the run that is here has ended."""
+        """Return whether the run is complete."""
         lines = self.read_metrics()
         return bool(lines) and bool(lines[-1].get("final"))
 
     def read_metrics(self) -> list[dict[str, Any]]:
-        """The lines of ``metrics.jsonl``; one that was cut off when a process was killed is left out."""
+        """Read the lines of ``metrics.jsonl``, except one that a killed process left incomplete."""
         if not self.metrics.exists():
             return []
         lines = []
@@ -106,63 +113,61 @@ class RunDirectory:
         return lines
 
     def add_metrics(self, line: dict[str, Any]) -> None:
-        """Append a line."""
-        with writing(self.metrics), self.metrics.open("a", encoding="utf-8") as file:
+        """Append a line to ``metrics.jsonl``."""
+        with explain_write_errors(self.metrics), self.metrics.open("a", encoding="utf-8") as file:
             file.write(json.dumps(line, allow_nan=False) + "\n")
 
     def keep_metrics(self, count: int) -> None:
-        """Drop lines after the first ``count``: what a killed process wrote after its last checkpoint."""
+        """Keep the first ``count`` lines; later ones were written after the last checkpoint."""
         lines = self.read_metrics()[:count]
         atomic_write_text(self.metrics, "".join(json.dumps(line) + "\n" for line in lines))
 
-    def _open(self, *, overwrite: bool) -> None:
-        """Make the directory and keep other processes out of it; ``overwrite`` removes a run that is there."""
-        if self.path.exists() and self._is_foreign(overwrite=overwrite):
-            raise ValueError(f"{self.path} holds other files and no run; name an empty or a new directory.")
+    def _lock_directory(self) -> None:
+        """Create the directory and lock it against other processes."""
         try:
             self.checkpoints.mkdir(parents=True, exist_ok=True)
             self._lock = (self.checkpoints / ".lock").open("wb")
         except OSError as error:
-            raise ValueError(f"the run directory {self.path} cannot be written to: {error.strerror}.") from None
+            raise ValueError(f"cannot write to the run directory {self.path}: {error.strerror}.") from None
         try:
-            import fcntl  # not on Windows, where there is no such lock
+            import fcntl  # not available on Windows
 
-            fcntl.flock(self._lock, fcntl.LOCK_EX | fcntl.LOCK_NB)  # let go by the system however the process ends
+            fcntl.flock(self._lock, fcntl.LOCK_EX | fcntl.LOCK_NB)  # released by the system however the process ends
         except ImportError:
             pass
         except OSError:
-            raise ValueError(f"another process is training in {self.path}; wait for it, or name another.") from None
+            raise ValueError(
+                f"another process is training in {self.path}; wait for it or choose another --out."
+            ) from None
         remove_leftovers(self.path)
-        if overwrite:
-            self._remove_run()
 
     def best(self, epoch: int) -> Path:
-        """The weights of an epoch that was the best so far."""
+        """Return the path of the weights of a best epoch."""
         return self.checkpoints / f"best-epoch{epoch}.safetensors"
 
     def keep_best(self, epoch: int | None) -> None:
-        """Remove the weights of epochs that are no longer the best; only when a checkpoint knows of the better one."""
+        """Remove the weights of other epochs, once a checkpoint refers to this one."""
         for file in self.checkpoints.glob("best-epoch*.safetensors"):
             if epoch is None or file != self.best(epoch):
                 file.unlink()
 
     def _is_foreign(self, *, overwrite: bool) -> bool:
-        """Whether someone else's files are here: many projects have a ``config.yaml``, and ``overwrite`` removes it."""
+        """Return whether the directory contains other files; many projects have a ``config.yaml`` of their own."""
         if not self.path.is_dir():
             return True
         if self.config.exists():
             return overwrite and not self._holds_run()
-        # A process that was killed while it wrote its first file leaves a hidden one behind.
+        # A process that was killed while writing its first file leaves a temporary one.
         return any(
             each.name not in ("checkpoints", self.environment.name) and not each.name.endswith(".tmp")
             for each in self.path.iterdir()
         )
 
     def _holds_run(self) -> bool:
-        """Whether the settings of a run are here beside what it was run with, or else a checkpoint of one."""
+        """Return whether the directory contains a run: its settings and environment, or a checkpoint."""
         try:
             return self.environment.exists() and "data" in read_settings(self.config)
-        except ValueError:  # of another version, perhaps
+        except ValueError:  # perhaps written by another version
             return self._has_checkpoint()
 
     def _has_checkpoint(self) -> bool:

@@ -1,0 +1,66 @@
+"""Lists of registry entries, and the options of one entry, for a terminal."""
+
+from __future__ import annotations
+
+import shutil
+import textwrap
+from collections.abc import Iterable
+from typing import Any, get_args
+
+from classgap.registry import Entry
+
+NAME_WIDTH = 18
+
+
+def terminal_width() -> int:
+    """Return the width of the terminal, at most 80 columns."""
+    return min(80, shutil.get_terminal_size().columns)
+
+
+def print_entries(entries: Iterable[Entry[Any]]) -> None:
+    """Print one line per entry: name and summary, cut to the terminal's width."""
+    for entry in entries:
+        name = f"  {entry.usage + ('*' if entry.extra else ''):<{NAME_WIDTH}}  "
+        print(name + textwrap.shorten(entry.summary, terminal_width() - len(name), placeholder=" …"))
+
+
+def print_extras(entries: Iterable[Entry[Any]]) -> None:
+    """Print the installation command for entries that are marked with an asterisk."""
+    extras = sorted({entry.extra for entry in entries if entry.extra})
+    if extras:
+        print(f"* requires pip install 'classgap[{','.join(extras)}]'")
+
+
+def print_option(name: str, kind: Any, default: Any, *notes: str) -> None:
+    """Print an option with its type and default, and notes below it.
+
+    >>> print_option("memory_size", int | None, None, "Number of features.")
+      memory-size=none  (int)
+          Number of features.
+    """
+    print(f"  {name.replace('_', '-')}={_format_value(default)}  ({_format_type(kind)})")
+    for note in filter(None, notes):
+        print_paragraph(note, indent=6)
+
+
+def print_paragraph(text: str, indent: int = 0) -> None:
+    """Print a text, wrapped to the terminal's width."""
+    prefix = " " * indent
+    lines = textwrap.wrap(
+        text, terminal_width(), initial_indent=prefix, subsequent_indent=prefix, break_on_hyphens=False
+    )
+    print("\n".join(lines))
+
+
+def _format_value(value: Any) -> str:
+    if value is None:
+        return "none"
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    return f"{value:g}" if isinstance(value, float) else str(value)
+
+
+def _format_type(kind: Any) -> str:
+    """Name the types that can be typed on a command line; tensors and sequences cannot."""
+    names = {bool: "yes or no", int: "int", float: "float", str: "str"}
+    return " or ".join(names[member] for member in get_args(kind) or (kind,) if member in names)

@@ -1,0 +1,1 @@
+"""SVG charts of audits and comparisons."""

@@ -1,0 +1,120 @@
+"""SVG primitives: escaped elements, a linear scale, axis ticks and the frame of a chart.
+
+Charts set no colors. Elements carry class names and the style sheet of the page colors them, so one drawing serves
+light mode, dark mode and print.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable, Sequence
+
+from markupsafe import Markup, escape
+
+Scale = Callable[[float], float]
+Point = tuple[float, float]
+
+WIDTH = 960  # of every chart, in its own units; the page scales it
+
+
+def tag(name: str, *children: str | Markup, **attributes: str | float | None) -> Markup:
+    """Return an element with escaped text and attributes.
+
+    ``class_`` becomes ``class``, other underscores become hyphens, and attributes that are ``None`` are omitted.
+
+    >>> tag("text", "a < b", class_="label", x=1.25)
+    Markup('<text class="label" x="1.2">a &lt; b</text>')
+    """
+    inside = "".join(
+        f' {key.rstrip("_").replace("_", "-")}="{_format_attribute(value)}"'
+        for key, value in attributes.items()
+        if value is not None
+    )
+    content = Markup("").join(children)
+    return Markup(f"<{name}{inside}>{content}</{name}>" if content else f"<{name}{inside}/>")
+
+
+def svg_chart(key: str, title: str, description: str, height: float, *children: Markup) -> Markup:
+    """Return an ``svg`` element that screen readers announce by its title and description.
+
+    Args:
+        key: prefix of the chart's ids, unique on the page.
+        title: short title.
+        description: one or two sentences on the content.
+        height: height in chart units.
+        children: the drawing.
+    """
+    return tag(
+        "svg",
+        tag("title", title, id=f"{key}-title"),
+        tag("desc", description, id=f"{key}-desc"),
+        *children,
+        class_="chart",
+        viewBox=f"0 0 {WIDTH} {format_coordinate(height)}",
+        role="img",
+        aria_labelledby=f"{key}-title {key}-desc",
+    )
+
+
+def linear_scale(domain: Point, target: Point) -> Scale:
+    """Return the linear function that maps ``domain`` to ``target``.
+
+    >>> linear_scale((0, 1), (100, 0))(0.25)
+    75.0
+    """
+    low, high = domain
+    width = (high - low) or 1.0  # an empty domain maps to the start
+    return lambda value: target[0] + (value - low) / width * (target[1] - target[0])
+
+
+def nice_ticks(low: float, high: float, target: int = 5) -> list[float]:
+    """Return about ``target`` round numbers within [low, high].
+
+    >>> nice_ticks(0, 1)
+    [0.0, 0.2, 0.4, 0.6, 0.8, 1.0]
+    """
+    if not high > low:
+        return [low]
+    raw = (high - low) / target
+    unit = 10.0 ** math.floor(math.log10(raw))
+    step = unit * min((m for m in (1, 2, 5, 10) if m * unit >= raw * 0.999), default=10)
+    first, last = math.ceil(low / step - 1e-9), math.floor(high / step + 1e-9)
+    return [round(i * step, 12) for i in range(first, last + 1)]
+
+
+def draw_dots(points: Sequence[Point], class_: str, indices: Iterable[int] = ()) -> Markup:
+    """Draw dots as one path of zero-length segments with round caps, a tenth of the size of as many circles.
+
+    Args:
+        points: centers.
+        class_: CSS classes.
+        indices: class index of each dot, for tooltips and clicks.
+    """
+    if not points:
+        return Markup("")
+    path = "".join(f"M{format_coordinate(x)} {format_coordinate(y)}h0" for x, y in points)
+    return tag("path", d=path, class_=f"dots {class_}", data_classes=",".join(map(str, indices)) or None)
+
+
+def draw_lines(lines: Iterable[tuple[Point, Point]], class_: str) -> Markup:
+    """Draw straight lines as one path."""
+    path = "".join(f"M{_format_point(start)}L{_format_point(end)}" for start, end in lines)
+    return tag("path", d=path, class_=class_) if path else Markup("")
+
+
+def format_coordinate(value: float) -> str:
+    """Format a coordinate with at most one decimal.
+
+    >>> format_coordinate(12.0), format_coordinate(0.25), format_coordinate(-0.01)
+    ('12', '0.2', '0')
+    """
+    text = f"{value:.1f}".removesuffix(".0")
+    return "0" if text == "-0" else text
+
+
+def _format_point(point: Point) -> str:
+    return f"{format_coordinate(point[0])} {format_coordinate(point[1])}"
+
+
+def _format_attribute(value: str | float | None) -> str:
+    return format_coordinate(value) if isinstance(value, int | float) else str(escape(value or ""))

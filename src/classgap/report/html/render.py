@@ -1,0 +1,92 @@
+"""Render an audit or comparisons as one self-contained HTML file that makes no requests."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import os
+import re
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from markupsafe import Markup
+
+from classgap._atomic_write import atomic_write_text
+from classgap.audit.audit import Audit
+from classgap.audit.diff import AuditDiff
+from classgap.report import display_names, formatting
+from classgap.report.causes import cause_evidence
+from classgap.report.details import island
+from classgap.report.html.audit_page import audit_page
+from classgap.report.html.diff_page import diff_page
+from classgap.report.notes import note_name
+
+if TYPE_CHECKING:
+    import jinja2
+
+
+def write_html(content: Audit | AuditDiff | Sequence[AuditDiff], path: str | os.PathLike[str]) -> None:
+    """Write ``content`` as one HTML file.
+
+    Args:
+        content: an audit, a comparison, or several comparisons that share their first side.
+        path: destination, replaced atomically.
+    """
+    atomic_write_text(path, render_html(content))
+
+
+def render_html(content: Audit | AuditDiff | Sequence[AuditDiff]) -> str:
+    """Return the page of ``content``, as for :func:`write_html`."""
+    pages = _environment()
+    if isinstance(content, Audit):
+        template, variables = "audit.html", audit_page(content)
+    else:
+        template, variables = "diff.html", diff_page([content] if isinstance(content, AuditDiff) else content)
+    script = _source(pages, "page.js")
+    digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode("ascii")
+    return pages.get_template(template).render(
+        **variables,
+        data=island(variables["data_sets"]),
+        style=Markup(_source(pages, "page.css")),
+        script=Markup(script),
+        script_hash=f"sha256-{digest}",
+    )
+
+
+def _environment() -> jinja2.Environment:
+    import jinja2
+
+    from classgap._version import __version__
+
+    pages = jinja2.Environment(
+        loader=jinja2.PackageLoader("classgap.report.html"),
+        autoescape=True,
+        undefined=jinja2.StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    functions = (
+        cause_evidence,
+        note_name,
+        display_names.cause_name,
+        display_names.method_names,
+        formatting.format_count,
+        formatting.format_percent,
+        formatting.format_percent_interval,
+        formatting.format_points,
+        formatting.format_points_interval,
+        formatting.use_minus_signs,
+    )
+    pages.filters["unbroken"] = _join_units
+    pages.globals |= {function.__name__: function for function in functions} | {"version": __version__}
+    return pages
+
+
+def _join_units(text: str) -> str:
+    """Replace the space before a unit by a no-break space."""
+    return re.sub(" (?=%|points)", "\N{NO-BREAK SPACE}", text)
+
+
+def _source(pages: jinja2.Environment, name: str) -> str:
+    assert pages.loader is not None
+    return pages.loader.get_source(pages, name)[0]

@@ -1,0 +1,155 @@
+"use strict";
+(() => {
+  const sets = JSON.parse(document.getElementById("data").textContent);
+  const dialog = document.querySelector("dialog");
+  const content = dialog.querySelector(".content");
+  const tip = document.querySelector(".tip");
+  let current = 0; // data set of the open class
+
+  // Insert text as text, never as HTML: class names are untrusted.
+  const createElement = (name, options = {}, ...children) => {
+    const element = document.createElement(name);
+    Object.assign(element, options);
+    element.append(...children);
+    return element;
+  };
+  const setOf = (element) => Number(element.closest("[data-set]")?.dataset.set ?? current);
+
+  // Tables: sort by column, search by name.
+  const sortText = (cell) => cell.dataset.s ?? cell.textContent.trim();
+  const parseNumber = (text) => Number.parseFloat(text.replace(/,/g, "").replace("−", "-").replace(/^< /, ""));
+  const sortBy = (table, header) => {
+    const ascending = header.getAttribute("aria-sort") !== "ascending";
+    for (const other of header.parentElement.children) other.removeAttribute("aria-sort");
+    header.setAttribute("aria-sort", ascending ? "ascending" : "descending");
+    const byText = header.classList.contains("t");
+    const rows = [...table.tBodies[0].rows].map((row) => {
+      const text = sortText(row.cells[header.cellIndex]);
+      return { row, key: byText ? text : parseNumber(text), empty: text === "–" || (!byText && Number.isNaN(parseNumber(text))) };
+    });
+    const compare = byText ? new Intl.Collator(undefined, { numeric: true }).compare : (a, b) => a - b;
+    // Missing values come last in both directions.
+    rows.sort((a, b) => a.empty - b.empty || (a.empty ? 0 : (ascending ? 1 : -1) * compare(a.key, b.key)));
+    const sorted = document.createDocumentFragment();
+    for (const { row } of rows) sorted.append(row);
+    table.tBodies[0].append(sorted);
+  };
+  for (const tool of document.querySelectorAll(".tool")) {
+    const table = tool.querySelector("table");
+    const status = tool.querySelector("output");
+    for (const header of table.tHead.rows[0].cells) {
+      header.querySelector("button").addEventListener("click", () => sortBy(table, header));
+    }
+    tool.querySelector("input").addEventListener("input", (event) => {
+      const query = event.target.value.trim().toLowerCase();
+      let shown = 0;
+      for (const row of table.tBodies[0].rows) {
+        row.hidden = !row.cells[0].textContent.toLowerCase().includes(query);
+        shown += !row.hidden;
+      }
+      status.textContent = `${shown.toLocaleString("en")} of ${table.tBodies[0].rows.length.toLocaleString("en")} classes`;
+    });
+  }
+  for (const cell of document.querySelectorAll("td.share")) {
+    cell.style.setProperty("--share", `${Number.parseFloat(cell.textContent) || 0}%`);
+  }
+
+  // The dialog of one class.
+  const renderCauses = (data, index) => {
+    const causes = data.causes?.[index] ?? [];
+    if (!causes.length) return [];
+    const entries = causes.map(([name, evidence, methods]) => createElement("li", {},
+      createElement("strong", { textContent: name }), createElement("p", { textContent: evidence }),
+      ...(methods ? [createElement("p", { className: "soft", textContent: `Suggested methods: ${methods}` })] : [])));
+    return [createElement("h3", { textContent: "Diagnosis" }), createElement("ol", { className: "causes" }, ...entries)];
+  };
+  const renderConfusions = (data, index) => {
+    const confusions = data.confusions?.[index] ?? [];
+    if (!confusions.length) return [];
+    const entries = confusions.map(([other, count, rate]) => {
+      const button = createElement("button", { type: "button", textContent: data.names[other] });
+      button.dataset.class = other;
+      const entry = createElement("li", {}, button, createElement("span", { textContent: `${rate} % (${count})` }));
+      entry.style.setProperty("--share", `${rate}%`);
+      return entry;
+    });
+    return [createElement("h3", { textContent: "Confused with" }), createElement("ul", { className: "bars" }, ...entries)];
+  };
+  const renderMargins = (data, index) => {
+    const q = data.margins?.[index] ?? []; // quantiles at 0, 5, 10, 25, 50, 75, 90, 95 and 100 %
+    if (!q.length) return [];
+    const low = Math.min(0, q[0]), width = Math.max(0, q[8]) - low || 1;
+    const x = (v) => (100 * (v - low)) / width;
+    const svg = document.createElementNS("http://www.w3.org/2000/svg", "svg");
+    const format = (v) => String(v).replace("-", "−");
+    const summary = `Minimum ${format(q[0])}, 5 % quantile ${format(q[1])}, median ${format(q[4])}, 95 % quantile ${format(q[7])}, maximum ${format(q[8])}.`;
+    svg.setAttribute("class", `chart strip ${data.kinds[index]}`);
+    svg.setAttribute("role", "img");
+    svg.setAttribute("aria-label", summary);
+    const line = (from, to, y1, y2, className) => {
+      const element = document.createElementNS(svg.namespaceURI, "line");
+      for (const [key, v] of Object.entries({ x1: `${x(from)}%`, x2: `${x(to)}%`, y1, y2, class: className })) {
+        element.setAttribute(key, v);
+      }
+      svg.append(element);
+    };
+    line(0, 0, 2, 32, "zero");
+    line(q[1], q[7], 17, 17, "whisker");
+    line(q[3], q[5], 17, 17, "band");
+    line(q[4], q[4], 17, 17, "dots dot");
+    return [createElement("h3", { textContent: "Logit margins" }), svg,
+      createElement("p", { className: "note", textContent: `${summary} Thick line: 25 % to 75 %. Samples with a negative margin are misclassified.` })];
+  };
+  const renderFacts = (data, index) => data.facts.flatMap(([title, rows]) => {
+    const pairs = rows.filter(([, texts]) => texts[index])
+      .flatMap(([label, texts]) => [createElement("dt", { textContent: label }), createElement("dd", { textContent: texts[index] })]);
+    return pairs.length ? [createElement("h3", { textContent: title }), createElement("dl", {}, ...pairs)] : [];
+  });
+  const open = (set, index) => {
+    current = set;
+    const data = sets[set];
+    const heading = createElement("h2", { textContent: data.names[index], tabIndex: -1, id: "opened" });
+    const kind = data.kinds[index];
+    content.replaceChildren(heading, createElement("p", { className: `badge ${kind}`, textContent: data.kind_names[kind] ?? kind }),
+      ...renderCauses(data, index), ...renderConfusions(data, index), ...renderFacts(data, index), ...renderMargins(data, index));
+    if (!dialog.open) dialog.showModal();
+    dialog.scrollTop = 0;
+    heading.focus();
+  };
+  dialog.querySelector(".close").addEventListener("click", () => dialog.close());
+  document.addEventListener("click", (event) => {
+    if (event.target === dialog) return dialog.close(); // click on the backdrop
+    const target = event.target.closest("[data-class]");
+    if (target) return open(setOf(target), Number(target.dataset.class));
+    const dot = nearest(event);
+    if (dot) open(setOf(event.target), dot.index);
+  });
+
+  // A chart draws thousands of dots as one path, so find the nearest one by its coordinates.
+  const dotsOf = new WeakMap();
+  const readDots = (svg) => [...svg.querySelectorAll("path[data-classes]")].flatMap((path) => {
+    const points = path.getAttribute("d").match(/[\d.-]+ [\d.-]+/g).map((pair) => pair.split(" ").map(Number));
+    return path.dataset.classes.split(",").map((index, i) => ({ index: Number(index), x: points[i][0], y: points[i][1] }));
+  });
+  function nearest(event) {
+    const svg = event.target.closest?.("svg.chart");
+    if (!svg || svg.closest("dialog")) return null;
+    if (!dotsOf.has(svg)) dotsOf.set(svg, readDots(svg));
+    const at = new DOMPoint(event.clientX, event.clientY).matrixTransform(svg.getScreenCTM().inverse());
+    let best = null, least = 14 ** 2;
+    for (const dot of dotsOf.get(svg)) {
+      const distance = (dot.x - at.x) ** 2 + (dot.y - at.y) ** 2;
+      if (distance < least) { best = dot; least = distance; }
+    }
+    return best;
+  }
+  document.addEventListener("pointermove", (event) => {
+    const dot = nearest(event);
+    tip.hidden = !dot;
+    if (event.target.closest?.("svg.chart")) event.target.closest("svg.chart").style.cursor = dot ? "pointer" : "";
+    if (!dot) return;
+    tip.textContent = sets[setOf(event.target)].names[dot.index];
+    tip.style.left = `${Math.min(event.clientX + 14, innerWidth - tip.offsetWidth - 8)}px`;
+    tip.style.top = `${event.clientY + 16}px`;
+  });
+})();

@@ -1,0 +1,1 @@
+"""Terminal output of audits and comparisons, at most 80 columns wide."""

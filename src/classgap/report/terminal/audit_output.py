@@ -1,0 +1,160 @@
+"""Terminal output of an audit."""
+
+from __future__ import annotations
+
+from typing import TextIO
+
+from rich.console import Console
+from rich.padding import Padding
+from rich.table import Table
+from rich.text import Text
+
+from classgap.audit.audit import Audit
+from classgap.audit.figures import FIGURES, ClassResult, Figure
+from classgap.audit.results import Interval
+from classgap.report.class_table import format_cell
+from classgap.report.display_names import method_names
+from classgap.report.formatting import (
+    MISSING,
+    format_count,
+    format_level,
+    format_number,
+    format_percent,
+    format_percent_interval,
+    pluralize,
+)
+from classgap.report.gap_rows import gap_rows
+from classgap.report.notices import notice_text
+from classgap.report.ordering import failing_classes, order_groups, sort_by_accuracy
+from classgap.report.summary import cause_sentence, headline
+from classgap.report.terminal.console import (
+    STYLES,
+    interval_bar,
+    name_cell,
+    open_console,
+    plain_text,
+    print_title,
+    render_text,
+)
+from classgap.report.terminal.table import new_table
+
+WORST_CLASSES = 10
+CONFUSED_PAIRS = 5
+DIAGNOSES = 5
+
+
+def print_audit(audit: Audit, file: TextIO | None = None) -> None:
+    """Print the headline, groups, gap, worst classes, confused pairs and diagnoses of an audit.
+
+    Args:
+        audit: the audit to print.
+        file: destination; standard output by default.
+    """
+    _show(open_console(file), audit)
+
+
+def audit_text(audit: Audit) -> str:
+    """Return the terminal output as plain text."""
+    return render_text(lambda console: _show(console, audit))
+
+
+def _show(console: Console, audit: Audit) -> None:
+    print_title(console, f"classgap audit: {audit.name}", headline(audit))
+    console.print(_overall(audit))
+    tables = [_group_table(audit), _gap_table(audit), _worst_table(audit)]
+    for table in tables + ([_pair_table(audit)] if audit.pairs else []):
+        console.print("\n", table, sep="")
+    console.print()
+    _print_diagnoses(console, failing_classes(audit.classes))
+    for notice in audit.notices:
+        console.print(plain_text(f"Note: {notice_text(notice)}", "bright_black"))
+
+
+def _overall(audit: Audit) -> str:
+    overall = audit.overall
+    top_k = "".join(f", top-{k} {format_percent(value)} %" for k, value in sorted(overall.top_k.items()) if k > 1)
+    classes = pluralize(overall.seen_classes, "class", "classes")
+    return (
+        f"Accuracy {format_percent(overall.accuracy)} %{top_k}; balanced accuracy "
+        f"{format_percent(overall.balanced_accuracy)} % ({format_level(audit.confidence_level)} CI "
+        f"{format_percent_interval(overall.balanced_interval)}); macro F1 {format_percent(overall.macro_f1)} %. "
+        f"{format_count(overall.n_samples)} samples, {classes}."
+    )
+
+
+def _group_table(audit: Audit) -> Table:
+    interval = f"{format_level(audit.confidence_level)} CI"
+    caption = "Groups of classes" + ("" if audit.rank_by == "own" else " (thirds by the baseline's accuracy)")
+    table = new_table(
+        caption, "group", "classes", "accuracy, %", interval, "0 to 100 %", "margin",
+        optional=("0 to 100 %", "margin", "classes"),
+    )  # fmt: skip
+    for group in order_groups(audit.groups):
+        bar = MISSING if group.accuracy is None else interval_bar(group.accuracy, group.interval, group.name)
+        table.add_row(
+            name_cell(group.name, STYLES.get(group.name, "")),
+            format_count(len(group.members)),
+            format_percent(group.accuracy),
+            format_percent_interval(group.interval),
+            bar,
+            format_number(group.margin),
+        )
+    return table
+
+
+def _gap_table(audit: Audit) -> Table:
+    table = new_table("Gap", "measure", "value", f"{format_level(audit.confidence_level)} CI", "by chance")
+    for row in gap_rows(audit):
+        table.add_row(*row)
+    return table
+
+
+def _worst_table(audit: Audit) -> Table:
+    shown = [figure for figure in FIGURES if figure.terminal]
+    table = new_table(
+        f"Worst classes (accuracy in %, {format_level(audit.confidence_level)} CI)",
+        "class",
+        *(figure.terminal for figure in shown),
+        text=tuple(figure.terminal for figure in shown if figure.unit == "text"),
+        optional=("support", "confused with"),
+    )
+    for entry in sort_by_accuracy(audit.classes)[:WORST_CLASSES]:
+        table.add_row(name_cell(entry.name), *(_class_cell(figure, entry) for figure in shown))
+    return table
+
+
+def _class_cell(figure: Figure, entry: ClassResult) -> Text | str:
+    value = getattr(entry, figure.name)
+    if isinstance(value, Interval):
+        return interval_bar(entry.accuracy or 0.0, value, entry.group or "", width=18)
+    if figure.name == "confusions" and value:
+        return name_cell(f"{format_percent(value[0].rate)} % {value[0].name}")  # rate first: long names are truncated
+    cell = format_cell(figure, entry)
+    return name_cell(cell) if figure.unit == "text" else cell
+
+
+def _pair_table(audit: Audit) -> Table:
+    table = new_table(
+        "Most confused pairs", "class A", "class B", "A as B, %", "B as A, %", "samples",
+        text=("class B",),
+        optional=("samples", "B as A, %"),
+    )  # fmt: skip
+    for pair in audit.pairs[:CONFUSED_PAIRS]:
+        both = f"{format_count(pair.first_as_second)} + {format_count(pair.second_as_first)}"
+        rates = format_percent(pair.first_rate), format_percent(pair.second_rate)
+        table.add_row(name_cell(pair.first), name_cell(pair.second), *rates, both)
+    return table
+
+
+def _print_diagnoses(console: Console, failing: list[ClassResult]) -> None:
+    if not failing:
+        return
+    console.print(plain_text("Why classes fail", "bold"))
+    for entry in failing[:DIAGNOSES]:
+        methods = method_names(entry.diagnosis[0].methods)
+        line = plain_text(f"{entry.name}: ", "bold") + plain_text(cause_sentence(entry) or "")
+        console.print(Padding(line + plain_text(f" Try {methods}." if methods else "", "bright_black"), (0, 0, 0, 2)))
+    if len(failing) > DIAGNOSES:
+        more = pluralize(len(failing) - DIAGNOSES, "more class", "more classes")
+        console.print(plain_text(f"  … and {more}; --html shows all."))
+    console.print()

@@ -1,0 +1,89 @@
+from pathlib import Path
+
+import pytest
+
+from classgap.cli.main import COMMANDS
+from classgap.cli.parser import Command, build_parser, parse
+
+
+def parse_words(name: str, *words: str) -> Command:
+    return parse(name, COMMANDS[name], words)
+
+
+@pytest.mark.parametrize(
+    "words", [("--weight-decay", "0.1"), ("--weight-decay=0.1",), ("--weight_decay", "0.1"), ("--weight_decay=0.1",)]
+)
+def test_spellings_of_a_flag(words: tuple[str, ...]):
+    assert parse_words("train", "--data", "digits", *words).weight_decay == 0.1
+
+
+def test_underscores_in_values_are_kept():
+    command = parse_words("train", "--data=features:a_b.npz", "--out", "my_run", "--model", "open_clip:ViT_B")
+    assert (command.data, command.out, command.model) == ("features:a_b.npz", Path("my_run"), "open_clip:ViT_B")
+
+
+@pytest.mark.parametrize(
+    ("words", "field", "value"),
+    [
+        (["--epochs", "3"], "epochs", 3),
+        (["--epochs", "None"], "epochs", None),
+        (["--lr", "1e-3"], "lr", 1e-3),
+        (["--schedule", "step"], "schedule", "step"),
+        (["--milestones", "2", "3.5"], "milestones", (2.0, 3.5)),
+        (["--augment", "none"], "augment", "none"),
+        (["--nesterov"], "nesterov", True),
+        (["--nesterov", "--no-nesterov"], "nesterov", False),
+        (["--no-report"], "report", False),
+        ([], "report", True),
+        ([], "momentum", 0.9),
+    ],
+)
+def test_values_have_the_types_of_the_fields(words: list[str], field: str, value: object):
+    found = getattr(parse_words("train", "--data", "digits", *words), field)
+    assert (found, type(found)) == (value, type(value))
+
+
+def test_positional_arguments_may_stand_between_options():
+    command = parse_words("compare", "a.npz", "--html", "d.html", "b.npz", "--seed", "3", "c.npz")
+    assert command.sources == (Path("a.npz"), Path("b.npz"), Path("c.npz"))
+    assert (command.html, command.seed) == (Path("d.html"), 3)
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (["train", "--data", "digits", "--lr", "abc"], "--lr must be a number, got 'abc'"),
+        (["train", "--data", "digits", "--lr=abc", "--epochs", "3"], "--lr must be a number, got 'abc'"),
+        (["train", "--data", "digits", "--epochs", "1.5"], "--epochs must be an integer, got '1.5'"),
+        (["train", "--data", "digits", "--warmup_steps", "x"], "--warmup-steps must be an integer"),
+        (["train", "--data", "digits", "--momentum", "None"], "--momentum must be a number, got 'None'"),
+        (["train", "--data", "digits", "--milestones", "2", "x"], "--milestones must be a number, got 'x'"),
+        (["train", "--data", "digits", "--schedule", "cosin"], "one of cosine, step, constant; got 'cosin'"),
+        (["train", "--data", "digits", "--epoch", "3"], "--epoch; did you mean --epochs?"),
+        (["train", "--data", "digits", "--epoch=3"], "--epoch; did you mean --epochs?"),
+        (["train", "--data", "digits", "--frobnicate", "3"], "unknown option --frobnicate."),
+        (["train", "--data", "digits", "more"], "unexpected argument 'more'"),
+        (["train", "--data", "digits", "--nesterov=3"], "--nesterov"),
+        (["train", "--model", "mlp"], "--data is required"),
+        (["audit"], "SOURCE is required"),
+        (["audit", "x.npz", "y.npz"], "unexpected argument 'y.npz'"),
+        (["audit", "x.npz", "--html"], "--html expected one argument"),
+        (["audit", "x.npz", "--html", "--json", "a.json"], "--html expected one argument"),
+        (["compare", "a", "b", "--confidence-level", "high"], "--confidence-level must be a number"),
+        (["compare", "--runs-per-sid", "2", "a", "b"], "did you mean --runs-per-side?"),
+        (["compare"], "SOURCE is required"),
+    ],
+)
+def test_invalid_arguments_are_named(words: list[str], message: str):
+    with pytest.raises(ValueError, match="--help") as error:
+        parse_words(*words)
+    assert message in str(error.value)
+    assert f"`classgap {words[0]} --help`" in str(error.value)
+
+
+def test_help_shows_defaults_choices_and_percent_signs():
+    text = " ".join(build_parser("train", COMMANDS["train"]).format_help().split())
+    for part in ("(default: 0.9)", "(default: 0.8 0.9)", "{cosine,step,constant}", "(required)", "depends on the data"):
+        assert part in text
+    assert "--no-report" in text
+    assert "--no-nesterov" not in text  # off by default: only needed against a file

@@ -1,0 +1,48 @@
+"""docs/methods.md is up to date, and updating it keeps the handwritten part."""
+
+import importlib.util
+import resource
+import sys
+from pathlib import Path
+
+import pytest
+
+DOCS = Path(__file__).parents[2] / "docs"
+
+
+@pytest.fixture(scope="module")
+def generator():
+    spec = importlib.util.spec_from_file_location("generate_methods", DOCS / "generate_methods.py")
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+def test_the_page_is_up_to_date(generator) -> None:
+    written = (DOCS / "methods.md").read_text(encoding="utf-8")
+    assert written.startswith(generator.generate()), "docs/methods.md is outdated: run make docs"
+
+
+def test_the_handwritten_part_is_kept(generator) -> None:
+    assert generator.update(f"old\n{generator.END}\nmeasured\n") == generator.generate() + "measured\n"
+    assert generator.update("") == generator.generate()
+
+
+def test_a_failed_write_keeps_the_page(generator, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path, old = tmp_path / "methods.md", f"old\n{generator.END}\nmeasured\n"
+    path.write_text(old)
+    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+    monkeypatch.setattr(sys, "argv", ["generate_methods.py", str(path)])
+    resource.setrlimit(resource.RLIMIT_FSIZE, (300, hard))  # as on a full disk
+    try:
+        with pytest.raises(OSError, match="File too large"):
+            generator.main()
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
+    assert path.read_text() == old
+    generator.main()
+    assert path.read_text() == generator.generate() + "measured\n"
+
+
+def test_cells_of_tables_are_escaped(generator) -> None:
+    assert generator.table(("a", "b"), [("1", "x|y")]) == "| a | b |\n|---|---|\n| 1 | x\\|y |"

@@ -1,0 +1,51 @@
+"""pyproject.toml declares exactly the packages that the sources import."""
+
+import ast
+import importlib.metadata
+import re
+import sys
+import tomllib
+from pathlib import Path
+
+import classgap
+
+SOURCE = Path(classgap.__file__).parent
+PROJECT = tomllib.loads((Path(__file__).parents[1] / "pyproject.toml").read_text())["project"]
+
+# Packages that are imported by a name given as a string.
+BY_NAME = {"timm", "open_clip_torch", "tensorboard"}
+
+
+def distribution(requirement: str) -> str:
+    return re.split(r"[<>=!~;\[ ]", requirement, maxsplit=1)[0].lower().replace("_", "-")
+
+
+def imported() -> set[str]:
+    """The distributions that any file of the package imports, anywhere in it."""
+    modules = set()
+    for path in SOURCE.rglob("*.py"):
+        for node in ast.walk(ast.parse(path.read_text())):
+            if isinstance(node, ast.Import):
+                modules |= {alias.name.split(".")[0] for alias in node.names}
+            elif isinstance(node, ast.ImportFrom) and node.module:
+                modules.add(node.module.split(".")[0])
+    providers = importlib.metadata.packages_distributions()
+    foreign = modules - set(sys.stdlib_module_names) - {"classgap"}
+    return {providers[module][0].lower().replace("_", "-") for module in foreign}
+
+
+def test_every_import_is_declared_and_every_declared_package_is_imported() -> None:
+    base = {distribution(each) for each in PROJECT["dependencies"]}
+    extras = {
+        distribution(each)
+        for name, group in PROJECT["optional-dependencies"].items()
+        if name != "dev"
+        for each in group
+    }
+    used = imported() | {name.replace("_", "-") for name in BY_NAME}
+    assert used == base | extras
+
+
+def test_the_version_is_written_once() -> None:
+    assert "version" in PROJECT["dynamic"]
+    assert importlib.metadata.version("classgap") == classgap.__version__
