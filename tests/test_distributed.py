@@ -8,7 +8,7 @@ import torch
 from torch import nn
 from torch.nn.parallel import DistributedDataParallel
 
-from classgap.distributed import Shards, all_agree, gather_rows, rank, total, world_size
+from classgap.distributed import Shards, all_agree, all_reduce_sum, gather_rows, rank, world_size
 from classgap.features import FeatureTap
 from classgap.losses import MR2Loss
 from classgap.testing import Processes
@@ -44,22 +44,22 @@ def test_gather_and_sum(processes: Processes, sizes: tuple[int, int]) -> None:
         assert (result["gradient"] == 6).all()
 
 
-def rows_in_pieces(sizes: tuple[int, int], at_a_time: int) -> tuple:
+def rows_in_pieces(sizes: tuple[int, int], chunk_bytes: int) -> tuple:
     rows = torch.arange(3 * sizes[rank()], dtype=torch.int32).view(-1, 3) + 100 * rank()
-    return gather_rows(rows, at_a_time=at_a_time).tolist(), total(rows.sum()).item()
+    return gather_rows(rows, chunk_bytes=chunk_bytes).tolist(), all_reduce_sum(rows.sum()).item()
 
 
 @pytest.mark.parametrize("sizes", [(5, 5), (7, 2), (0, 3)])
-@pytest.mark.parametrize("at_a_time", [1, 24, 10**6])  # a row has 12 bytes
-def test_rows_are_gathered_in_pieces(processes: Processes, sizes: tuple[int, int], at_a_time: int) -> None:
+@pytest.mark.parametrize("chunk_bytes", [1, 24, 10**6])  # a row has 12 bytes
+def test_rows_are_gathered_in_pieces(processes: Processes, sizes: tuple[int, int], chunk_bytes: int) -> None:
     expected = [[3 * row + 100 * process + k for k in range(3)] for process in (0, 1) for row in range(sizes[process])]
-    for rows, summed in processes.run(rows_in_pieces, sizes, at_a_time):
+    for rows, summed in processes.run(rows_in_pieces, sizes, chunk_bytes):
         assert rows == expected
         assert summed == sum(map(sum, expected))
 
 
 def agree(ok: tuple[bool, bool]) -> bool:
-    return all_agree(ok[rank()], CPU)
+    return all_agree(ok[rank()])
 
 
 def test_all_agree(processes: Processes) -> None:
@@ -73,8 +73,8 @@ def test_one_process_needs_no_group() -> None:
     assert (world_size(), rank(), shards.total, shards.mine) == (1, 0, 3, slice(0, 3))
     assert shards.gather(local) is local
     assert shards.sums(local) == (local,)
-    assert all_agree(True, CPU)
-    assert not all_agree(False, CPU)
+    assert all_agree(True)
+    assert not all_agree(False)
 
 
 def parameters_after_training(sizes: tuple[int, ...]) -> list:
@@ -133,10 +133,10 @@ def test_a_failing_job_reports_the_process_and_its_traceback(processes: Processe
 JOINED = """
 import torch
 from torch.distributed import distributed_c10d as group
-from classgap.distributed import join_launched, leave
-assert join_launched(torch.device("cpu"))
+from classgap.distributed import destroy, init_from_env
+assert init_from_env(torch.device("cpu"))
 print(group._get_default_group()._get_backend(torch.device("cpu")).options._timeout.total_seconds())
-leave()
+destroy()
 """
 
 

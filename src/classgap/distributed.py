@@ -1,8 +1,8 @@
-"""The one module that touches ``torch.distributed``; every function also works with one process.
+"""The only module that uses ``torch.distributed``; every function also works in a single process.
 
-The rule behind it: each of W processes computes the terms of *its* samples against the *whole* batch. Data-parallel
-training averages gradients over processes, so a sum over all samples is back-propagated as W times each process's
-share, and gradients that reach another process's features travel back to their owner.
+Each of W processes computes the terms of its own samples against the batch of all processes. Data-parallel training
+averages gradients over processes. A sum over all samples is therefore back-propagated as W times each process's part,
+and gradients with respect to another process's features are sent back to that process.
 """
 
 from __future__ import annotations
@@ -20,13 +20,13 @@ from torch import Tensor, nn
 from torch.autograd.function import once_differentiable
 from torch.utils.hooks import RemovableHandle
 
-# Process 0 may download and decode for hours while the others wait for it. No time limit is needed to notice a process
-# that died: torchrun then ends them all.
-PATIENCE = timedelta(days=7)
+# Rank 0 may download and decode for hours while the others wait. A short timeout is not needed to notice a process that
+# died, because torchrun then terminates the others.
+TIMEOUT = timedelta(days=7)
 
 
 def world_size() -> int:
-    """Number of processes, 1 when ``torch.distributed`` is not in use.
+    """Return the number of processes; 1 if ``torch.distributed`` is not initialized.
 
     >>> world_size()
     1
@@ -35,7 +35,7 @@ def world_size() -> int:
 
 
 def rank() -> int:
-    """Number of this process, from 0; 0 when ``torch.distributed`` is not in use.
+    """Return the global rank of this process; 0 if ``torch.distributed`` is not initialized.
 
     >>> rank()
     0
@@ -43,60 +43,76 @@ def rank() -> int:
     return dist.get_rank() if world_size() > 1 else 0
 
 
-def join(rendezvous: str, rank: int, processes: int, timeout: timedelta) -> None:
-    """Make this process one of a gloo group that meets at an address such as ``file:///tmp/meeting``."""
-    dist.init_process_group("gloo", init_method=rendezvous, rank=rank, world_size=processes, timeout=timeout)
+def init(init_method: str, rank: int, world_size: int, timeout: timedelta) -> None:
+    """Initialize a gloo process group with an address such as ``file:///tmp/rendezvous``."""
+    dist.init_process_group("gloo", init_method=init_method, rank=rank, world_size=world_size, timeout=timeout)
 
 
-def join_launched(device: torch.device) -> bool:
-    """Become one of the processes that ``torchrun`` started; ``False`` if it did not start this one, or it is one."""
+def init_from_env(device: torch.device) -> bool:
+    """Initialize the process group of ``torchrun``.
+
+    Returns:
+        False if the process was not launched by torchrun or is already initialized.
+    """
     if "TORCHELASTIC_RUN_ID" not in os.environ or dist.is_initialized():
         return False
-    dist.init_process_group("nccl" if device.type == "cuda" else "gloo", timeout=PATIENCE)
+    dist.init_process_group("nccl" if device.type == "cuda" else "gloo", timeout=TIMEOUT)
     return True
 
 
-def leave() -> None:
-    """Leave the group, if this process is in one."""
+def destroy() -> None:
+    """Destroy the process group, if there is one."""
     if dist.is_available() and dist.is_initialized():
         dist.destroy_process_group()
 
 
-def wait_for_all() -> None:
-    """Go on when every process is here."""
+def barrier() -> None:
+    """Wait until all processes have reached this call."""
     if world_size() > 1:
         dist.barrier()
 
 
-def from_first(value: Any) -> Any:
-    """What process 0 has, on every process: numbers, texts, and lists and dictionaries of them."""
-    if world_size() == 1:
-        return value
-    return gather_values(value)[0]
+def broadcast_object(value: Any) -> Any:
+    """Return the value of rank 0 on every process; any JSON-serializable value."""
+    return all_gather_object(value)[0]
 
 
-def gather_values(value: Any) -> list[Any]:
-    """What each process has, in process order, on every process: numbers, texts, and lists and dictionaries of them.
+def all_gather_object(value: Any) -> list[Any]:
+    """Return the values of all processes in rank order; any JSON-serializable values.
 
-    >>> gather_values({"seen": 3})
+    >>> all_gather_object({"seen": 3})
     [{'seen': 3}]
     """
     if world_size() == 1:
         return [value]
-    # As JSON, which unlike pickle cannot run anything.
-    text = torch.tensor(list(json.dumps(value).encode()), dtype=torch.uint8, device=_meeting_place())
+    # JSON, because unpickling can execute code.
+    text = torch.tensor(list(json.dumps(value).encode()), dtype=torch.uint8, device=_backend_device())
     shards = Shards.from_batch_size(len(text), text.device)
     return [json.loads(bytes(part.tolist())) for part in shards.gather(text).split(shards.sizes)]
 
 
-def gather_rows(rows: Tensor, *, at_a_time: int = 2**26) -> Tensor:
-    """The rows of all processes in process order, on every process, on the CPU.
+def all_gather(values: Tensor) -> Tensor:
+    """Stack the tensors of all processes, which have one shape and dtype, in rank order.
 
-    They pass through the processes' devices in pieces: there never is more of them than W pieces.
+    >>> all_gather(torch.tensor([1, 2]))
+    tensor([[1, 2]])
+    """
+    if world_size() == 1:
+        return values[None]
+    mine = values.detach().to(_backend_device())
+    gathered = [torch.empty_like(mine) for _ in range(world_size())]
+    dist.all_gather(gathered, mine)
+    return torch.stack(gathered)
+
+
+def gather_rows(rows: Tensor, *, chunk_bytes: int = 2**26) -> Tensor:
+    """Concatenate the rows of all processes in rank order, on the CPU of every process.
+
+    Rows are exchanged in chunks, so that the devices hold at most W chunks at a time.
 
     Args:
-        rows: of this process, on any device; as wide and of the same type everywhere.
-        at_a_time: bytes of a piece.
+        rows: Rows of this process, on any device; their width and dtype are the same on every process.
+        chunk_bytes: Size of a chunk.
 
     >>> gather_rows(torch.tensor([[1, 2]]))
     tensor([[1, 2]])
@@ -104,54 +120,56 @@ def gather_rows(rows: Tensor, *, at_a_time: int = 2**26) -> Tensor:
     rows = rows.cpu()
     if world_size() == 1:
         return rows
-    place = _meeting_place()
-    sizes = Shards.from_batch_size(len(rows), place).sizes
-    whole = rows.new_empty((sum(sizes), *rows.shape[1:]))
-    of_process = whole.split(sizes)
-    step = max(1, at_a_time // max(1, math.prod(rows.shape[1:]) * rows.element_size()))
+    device = _backend_device()
+    sizes = Shards.from_batch_size(len(rows), device).sizes
+    result = rows.new_empty((sum(sizes), *rows.shape[1:]))
+    step = max(1, chunk_bytes // max(1, math.prod(rows.shape[1:]) * rows.element_size()))
     for start in range(0, max(sizes), step):
-        piece = Shards(tuple(min(max(size - start, 0), step) for size in sizes), rank())
-        gathered = piece.gather(rows[start : start + step].to(place)).split(piece.sizes)
-        for part, ready in zip(of_process, gathered, strict=True):
-            part[start : start + step] = ready
-    return whole
+        chunk = Shards(tuple(min(max(size - start, 0), step) for size in sizes), rank())
+        gathered = chunk.gather(rows[start : start + step].to(device)).split(chunk.sizes)
+        for part, received in zip(result.split(sizes), gathered, strict=True):
+            part[start : start + step] = received
+    return result
 
 
-def total(values: Tensor) -> Tensor:
-    """The sum of the processes' tensors, on every process.
+def all_reduce_sum(values: Tensor) -> Tensor:
+    """Return the sum of the tensors of all processes.
 
-    >>> total(torch.tensor([1.0, 2.0]))
+    >>> all_reduce_sum(torch.tensor([1.0, 2.0]))
     tensor([1., 2.])
     """
-    if world_size() == 1:
-        return values
-    summed = values.detach().to(_meeting_place(), copy=True)
-    dist.all_reduce(summed)
-    return summed.to(values.device)
+    return _all_reduce(values, dist.ReduceOp.SUM) if world_size() > 1 else values
 
 
-def _meeting_place() -> torch.device:
-    """Where tensors have to be to be exchanged."""
+def all_reduce_max(value: int) -> int:
+    """Return the largest of the integers of all processes."""
+    return int(_all_reduce(torch.tensor(value), dist.ReduceOp.MAX)) if world_size() > 1 else value
+
+
+def all_agree(ok: bool) -> bool:
+    """Return True if and only if ``ok`` is true on every process."""
+    return all_reduce_max(0 if ok else 1) == 0
+
+
+def _all_reduce(values: Tensor, operation: Any) -> Tensor:
+    reduced = values.detach().to(_backend_device(), copy=True)
+    dist.all_reduce(reduced, operation)
+    return reduced.to(values.device)
+
+
+def _backend_device() -> torch.device:
+    """The device from which the backend can exchange tensors."""
     return torch.device("cuda", torch.cuda.current_device()) if dist.get_backend() == "nccl" else torch.device("cpu")
 
 
-def highest(code: int, device: torch.device) -> int:
-    """The largest of the processes' numbers, on every process."""
-    if world_size() == 1:
-        return code
-    box = torch.tensor(code, device=device)
-    dist.all_reduce(box, dist.ReduceOp.MAX)
-    return int(box)
-
-
 def average_gradients(module: nn.Module) -> list[RemovableHandle]:
-    """Average a module's gradients over the processes from now on, as DistributedDataParallel does for a model.
+    """Average a module's gradients over the processes, as DistributedDataParallel does for a model.
 
-    It is for few and small parameters, such as those of a loss: each is averaged on its own as soon as its gradient
-    is there. It also gives every process the parameters of process 0.
+    Each parameter is averaged on its own as soon as its gradient is computed, which suits few and small parameters such
+    as those of a loss. Every process also receives the parameters of rank 0.
 
     Returns:
-        what ends it again, if it is to end.
+        Handles that stop the averaging when removed.
     """
     if world_size() == 1:
         return []
@@ -161,8 +179,8 @@ def average_gradients(module: nn.Module) -> list[RemovableHandle]:
     return [parameter.register_post_accumulate_grad_hook(_average_gradient) for parameter in trained]
 
 
-def share_buffers(*modules: nn.Module) -> None:
-    """Give every process the buffers of process 0, such as the running statistics of batch norm."""
+def broadcast_buffers(*modules: nn.Module) -> None:
+    """Give every process the buffers of rank 0, such as the running statistics of batch norm."""
     if world_size() > 1:
         for module in modules:
             for buffer in module.buffers():
@@ -175,20 +193,11 @@ def _average_gradient(parameter: Tensor) -> None:
     parameter.grad /= world_size()
 
 
-def all_agree(ok: bool, device: torch.device) -> bool:
-    """True on every process if and only if ``ok`` is true on every process."""
-    if world_size() == 1:
-        return ok
-    failures = torch.tensor(0 if ok else 1, device=device)
-    dist.all_reduce(failures)
-    return bool(failures == 0)
-
-
 @dataclass(frozen=True)
 class Shards:
-    """How the samples of one batch lie on the processes: how many on each, and which part is here.
+    """How the samples of one batch are distributed over the processes.
 
-    With a single shard every method returns what it was given, without any communication.
+    With a single shard every method returns its argument and does not communicate.
 
     >>> shards = Shards.from_batch_size(3, torch.device("cpu"))
     >>> shards.total, shards.first
@@ -200,53 +209,51 @@ class Shards:
 
     @classmethod
     def from_batch_size(cls, samples: int, device: torch.device, *, joint: bool = True) -> Shards:
-        """Exchange the local batch sizes; ``joint=False`` (evaluation) keeps to this process."""
+        """Exchange the local batch sizes; with ``joint=False`` (evaluation) this process is on its own."""
         if not joint or world_size() == 1:
             return cls((samples,))
-        mine = torch.tensor([samples], device=device)
-        sizes = [torch.empty_like(mine) for _ in range(world_size())]
-        dist.all_gather(sizes, mine)
-        return cls(tuple(int(size) for size in sizes), rank())
+        sizes = all_gather(torch.full((1,), samples, device=device)).flatten().tolist()  # one read from the device
+        return cls(tuple(sizes), rank())
 
     @property
     def total(self) -> int:
-        """Samples in the whole batch."""
+        """Number of samples in the joined batch of all processes."""
         return sum(self.sizes)
 
     @property
     def first(self) -> int:
-        """Position of this process's first sample in the whole batch."""
+        """Position of the first local sample in the joined batch."""
         return sum(self.sizes[: self.rank])
 
     @property
     def mine(self) -> slice:
-        """Where this process's samples are in the whole batch."""
+        """Positions of the local samples in the joined batch."""
         return slice(self.first, self.first + self.sizes[self.rank])
 
     def gather(self, local: Tensor) -> Tensor:
-        """The whole batch's rows in process order; gradients return to the process that owns the row."""
+        """Concatenate the rows of all processes in rank order; gradients flow back to the process that owns a row."""
         if len(self.sizes) == 1:
             return local
         return _Gather.apply(local, self)
 
-    def sums(self, *shares: Tensor) -> tuple[Tensor, ...]:
-        """Of each number its sum over the processes, the same on every process.
+    def sums(self, *parts: Tensor) -> tuple[Tensor, ...]:
+        """Sum each number over the processes.
 
-        Gradients are multiplied by the number of processes, so that after data-parallel averaging they equal those
-        that one process would compute on the whole batch.
+        Gradients are multiplied by the number of processes. After data-parallel averaging they equal the gradients of a
+        single process on the joined batch.
         """
         if len(self.sizes) == 1:
-            return shares
-        return _Sum.apply(torch.stack(shares), len(self.sizes)).unbind()
+            return parts
+        return _Sum.apply(torch.stack(parts), len(self.sizes)).unbind()
 
 
 class _Gather(torch.autograd.Function):
-    """All-gather of differently sized shards; backward sums over processes and cuts out the own rows."""
+    """All-gather of shards of different sizes; backward sums over processes and returns the local rows."""
 
     @staticmethod
     def forward(ctx: Any, local: Tensor, shards: Shards) -> Tensor:
         ctx.shards = shards
-        # Collectives want equal shapes: pad to the longest shard, trim afterwards.
+        # Collectives need equal shapes: pad to the longest shard, trim afterwards.
         padded = local.new_zeros((max(shards.sizes), *local.shape[1:]))
         padded[: local.shape[0]] = local
         parts = [torch.empty_like(padded) for _ in shards.sizes]
@@ -266,9 +273,9 @@ class _Sum(torch.autograd.Function):
     """All-reduce whose backward scales by the number of processes instead of communicating."""
 
     @staticmethod
-    def forward(ctx: Any, share: Tensor, processes: int) -> Tensor:
+    def forward(ctx: Any, part: Tensor, processes: int) -> Tensor:
         ctx.processes = processes
-        total = share.clone()
+        total = part.clone()
         dist.all_reduce(total)
         return total
 

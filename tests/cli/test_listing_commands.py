@@ -36,7 +36,7 @@ def test_description_shows_type_default_and_meaning(capsys, monkeypatch):
     monkeypatch.setenv("COLUMNS", "80")
     assert main(["datasets", "folder"]) == 0
     text = capsys.readouterr().out
-    assert "broken=stop  (str)\n      " in text
+    assert "on-error=raise  (str)\n      " in text
     assert "data-seed" in text
     assert main(["models", "timm:resnet18"]) == 0
     assert "pretrained=no  (yes or no)" in capsys.readouterr().out

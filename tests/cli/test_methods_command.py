@@ -37,7 +37,8 @@ def test_description_has_formula_paper_inputs_options_and_an_example(capsys, mon
 def test_every_description_fits_the_terminal(name: str, capsys, monkeypatch):
     monkeypatch.setenv("COLUMNS", "80")
     assert main(["methods", name]) == 0
-    assert max(map(len, capsys.readouterr().out.splitlines())) <= 80
+    lines = capsys.readouterr().out.splitlines()
+    assert max(len(line) for line in lines if not line.startswith("  classgap ")) <= 80  # commands are not wrapped
 
 
 def test_unknown_method(capsys):

@@ -46,19 +46,18 @@ def test_rectangular_images_have_the_same_size_in_training_and_testing(height: i
 
 def test_stored_settings_precede_defaults_and_given_ones_precede_both() -> None:
     stored = {"lr": 0.5, "batch_size": 16, "clip_grad": 2.0, "epochs": None, "steps": 7, "device": "cuda"}
-    found = resolve_config(TrainConfig(data="made", lr=0.3), images(32, mirrored=True), stored)
+    found = resolve_config(TrainConfig(data="made", lr=0.3), images(32, allow_flip=True), stored)
     assert (found.lr, found.batch_size, found.clip_grad, found.device) == (0.3, 16, 2.0, "auto")
     assert (found.epochs, found.steps, found.weight_decay) == (None, 7, 5e-4)
     assert found.out is not None
-    assert resolve_config(found, images(32, mirrored=True)) == found
+    assert resolve_config(found, images(32, allow_flip=True)) == found
 
 
 def test_a_given_augmentation_is_kept() -> None:
-    assert (
-        resolve_config(TrainConfig(data="made", augment="crop-flip"), images(32, mirrored=False)).augment == "crop-flip"
-    )
+    config = TrainConfig(data="made", augment="crop-flip")
+    assert resolve_config(config, images(32, allow_flip=False)).augment == "crop-flip"
 
 
 def test_subsampled_digits_are_not_mirrored() -> None:
     assert not load("digits").allow_flip
-    assert not load("digits:fraction=0.5:imbalance=10:noise=0.1").allow_flip
+    assert not load("digits:fraction=0.5:imbalance=10:label_noise=0.1").allow_flip

@@ -86,7 +86,7 @@ def test_ctrl_c_ends_a_shell_loop_over_seeds(tmp_path: Path) -> None:
 
 
 def test_output_before_an_interruption_is_flushed() -> None:
-    script = "from classgap.__main__ import end; print('kept'); end(130)"
+    script = "from classgap.__main__ import exit_process; print('kept'); exit_process(130)"
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True)  # a pipe is block-buffered
     assert (done.returncode, done.stdout) == (-signal.SIGINT, "kept\n")
 

@@ -23,8 +23,8 @@ def test_plans_have_valid_settings(study, name: str, tmp_path: Path) -> None:
     plan = study.plans.read_plan(name)
     files = {"clinc": tmp_path / "clinc.npz", "cifar": tmp_path / "cifar"}
     for problem in plan["problems"]:
-        base = study.plans.settings_of(problem, plan["samples"], files) | plan.get("settings", {}).get(problem, {})
-        for settings in study.plans.methods_of(plan, problem).values():
+        base = study.plans.problem_settings(problem, plan["samples"], files) | plan.get("settings", {}).get(problem, {})
+        for settings in study.plans.plan_methods(plan, problem).values():
             config = TrainConfig(**parse_settings(base | (settings or {})))
             methods.build(config.method, num_classes=3, class_counts=[1, 1, 1], feature_dim=2, num_samples=3)
 

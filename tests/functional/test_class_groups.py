@@ -35,12 +35,12 @@ def test_partners_are_the_samples_of_classes_with_several() -> None:
     assert not groups.sum(VALUES[rows])[2].any()  # a class of one has lost it
 
 
-def test_centred_samples_have_zero_class_means_and_plain_gradients() -> None:
+def test_centered_samples_have_zero_class_means_and_plain_gradients() -> None:
     groups = group_by_class(LABELS, num_classes=6)
     values = VALUES.clone().requires_grad_()
-    centred = groups.centred(values)
-    torch.testing.assert_close(groups.mean(centred), torch.zeros(3, 2))
-    centred.sum().backward()
+    centered = groups.centered(values)
+    torch.testing.assert_close(groups.mean(centered), torch.zeros(3, 2))
+    centered.sum().backward()
     assert values.grad.eq(1).all()
 
 
@@ -73,7 +73,7 @@ def test_groups_of_every_class_have_the_same_sums_and_some_are_empty() -> None:
     assert every.counts_U.tolist() == [2, 0, 0, 3, 0, 1, 0]
     torch.testing.assert_close(every.mean(values)[present.classes_U], present.mean(values))
     assert not every.mean(values)[[1, 2, 4, 6]].any()
-    torch.testing.assert_close(every.centred(values), present.centred(values))
+    torch.testing.assert_close(every.centered(values), present.centered(values))
 
 
 def test_of_classes_are_the_entries_of_the_groups() -> None:

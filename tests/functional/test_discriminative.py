@@ -53,7 +53,7 @@ def test_similar_rows_keep_an_exact_distance() -> None:
     assert signed[0, 1].item() == 5.0
 
 
-def test_compactness_at_the_centre_has_a_zero_gradient() -> None:
+def test_compactness_at_the_center_has_a_zero_gradient() -> None:
     features = torch.zeros(1, 3, requires_grad=True)
     compactness(features, torch.zeros(1, 3), 0.5).sum().backward()
     assert features.grad.tolist() == [[0.0, 0.0, 0.0]]

@@ -7,7 +7,7 @@ from classgap.functional import (
     group_by_class,
     hardest_triplets,
     mahalanobis_distances,
-    nearest_centres,
+    nearest_centers,
     on_sphere,
     prototype_contrast,
     score_contrast,
@@ -32,7 +32,7 @@ def test_pairs_are_those_of_a_loop() -> None:
             assert pairs.other_BN[b, j] == counts
 
 
-def test_distances_of_far_away_neighbours_keep_their_digits() -> None:
+def test_distances_of_far_away_neighbors_keep_their_digits() -> None:
     rows = torch.tensor([[1e4, 0.0], [1e4 + 0.5, 0.0]])
     torch.testing.assert_close(distances(rows, rows), torch.tensor([[0.0, 0.5], [0.5, 0.0]]), rtol=0, atol=0)
 
@@ -64,7 +64,7 @@ FORMULAS = {
     "hardest_triplets": lambda f: hardest_triplets(distances(f, f), SamplePairs.from_labels(LABELS), margin=2.0),
     "soft_triplets": lambda f: hardest_triplets(distances(f, f), SamplePairs.from_labels(LABELS), margin=None),
     "widest_ranges": lambda f: widest_ranges(distances(f, f), GROUPS, 2),
-    "nearest_centres": lambda f: nearest_centres(GROUPS.mean(f), GROUPS, squared=True),
+    "nearest_centers": lambda f: nearest_centers(GROUPS.mean(f), GROUPS, squared=True),
     "spread_out": lambda f: spread_out(on_sphere(f), SamplePairs.from_labels(LABELS).negative_BN),
     "mahalanobis_distances": lambda f: mahalanobis_distances(f[:4], f[4:], f[4:].sin()),
 }

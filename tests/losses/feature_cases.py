@@ -67,7 +67,7 @@ def gaussian(num_classes: int = 5, *, margin: float = 0.1, strength: float = 0.1
 
 FEATURE_CASES = {
     "center": center(strength=0.5),
-    "center-trained": center(strength=0.5, centres="trained"),
+    "center-trained": center(strength=0.5, centers="trained"),
     "center-rate": center(strength=0.5, rate=1.5),
     "gaussian": gaussian(),
     "gaussian-log-determinant": gaussian(margin=0.5, strength=0.7, variances="learned"),

@@ -23,23 +23,23 @@ def mean_cross_entropy(inputs: Inputs) -> float:
 
 
 class SlowCenter:
-    """Center loss, Eq. (2), (4) and (5); trained centres stay where they are, as nothing steps them."""
+    """Center loss, Eq. (2), (4) and (5); trained centers stay where they are, as nothing steps them."""
 
-    def __init__(self, *, strength: float = 0.008, centres: str = "running", rate: float = 0.5) -> None:
-        self.strength, self.moves, self.rate = strength, centres == "running", rate
+    def __init__(self, *, strength: float = 0.008, centers: str = "running", rate: float = 0.5) -> None:
+        self.strength, self.moves, self.rate = strength, centers == "running", rate
 
     def __call__(self, batches: list[Inputs]) -> list[float]:
-        self.centres: dict[int, list[float]] = {}
+        self.centers: dict[int, list[float]] = {}
         return [self.one(inputs) for inputs in batches]
 
     def one(self, inputs: Inputs) -> float:
         total = 0.0
         for c, rows in rows_by_class(inputs).items():
-            centre = self.centres.get(c, [0.0] * len(rows[0]))
-            total += sum(norm(minus(row, centre)) ** 2 for row in rows) / 2
+            center = self.centers.get(c, [0.0] * len(rows[0]))
+            total += sum(norm(minus(row, center)) ** 2 for row in rows) / 2
             if self.moves:
-                steps = [sum(column) for column in zip(*(minus(centre, row) for row in rows), strict=True)]
-                self.centres[c] = minus(centre, [self.rate * step / (1 + len(rows)) for step in steps])
+                steps = [sum(column) for column in zip(*(minus(center, row) for row in rows), strict=True)]
+                self.centers[c] = minus(center, [self.rate * step / (1 + len(rows)) for step in steps])
         return mean_cross_entropy(inputs) + self.strength * total / len(inputs.targets)
 
 
@@ -97,7 +97,7 @@ class SlowTriplet:
 
 
 class SlowRange:
-    """Range loss: harmonic means of the widest pairs, and the hinge of the nearest centres."""
+    """Range loss: harmonic means of the widest pairs, and the hinge of the nearest centers."""
 
     def __init__(
         self, *, intra: float = 5e-5, inter: float = 1e-4, widest: int = 2, margin: float = 2e4, squared: bool = True
@@ -117,8 +117,8 @@ class SlowRange:
             ranges = [self.apart(a, b) for i, a in enumerate(rows) for b in rows[:i]]
             widest = sorted(ranges, reverse=True)[: self.widest]
             intra += len(widest) / sum(1 / each for each in widest) if widest else 0.0
-        centres = [mean_vector(rows) for rows in by_class.values()]
-        between = [self.apart(a, b) for i, a in enumerate(centres) for b in centres[:i]]
+        centers = [mean_vector(rows) for rows in by_class.values()]
+        between = [self.apart(a, b) for i, a in enumerate(centers) for b in centers[:i]]
         inter = max(0.0, self.margin - min(between)) if between else 0.0
         return mean_cross_entropy(inputs) + self.intra * intra + self.inter * inter
 

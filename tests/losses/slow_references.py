@@ -84,8 +84,8 @@ class SlowMR2:
         for k in set(targets):
             members = [row for row, target in zip(rows, targets, strict=True) if target == k]
             blended(self.sizes, k, sum(norm(row, self.p) ** 2 for row in members) / len(members), self.decay)
-            centre = mean_vector(members)
-            squares = sum(norm(minus(row, centre)) ** 2 for row in members)
+            center = mean_vector(members)
+            squares = sum(norm(minus(row, center)) ** 2 for row in members)
             if self.spread == "plain":
                 blended(self.spreads, k, squares / len(members), self.decay)
             elif len(members) > 1:
@@ -140,9 +140,9 @@ class SlowRelease:
     def one(self, inputs: Inputs) -> float:
         by_class = rows_by_class(inputs)
         for k, rows in by_class.items():
-            centre = mean_vector(rows)
-            blended(self.lengths, k, norm(centre, 5) ** 2, self.decay)
-            blended(self.spreads, k, sum(norm(minus(row, centre), 5) ** 2 for row in rows) / len(rows), self.decay)
+            center = mean_vector(rows)
+            blended(self.lengths, k, norm(center, 5) ** 2, self.decay)
+            blended(self.spreads, k, sum(norm(minus(row, center), 5) ** 2 for row in rows) / len(rows), self.decay)
         roots = {k: (self.lengths[k] + self.spreads[k]) ** (1 / 3) for k in self.lengths}
         logit = 0.0
         for z, y in zip(inputs.logits.tolist(), inputs.targets.tolist(), strict=True):

@@ -10,8 +10,8 @@ ONE, LOGITS = torch.tensor([[1.0, 1.0]]), torch.zeros(1, 2)
 def test_worked_example_of_the_official_rule() -> None:
     loss = CenterLoss(2, 2)
     loss(LOGITS, torch.tensor([0]), features=ONE)
-    assert loss.terms["center"].item() == 1.0  # the centre is used before it moves
-    assert loss.centres.tolist() == [[0.25, 0.25], [0.0, 0.0]]
+    assert loss.terms["center"].item() == 1.0  # the center is used before it moves
+    assert loss.centers.tolist() == [[0.25, 0.25], [0.0, 0.0]]
 
 
 def test_twice_the_strength_is_the_common_code_without_the_half() -> None:
@@ -19,21 +19,21 @@ def test_twice_the_strength_is_the_common_code_without_the_half() -> None:
     assert value.item() == pytest.approx(2 + torch.log(torch.tensor(2.0)).item())
 
 
-def test_trained_centres_have_the_gradient_of_the_common_code() -> None:
-    loss = CenterLoss(2, 2, strength=2.0, centres="trained")
+def test_trained_centers_have_the_gradient_of_the_common_code() -> None:
+    loss = CenterLoss(2, 2, strength=2.0, centers="trained")
     features = torch.tensor([[1.0, 1.0], [3.0, 0.0], [0.0, 5.0]])
     loss(torch.zeros(3, 2), torch.tensor([0, 0, 1]), features=features).backward()
     expected = 2 * torch.tensor([[-4.0, -1.0], [0.0, -5.0]]) / 3  # 2 Σ (c - f) / B, at c = 0
-    torch.testing.assert_close(loss.centres.grad, expected)
-    assert [name for name, _ in loss.named_parameters()] == ["centres"]
+    torch.testing.assert_close(loss.centers.grad, expected)
+    assert [name for name, _ in loss.named_parameters()] == ["centers"]
 
 
-def test_running_centres_approach_the_class_mean() -> None:
+def test_running_centers_approach_the_class_mean() -> None:
     loss = CenterLoss(1, 3)
     features = torch.randn(20, 3)
     for _ in range(60):
         loss(torch.zeros(20, 1), torch.zeros(20, dtype=torch.long), features=features)
-    torch.testing.assert_close(loss.centres[0], features.mean(dim=0))
+    torch.testing.assert_close(loss.centers[0], features.mean(dim=0))
     assert not list(loss.parameters())
 
 
@@ -45,10 +45,10 @@ def test_no_strength_is_cross_entropy_without_features() -> None:
 @pytest.mark.parametrize(
     ("settings", "message"),
     [
-        ({"centres": "fixed"}, "centres must be one of 'running', 'trained'; got 'fixed'"),
-        ({"rate": 0}, "rate must be a finite number above 0"),
-        ({"strength": -1.0}, "strength must be a finite number of at least 0"),
-        ({"feature_dim": 0}, "feature_dim must be a whole number of at least 1"),
+        ({"centers": "fixed"}, "centers must be one of 'running', 'trained'; got 'fixed'"),
+        ({"rate": 0}, "rate must be a finite number > 0"),
+        ({"strength": -1.0}, "strength must be a finite number >= 0"),
+        ({"feature_dim": 0}, "feature_dim must be an integer >= 1"),
     ],
 )
 def test_wrong_arguments_are_named(settings: dict, message: str) -> None:

@@ -49,9 +49,9 @@ def test_separation_has_a_bound() -> None:
 @pytest.mark.parametrize(
     ("settings", "message"),
     [
-        ({"concentrate": -1}, "concentrate must be a finite number of at least 0"),
-        ({"separate": -1}, "separate must be a finite number of at least 0"),
-        ({"decay": 1.0}, "decay must be at least 0 and below 1"),
+        ({"concentrate": -1}, "concentrate must be a finite number >= 0"),
+        ({"separate": -1}, "separate must be a finite number >= 0"),
+        ({"decay": 1.0}, r"decay must be in \[0, 1\)"),
     ],
 )
 def test_wrong_arguments_are_named(settings: dict, message: str) -> None:

@@ -61,7 +61,7 @@ def test_wrong_counts_are_named_and_change_nothing(counts) -> None:
 
 
 def test_wrong_arguments_are_named() -> None:
-    with pytest.raises(ValueError, match="strength must be a number from 0 to 1"):
+    with pytest.raises(ValueError, match=r"strength must be in \[0, 1\]"):
         ConfusionalSpectralLoss(3, strength=1.5)
-    with pytest.raises(ValueError, match="narrowing must be a finite number of at least 0"):
+    with pytest.raises(ValueError, match="narrowing must be a finite number >= 0"):
         ConfusionalSpectralLoss(3, narrowing=-0.1)

@@ -56,7 +56,7 @@ def test_a_batch_whose_classes_have_no_weight_is_worth_nothing() -> None:
 @pytest.mark.parametrize(
     ("settings", "message"),
     [
-        ({"label_smoothing": 1.0}, "label_smoothing must be at least 0 and below 1"),
+        ({"label_smoothing": 1.0}, r"label_smoothing must be in \[0, 1\)"),
         ({"weight": [1.0, 2.0]}, "weight must be 3 numbers"),
     ],
 )

@@ -40,7 +40,7 @@ def test_classes_without_a_centroid_have_no_term() -> None:
 
 
 def test_centroids_have_to_be_given_or_running() -> None:
-    with pytest.raises(ValueError, match=r"has no centroids yet: call loss.update\(.*centroids='running'"):
+    with pytest.raises(ValueError, match=r"no centroids yet: call loss\.update\("):
         DROLTLoss(2, 1)(LOGITS, TARGETS, features=PLACES)
     loss = DROLTLoss(2, 1, centroids="running", momentum=0.5)
     loss(LOGITS, TARGETS, features=PLACES)
@@ -56,9 +56,9 @@ def test_no_strength_is_cross_entropy_without_features_or_centroids() -> None:
 @pytest.mark.parametrize(
     ("settings", "message"),
     [
-        ({"epsilon": -1.0}, "epsilon must be a finite number of at least 0 or 'learned'"),
-        ({"epsilon": "sqrt"}, "epsilon must be a finite number of at least 0 or 'learned'"),
-        ({"class_counts": [1, 2]}, "class_counts scale a fixed epsilon"),
+        ({"epsilon": -1.0}, "epsilon must be a finite number >= 0 or 'learned'"),
+        ({"epsilon": "sqrt"}, "epsilon must be a finite number >= 0 or 'learned'"),
+        ({"class_counts": [1, 2]}, "class_counts scales a fixed epsilon"),
         ({"epsilon": 1.0, "class_counts": [1]}, "class_counts must be 2 numbers"),
         ({"centroids": "exact"}, "centroids must be one of 'given', 'running'"),
         ({"average": "mean"}, "average must be one of 'class', 'sample'"),
@@ -74,7 +74,7 @@ def test_wrong_centroids_are_refused_and_change_nothing() -> None:
     for centroids, seen, message in (
         (torch.zeros(2, 3), None, r"centroids must be finite and of shape \(2, 1\); got \(2, 3\)"),
         (torch.tensor([[0.0], [torch.nan]]), None, "centroids must be finite"),
-        (PLACES, torch.ones(2), "seen must be 2 of bool"),
+        (PLACES, torch.ones(2), "seen must be 2 booleans"),
     ):
         with pytest.raises(ValueError, match=message):
             loss.update(centroids, seen)

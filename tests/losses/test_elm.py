@@ -48,10 +48,10 @@ def test_rare_classes_are_pulled_more() -> None:
     ("arguments", "message"),
     [
         (([3, 0],), "got 0 for class 1"),
-        (([[3, 1]],), "class_counts must be one number a class"),
+        (([[3, 1]],), "class_counts must be one number per class"),
         ((COUNTS, "square"), "slack must be one of"),
         ((COUNTS, [1.0]), "slack must be 2 finite numbers"),
-        ((COUNTS, -1.0), "slack must be a finite number of at least 0"),
+        ((COUNTS, -1.0), "slack must be a finite number >= 0"),
     ],
 )
 def test_wrong_arguments_are_named(arguments: tuple, message: str) -> None:

@@ -62,7 +62,7 @@ def test_evaluation_draws_no_random_numbers() -> None:
 
 
 def test_wrong_arguments_are_named() -> None:
-    with pytest.raises(ValueError, match=r"drop must be a number from 0 to 1, got 1.5"):
+    with pytest.raises(ValueError, match=r"drop must be in \[0, 1\], got 1\.5"):
         EqualizationLoss(COUNTS, drop=1.5)
-    with pytest.raises(ValueError, match="threshold must be a finite number of at least 0"):
+    with pytest.raises(ValueError, match="threshold must be a finite number >= 0"):
         EqualizationLoss(COUNTS, threshold=-0.1)

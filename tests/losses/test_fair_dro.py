@@ -46,7 +46,7 @@ def test_late_answers_move_the_weights_less() -> None:
     [
         ([1.0], 0.0, "class_losses must be 2 finite numbers"),
         ([1.0, float("nan")], 0.0, "class_losses must be 2 finite numbers"),
-        ([1.0, 2.0], 1.5, "progress must be a number from 0 to 1, got 1.5"),
+        ([1.0, 2.0], 1.5, r"progress must be in \[0, 1\], got 1.5"),
     ],
 )
 def test_wrong_class_losses_are_named_and_change_nothing(losses: list[float], progress: float, message: str) -> None:

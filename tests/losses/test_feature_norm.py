@@ -51,7 +51,7 @@ def test_auto_leaves_a_model_alone_that_does_not_classify() -> None:
 
 
 def test_wrong_arguments_are_named() -> None:
-    with pytest.raises(ValueError, match="strength must be a finite number of at least 0"):
+    with pytest.raises(ValueError, match="strength must be a finite number >= 0"):
         FeatureNormLoss(3, strength=-1)
     with pytest.raises(ValueError, match="FeatureNormLoss needs features"):
         FeatureNormLoss(3)(LOGITS, TARGETS)

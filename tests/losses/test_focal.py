@@ -58,9 +58,9 @@ def test_without_beta_class_balance_is_the_focal_loss() -> None:
 
 
 def test_wrong_arguments_are_named() -> None:
-    with pytest.raises(ValueError, match="gamma must be a finite number of at least 0"):
+    with pytest.raises(ValueError, match="gamma must be a finite number >= 0"):
         FocalLoss(3, gamma=-1)
-    with pytest.raises(ValueError, match="form must be one of 'softmax', 'sigmoid'; got 'hinge'"):
+    with pytest.raises(ValueError, match=r"form must be one of .*got 'hinge'"):
         FocalLoss(3, form="hinge")
-    with pytest.raises(ValueError, match="beta must be at least 0 and below 1"):
+    with pytest.raises(ValueError, match=r"beta must be in \[0, 1\)"):
         ClassBalancedFocalLoss([1, 2], beta=1.0)

@@ -82,7 +82,7 @@ def test_another_head_is_refused() -> None:
     message = r"head must be the GaussianMixtureHead\(4, 3\).*got Linear"
     with pytest.raises(ValueError, match=message):
         GaussianMixtureLoss(3)(torch.zeros(2, 3), torch.tensor([0, 1]), head=nn.Linear(4, 3))
-    with pytest.raises(ValueError, match=r"head must be the nn.Linear\(4, 3\).*got GaussianMixtureHead"):
+    with pytest.raises(ValueError, match=r"head must be .*got GaussianMixtureHead"):
         LargeMarginDiscriminativeLoss(3, 4)(
             torch.zeros(2, 3), torch.tensor([0, 1]), features=torch.zeros(2, 4), head=GaussianMixtureHead(4, 3)
         )
@@ -91,5 +91,5 @@ def test_another_head_is_refused() -> None:
 def test_wrong_arguments_are_named() -> None:
     with pytest.raises(ValueError, match="variances must be one of 'unit', 'learned'"):
         GaussianMixtureHead(4, 3, variances="full")
-    with pytest.raises(ValueError, match="margin must be a finite number of at least 0"):
+    with pytest.raises(ValueError, match="margin must be a finite number >= 0"):
         GaussianMixtureLoss(3, margin=-0.1)

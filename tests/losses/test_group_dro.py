@@ -59,7 +59,7 @@ def test_no_gradient_flows_through_the_weights() -> None:
 
 
 def test_wrong_arguments_are_named() -> None:
-    with pytest.raises(ValueError, match="step must be a finite number of at least 0"):
+    with pytest.raises(ValueError, match="step must be a finite number >= 0"):
         GroupDROLoss(2, step=-1)
     with pytest.raises(ValueError, match="renormalize must be True or False"):
         GroupDROLoss(2, renormalize=1)

@@ -40,7 +40,7 @@ def test_no_strength_is_cross_entropy_without_a_queue() -> None:
 
 
 def test_wrong_arguments_are_named() -> None:
-    with pytest.raises(ValueError, match="queue must be a whole number of at least 0"):
+    with pytest.raises(ValueError, match="queue must be an integer >= 0"):
         HybridContrastiveLoss(3, queue=-1)
-    with pytest.raises(ValueError, match="temperature must be a finite number above 0"):
+    with pytest.raises(ValueError, match="temperature must be a finite number > 0"):
         HybridContrastiveLoss(3, temperature=-1.0)

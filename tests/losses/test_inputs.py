@@ -19,30 +19,24 @@ def call(**changes) -> torch.Tensor:
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
-        (
-            {"logits": torch.randn(4, 2)},
-            r"logits must be a tensor of shape \(batch, 3\).*got shape \(4, 2\)",
-        ),
-        ({"logits": torch.randn(4, 3, 2)}, r"logits must be a tensor of shape \(batch, 3\)"),
-        ({"targets": torch.rand(4, 3)}, r"soft targets \(mixup, CutMix\) cannot be used"),
-        ({"targets": torch.tensor([0, 1, 2, 3])}, "targets must be class indices from 0 to 2.*got 3.*num_classes"),
+        ({"logits": torch.randn(4, 2)}, r"logits .*num_classes=3.*got shape \(4, 2\)"),
+        ({"logits": torch.randn(4, 3, 2)}, "logits must be .*num_classes=3"),
+        ({"targets": torch.rand(4, 3)}, r"MR2Loss .*soft targets \(mixup, CutMix\)"),
+        ({"targets": torch.tensor([0, 1, 2, 3])}, "targets .* 0 to 2.*got 3.*num_classes"),
         ({"targets": torch.tensor([0, 1, 2, -7])}, "got -7"),
         ({"targets": TARGETS.bool()}, "targets must be an integer tensor"),
-        (
-            {"targets": TARGETS.float()},
-            r"targets must be an integer tensor.*got shape \(4,\) of float32: use .*long\(\)",
-        ),
+        ({"targets": TARGETS.float()}, r"targets .*got shape \(4,\) of float32: .*long\(\)"),
         ({"targets": TARGETS[:, None]}, r"got shape \(4, 1\).*squeeze\(1\)"),
-        ({"targets": torch.eye(3, dtype=torch.int64)[TARGETS]}, r"got shape \(4, 3\).*argmax\(1\) if they are one-hot"),
+        ({"targets": torch.eye(3, dtype=torch.int64)[TARGETS]}, r"got shape \(4, 3\).*argmax\(1\)"),
         ({"targets": TARGETS.tolist()}, r"got list: use torch\.tensor\(targets\)"),
-        ({"logits": {"logits": LOGITS}}, 'logits must be a tensor.*got dict: pass its "logits"'),
+        ({"logits": {"logits": LOGITS}}, 'logits .*got dict: pass its "logits"'),
         ({"logits": (FEATURES, LOGITS)}, "got tuple: pass the entry that holds the logits"),
-        ({"logits": torch.randn(4, 3, 8, 8)}, r"got shape \(4, 3, 8, 8\).*every pixel or token is a sample"),
-        ({"features": None}, r"MR2Loss needs features: pass features=tap.features"),
+        ({"logits": torch.randn(4, 3, 8, 8)}, r"got shape \(4, 3, 8, 8\).*each pixel or token"),
+        ({"features": None}, r"MR2Loss needs features: .*tap\.features"),
         ({"features": FEATURES.long()}, "features must be floating point"),
-        ({"features": FEATURES.where(torch.arange(4)[:, None] != 2, torch.nan)}, "features must be finite; row 2"),
-        ({"logits": LOGITS.where(torch.arange(4)[:, None] != 1, torch.inf)}, "logits must be finite; row 1"),
-        ({"sample_weight": torch.tensor([1.0, 1.0, -2.0, 1.0])}, "sample_weight must not be negative; got -2"),
+        ({"features": FEATURES.where(torch.arange(4)[:, None] != 2, torch.nan)}, "features must be finite, but row 2"),
+        ({"logits": LOGITS.where(torch.arange(4)[:, None] != 1, torch.inf)}, "logits must be finite, but row 1"),
+        ({"sample_weight": torch.tensor([1.0, 1.0, -2.0, 1.0])}, "sample_weight .*negative, got -2"),
     ],
 )
 def test_wrong_inputs_are_named(changes: dict, message: str) -> None:
@@ -53,10 +47,10 @@ def test_wrong_inputs_are_named(changes: dict, message: str) -> None:
 @pytest.mark.parametrize(
     ("targets", "message"),
     [
-        (torch.rand(4, 2), r"soft targets must have the shape of the logits, \(4, 3\); got shape \(4, 2\)"),
-        (torch.rand(4), r"targets must be an integer tensor of shape \(4,\).*use targets\.long\(\)"),
-        (torch.tensor([[0.5, 0.5, 0.0]] * 3 + [[1.0, 1.0, 0.0]]), "add up to 1; row 3 is 1, 1, 0"),
-        (torch.tensor([[0.5, 0.5, 0.0]] * 3 + [[1.5, -0.5, 0.0]]), "at least 0.*row 3 is 1.5, -0.5, 0"),
+        (torch.rand(4, 2), r"soft targets .*\(4, 3\); got shape \(4, 2\)"),
+        (torch.rand(4), r"targets .*shape \(4,\).*targets\.long\(\)"),
+        (torch.tensor([[0.5, 0.5, 0.0]] * 3 + [[1.0, 1.0, 0.0]]), "sum to 1; row 3 is 1, 1, 0"),
+        (torch.tensor([[0.5, 0.5, 0.0]] * 3 + [[1.5, -0.5, 0.0]]), "nonnegative.*row 3 is 1.5, -0.5, 0"),
         (torch.full((4, 3), torch.nan), "row 0 is nan"),
     ],
 )
@@ -100,20 +94,20 @@ def test_unneeded_inputs_are_not_looked_at() -> None:
 def test_a_head_that_does_not_fit_is_named() -> None:
     loss = LargeMarginDiscriminativeLoss(3, 5)
     for head in (nn.ReLU(), nn.Linear(4, 3)):
-        with pytest.raises(ValueError, match=r"head must be the nn.Linear\(5, 3\) that takes these features; got "):
+        with pytest.raises(ValueError, match=r"head must be the nn.Linear\(5, 3\).*got "):
             loss(LOGITS, TARGETS, features=FEATURES, head=head)
     broken = nn.Linear(5, 3)
     broken.weight.data[1] = torch.nan
-    with pytest.raises(ValueError, match=r"head.weight must be finite; row 1"):
+    with pytest.raises(ValueError, match=r"head\.weight must be finite, but row 1"):
         loss(LOGITS, TARGETS, features=FEATURES, head=broken)
 
 
-def test_a_head_of_another_precision_or_only_its_weight_is_refused_before_anything_changes() -> None:
+def test_a_head_of_another_dtype_or_only_its_weight_is_rejected() -> None:
     loss = LargeMarginDiscriminativeLoss(3, 5)
     before = {name: value.clone() for name, value in loss.state_dict().items()}
-    with pytest.raises(InvalidBatchError, match=r"head and features must have one precision; got torch.float32 and"):
+    with pytest.raises(InvalidBatchError, match=r"head and features .*dtype; got torch\.float32"):
         loss(LOGITS.double(), TARGETS, features=FEATURES.double(), head=nn.Linear(5, 3))
-    with pytest.raises(InvalidBatchError, match=r"got shape \(3, 5\) of float32, where the module is meant\.$"):
+    with pytest.raises(InvalidBatchError, match=r"got shape \(3, 5\) of float32, not a module"):
         loss(LOGITS, TARGETS, features=FEATURES, head=nn.Linear(5, 3).weight)
     for name, value in loss.state_dict().items():
         assert torch.equal(value, before[name])
@@ -128,9 +122,9 @@ def test_compiled_code_ignores_the_ignored_alone() -> None:
 
 
 def test_another_device_is_named() -> None:
-    with pytest.raises(ValueError, match=r"MR2Loss is on meta, logits are on cpu: call loss.to\('cpu'\)"):
+    with pytest.raises(ValueError, match=r"MR2Loss is on meta.*loss.to\('cpu'\)"):
         MR2Loss(3).to("meta")(LOGITS, TARGETS, features=FEATURES)
-    with pytest.raises(ValueError, match=r"features must be on cpu, where the logits are; got meta"):
+    with pytest.raises(ValueError, match=r"features must be on .*cpu; got meta"):
         call(features=FEATURES.to("meta"))
 
 

@@ -40,8 +40,8 @@ def test_deferred_weights_make_a_weighted_mean() -> None:
 @pytest.mark.parametrize(
     ("settings", "message"),
     [
-        ({"margin": -0.1}, "margin must be a finite number of at least 0"),
-        ({"scale": 0}, "scale must be a finite number above 0"),
+        ({"margin": -0.1}, "margin must be a finite number >= 0"),
+        ({"scale": 0}, "scale must be a finite number > 0"),
         ({"weight": [1, 2]}, "weight must be 3 numbers"),
     ],
 )

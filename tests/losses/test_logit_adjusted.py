@@ -34,7 +34,7 @@ def test_soft_targets_mix_the_adjusted_losses() -> None:
 
 
 def test_wrong_arguments_are_named() -> None:
-    with pytest.raises(ValueError, match="tau must be a finite number of at least 0"):
+    with pytest.raises(ValueError, match="tau must be a finite number >= 0"):
         LogitAdjustedLoss(COUNTS, tau=-1)
-    with pytest.raises(ValueError, match="class_counts must be above 0 for every class, got 0 for class 1"):
+    with pytest.raises(ValueError, match=r"class_counts .*got 0 for class 1"):
         BalancedSoftmaxLoss([3, 0])

@@ -9,10 +9,10 @@ from classgap.losses import CenterLoss, MR2Loss, train_own_parameters
 from classgap.testing import Processes
 
 
-def train_centres(steps: int) -> list[list[float]]:
-    """Centres after some steps on a batch that all processes share, each taking its rows of it."""
-    torch.manual_seed(rank())  # processes start from different centres unless someone sees to it
-    loss = CenterLoss(3, 4, centres="trained", strength=1.0)
+def train_centers(steps: int) -> list[list[float]]:
+    """Centers after some steps on a batch that all processes share, each taking its rows of it."""
+    torch.manual_seed(rank())  # processes start from different centers unless someone sees to it
+    loss = CenterLoss(3, 4, centers="trained", strength=1.0)
     if rank() == 0:
         with torch.no_grad():
             next(loss.parameters()).copy_(torch.arange(12.0).view(3, 4))
@@ -29,8 +29,8 @@ def train_centres(steps: int) -> list[list[float]]:
 
 
 def test_two_processes_train_the_same_parameters_as_one(processes: Processes) -> None:
-    alone = torch.tensor(train_centres(3))
-    first, second = (torch.tensor(each) for each in processes.run(train_centres, 3))
+    alone = torch.tensor(train_centers(3))
+    first, second = (torch.tensor(each) for each in processes.run(train_centers, 3))
     assert not torch.allclose(alone, torch.arange(12.0).view(3, 4))
     torch.testing.assert_close(first, alone)
     torch.testing.assert_close(second, alone)
@@ -40,7 +40,7 @@ def test_a_loss_without_parameters_is_left_alone_and_a_second_call_is_refused() 
     optimizer = torch.optim.SGD(nn.Linear(2, 2).parameters(), lr=0.1)
     train_own_parameters(MR2Loss(3), optimizer)
     assert len(optimizer.param_groups) == 1
-    loss = CenterLoss(3, 4, centres="trained")
+    loss = CenterLoss(3, 4, centers="trained")
     train_own_parameters(loss, optimizer)
     assert optimizer.param_groups[1]["lr"] == 0.1
     assert optimizer.param_groups[1]["weight_decay"] == 0

@@ -23,13 +23,13 @@ def test_classes_add_up_whatever_their_size() -> None:
     assert terms([0.0, 1.0, 2.0, 50.0, 55.0], [0, 0, 0, 1, 1])["intra"] == pytest.approx(4 / 3 + 5)
 
 
-def test_centres_beyond_the_margin_cost_nothing() -> None:
+def test_centers_beyond_the_margin_cost_nothing() -> None:
     assert terms([0.0, 1.0], [0, 1], margin=0.9)["inter"] == 0
     assert terms([0.0, 1.0], [0, 0], margin=9.0)["inter"] == 0
 
 
-def test_the_nearest_centres_count() -> None:
-    features, targets = [0.0, 2.0, 4.0, 9.0], [0, 0, 1, 2]  # centres 1, 4 and 9
+def test_the_nearest_centers_count() -> None:
+    features, targets = [0.0, 2.0, 4.0, 9.0], [0, 0, 1, 2]  # centers 1, 4 and 9
     assert terms(features, targets, margin=4.0)["inter"] == pytest.approx(1.0)
     assert terms(features, targets, margin=10.0, intra=0.0, squared=True) == pytest.approx(
         {"cross_entropy": 1.0986123, "inter": 1.0}
@@ -44,8 +44,8 @@ def test_no_weights_are_cross_entropy_without_features() -> None:
 @pytest.mark.parametrize(
     ("settings", "message"),
     [
-        ({"widest": 0}, "widest must be a whole number of at least 1"),
-        ({"intra": -1.0}, "intra must be a finite number of at least 0"),
+        ({"widest": 0}, "widest must be an integer >= 1"),
+        ({"intra": -1.0}, "intra must be a finite number >= 0"),
         ({"margin": float("inf")}, "margin must be a finite number"),
     ],
 )

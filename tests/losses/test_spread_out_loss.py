@@ -33,5 +33,5 @@ def test_no_strength_is_cross_entropy_without_features() -> None:
 
 
 def test_wrong_pairs_are_named() -> None:
-    with pytest.raises(ValueError, match="pairs must be one of 'different', 'all'; got 'none'"):
+    with pytest.raises(ValueError, match=r"pairs must be one of .*got 'none'"):
         SpreadOutLoss(3, pairs="none")

@@ -54,7 +54,7 @@ def test_no_strength_is_cross_entropy_without_features() -> None:
 
 
 def test_wrong_arguments_are_named() -> None:
-    with pytest.raises(ValueError, match="temperature must be a finite number above 0"):
+    with pytest.raises(ValueError, match="temperature must be a finite number > 0"):
         SupervisedContrastiveLoss(3, temperature=0.0)
-    with pytest.raises(ValueError, match="strength and cross_entropy are both 0"):
+    with pytest.raises(ValueError, match="strength and cross_entropy must not both be 0"):
         SupervisedContrastiveLoss(3, strength=0.0, cross_entropy=0.0)

@@ -42,7 +42,7 @@ def test_no_strength_is_cross_entropy_without_features() -> None:
 @pytest.mark.parametrize(
     ("settings", "message"),
     [
-        ({"margin": -0.3}, "margin must be a finite number of at least 0 or 'soft'"),
+        ({"margin": -0.3}, "margin must be a finite number >= 0 or 'soft'"),
         ({"distance": "cosine"}, "distance must be one of 'euclidean', 'product'"),
         ({"normalize": 1}, "normalize must be True or False"),
     ],

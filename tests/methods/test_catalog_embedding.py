@@ -7,7 +7,7 @@ import torch
 import torch.nn.functional as F
 from method_cases import assert_resumes, first_batch, moons_run
 
-LOSSES = ["center", "center:centres=trained", "triplet", "range:margin=10", "spread-out", "hybrid:queue=100"]
+LOSSES = ["center", "center:centers=trained", "triplet", "range:margin=10", "spread-out", "hybrid:queue=100"]
 
 
 @pytest.mark.parametrize("method", LOSSES)
@@ -26,7 +26,7 @@ def test_without_their_term_they_are_cross_entropy(method: str) -> None:
 
 
 def test_trained_centers_use_loss_lr() -> None:
-    run = moons_run("center:centres=trained", loss_lr=0.5)
+    run = moons_run("center:centers=trained", loss_lr=0.5)
     own = run.optimizer.param_groups[1]
-    assert own["params"] == [run.method.loss.centres]
+    assert own["params"] == [run.method.loss.centers]
     assert (own["lr"], own["weight_decay"]) == (0.5, 0.0)

@@ -11,7 +11,7 @@ def _train(out: Path, method: str) -> None:
     moons_trained(out, method, epochs=2, val_fraction=0.25)
 
 
-@pytest.mark.parametrize("method", ["supcon+lws", "dro-lt+crt", "center:centres=trained+tau-norm", "lgm"])
+@pytest.mark.parametrize("method", ["supcon+lws", "dro-lt+crt", "center:centers=trained+tau-norm", "lgm"])
 def test_two_processes_train_as_one(method: str, tmp_path: Path, processes) -> None:
     processes.run(_train, tmp_path / "two", method)
     _train(tmp_path / "one", method)

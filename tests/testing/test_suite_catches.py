@@ -122,6 +122,13 @@ class UpdatesBeforeLooking(Sound):
         return super().forward(logits, targets, **kwargs)
 
 
+class ReadsTwice(Sound):
+    def forward(self, logits, targets, **kwargs):
+        if self.validate_args:
+            assert logits.sum().item() < 1e30
+        return super().forward(logits, targets, **kwargs)
+
+
 class DropsSoftTargets(Sound):
     soft_targets = True
 
@@ -171,6 +178,7 @@ BROKEN = {
     "terms_are_copies": SharedTerms,
     "compile": BreaksTheGraph,
     "refusals": UpdatesBeforeLooking,
+    "validate_args": ReadsTwice,
     "soft_targets": DropsSoftTargets,
 }
 

@@ -45,12 +45,12 @@ def test_mr2_eq_55_mean_and_deviation_add_up_to_the_mean_squared_norm(seed, clas
 
 
 @pytest.mark.parametrize("norm", [1.0, 1.5, 2.0, 3.0, math.inf])
-@pytest.mark.parametrize("with_one", [False, True])
-def test_class_sizes_equal_a_loop_with_numpy_norms(norm, with_one):
+@pytest.mark.parametrize("with_bias", [False, True])
+def test_class_sizes_equal_a_loop_with_numpy_norms(norm, with_bias):
     features, labels = sample(3, classes=4, dim=5)
     labels[:4] = -1
-    size, _ = class_sizes(features, labels, 5, p=norm, with_one=with_one)
-    points = np.concatenate([features.numpy(), np.ones((30, 1))], axis=1) if with_one else features.numpy()
+    size, _ = class_sizes(features, labels, 5, p=norm, with_bias=with_bias)
+    points = np.concatenate([features.numpy(), np.ones((30, 1))], axis=1) if with_bias else features.numpy()
     for label in range(4):
         expected = np.mean([np.linalg.norm(p, norm) ** 2 for p in points[labels.numpy() == label]])
         assert size[label] == pytest.approx(expected)
@@ -74,11 +74,11 @@ def test_half_precision_is_promoted():
     [
         (torch.tensor([0, 2]), "from 0 to 1, or -1 for no class; got 2"),
         (torch.tensor([0, -2]), "got -2"),
-        (torch.tensor([0]), "2 whole numbers"),
-        (torch.tensor([0.0, 1.0]), "whole numbers"),
-        (torch.tensor([-1, -1]), "no sample with a class"),
+        (torch.tensor([0]), "2 integers"),
+        (torch.tensor([0.0, 1.0]), "integers"),
+        (torch.tensor([-1, -1]), "at least one sample with a class"),
     ],
 )
-def test_wrong_labels_are_refused_by_name(labels, message):
+def test_wrong_labels_are_rejected(labels, message):
     with pytest.raises(ValueError, match=message):
         class_moments(torch.zeros(2, 3), labels, 2)

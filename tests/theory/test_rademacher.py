@@ -12,7 +12,7 @@ from scipy.optimize import minimize
 
 from classgap.functional import class_margins
 from classgap.theory import class_sizes
-from classgap.theory.mr2 import best_margins, head_norm, norm_constant, rademacher_bound
+from classgap.theory.mr2 import head_norm, norm_constant, optimal_margins, rademacher_bound
 
 few = settings(max_examples=25, deadline=None, derandomize=True, database=None)
 NORMS = [1.0, 1.3, 2.0, 3.0, 5.0, math.inf]
@@ -96,7 +96,7 @@ def test_the_printed_constant_at_infinity_is_refuted_by_one_feature():
 
 
 @pytest.mark.parametrize(("norm", "dim"), [(0.5, 3), (math.nan, 3), (2.0, 0)])
-def test_impossible_norms_and_dimensions_are_refused(norm, dim):
+def test_impossible_norms_and_dimensions_are_rejected(norm, dim):
     with pytest.raises(ValueError, match="must be"):
         norm_constant(norm, dim)
 
@@ -115,7 +115,7 @@ def test_head_norm_is_the_largest_dual_norm(seed, norm, with_bias):
 
 @settings(max_examples=10, deadline=None, derandomize=True, database=None)
 @given(sizes=st.lists(st.floats(0.05, 50), min_size=2, max_size=6), mean=st.floats(0.5, 3))
-def test_corollary_1_is_what_a_numeric_optimiser_finds(sizes, mean):
+def test_corollary_1_is_what_a_numeric_optimizer_finds(sizes, mean):
     size = np.array(sizes)
     found = minimize(
         lambda log_gamma: (size / np.exp(2 * log_gamma)).sum(),
@@ -130,7 +130,7 @@ def test_corollary_1_is_what_a_numeric_optimiser_finds(sizes, mean):
         options={"ftol": 1e-13, "maxiter": 500},
     )
     assert found.success
-    best = best_margins(torch.from_numpy(size), mean=mean)
+    best = optimal_margins(torch.from_numpy(size), mean=mean)
     assert best.spread.item() == pytest.approx(found.fun, rel=1e-5)
     np.testing.assert_allclose(best.gamma_K, np.exp(found.x), rtol=5e-3)
     assert best.gamma_K.mean().item() == pytest.approx(mean)
@@ -139,12 +139,12 @@ def test_corollary_1_is_what_a_numeric_optimiser_finds(sizes, mean):
 
 def test_best_margins_are_the_margins_of_the_loss():
     size = torch.tensor([8.0, 1.0, 3.0])
-    assert best_margins(size, mean=2.0).gamma_K.tolist() == class_margins(size, mean=2.0).tolist()
+    assert optimal_margins(size, mean=2.0).gamma_K.tolist() == class_margins(size, mean=2.0).tolist()
 
 
-def test_margins_of_another_length_or_sign_are_refused():
+def test_margins_of_another_length_or_sign_are_rejected():
     size, counts = torch.ones(2), torch.ones(2)
     with pytest.raises(ValueError, match="gamma_K must be a vector of 2 numbers"):
         rademacher_bound(size, counts, torch.ones(3), weight_norm=1.0)
-    with pytest.raises(ValueError, match="gamma_K must be above 0"):
+    with pytest.raises(ValueError, match="gamma_K must be positive"):
         rademacher_bound(size, counts, torch.tensor([1.0, 0.0]), weight_norm=1.0)

@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from classgap.functional import group_by_class, pull
-from classgap.theory.elm import generalisation_bound, mean_pull, pull_bound
+from classgap.theory.elm import generalization_bound, mean_pull, pull_bound
 
 few = settings(max_examples=25, deadline=None, derandomize=True, database=None)
 
@@ -83,7 +83,7 @@ def log_losses(scores, labels, shift):
 def test_proposition_2_term_by_term():
     scores, features, labels, weight = binary(0)
     prior, slack, shift = (0.8, 0.2), (2.0, 1.0), (0.5, 0.5)
-    bound = generalisation_bound(
+    bound = generalization_bound(
         scores, features, labels, weight, prior=prior, slack=slack, shift=shift, loss_bound=12.0, delta=0.1
     )
     losses = log_losses(scores, labels, shift)
@@ -103,7 +103,7 @@ def test_the_pull_term_bounds_the_deviation_term_of_bennetts_inequality(seed, sc
     """V_n with the sample variance, divisor n - 1, that Maurer and Pontil's inequality is stated for."""
     scores, features, labels, weight = binary(seed, scale=scale)
     prior = (share, 1 - share)
-    bound = generalisation_bound(
+    bound = generalization_bound(
         scores, features, labels, weight, prior=prior, slack=(slack, slack), loss_bound=1e3, delta=0.05
     )
     losses = log_losses(scores, labels, (0.0, 0.0))
@@ -122,7 +122,7 @@ def test_the_bound_holds_for_a_fixed_scorer_in_every_draw():
         rng = np.random.default_rng(seed)
         labels = torch.arange(2).repeat(100)
         features = torch.from_numpy(rng.random((200, 1))) * (2 * labels - 1)[:, None]
-        bound = generalisation_bound(
+        bound = generalization_bound(
             2 * features[:, 0],
             features,
             labels,
@@ -134,14 +134,14 @@ def test_the_bound_holds_for_a_fixed_scorer_in_every_draw():
         assert expected <= bound.total.item()
 
 
-def test_wrong_inputs_are_refused_by_name():
+def test_wrong_inputs_are_rejected():
     scores, features, labels, weight = binary(1)
     right = {"prior": (0.5, 0.5), "slack": (1.0, 1.0), "loss_bound": 50.0}
     with pytest.raises(ValueError, match="prior must be two numbers above 0"):
-        generalisation_bound(scores, features, labels, weight, **(right | {"prior": (0.5, 0.6)}))
+        generalization_bound(scores, features, labels, weight, **(right | {"prior": (0.5, 0.6)}))
     with pytest.raises(ValueError, match="loss_bound must be at least the largest loss"):
-        generalisation_bound(scores, features, labels, weight, **(right | {"loss_bound": 0.01}))
+        generalization_bound(scores, features, labels, weight, **(right | {"loss_bound": 0.01}))
     with pytest.raises(ValueError, match="two samples of each class"):
-        generalisation_bound(scores, features, torch.zeros_like(labels), weight, **right)
+        generalization_bound(scores, features, torch.zeros_like(labels), weight, **right)
     with pytest.raises(ValueError, match="delta"):
-        generalisation_bound(scores, features, labels, weight, **right, delta=0.0)
+        generalization_bound(scores, features, labels, weight, **right, delta=0.0)

@@ -69,14 +69,14 @@ def test_theorem_d_6_bounds_the_complexity_of_the_heads(seed):
 
 def test_theorem_d_6_for_free_features_is_close_to_what_they_can_do():
     """Centroids at ±R on a line: f = σ(R + r) is allowed, and the complexity stays near Γ(R + r) for any N."""
-    radius, centre, count = 0.5, 2.0, 12
+    radius, center, count = 0.5, 2.0, 12
     exact = 0.0  # f_i = σ_i (R + r) and b = 0 against the sum of signs, both in the supremum over (w, b)
     for positive in range(count + 1):
         sum_of_signs = 2 * positive - count
-        exact += binom.pmf(positive, count, 0.5) * math.hypot(count * (centre + radius), sum_of_signs) / count
-    features = torch.tensor([[centre + radius], [-centre - radius]], dtype=torch.float64).repeat(6, 1)
+        exact += binom.pmf(positive, count, 0.5) * math.hypot(count * (center + radius), sum_of_signs) / count
+    features = torch.tensor([[center + radius], [-center - radius]], dtype=torch.float64).repeat(6, 1)
     labels, weight = torch.arange(2).repeat(6), torch.tensor([[0.5], [-0.5]])  # Γ = 1
-    centroids = torch.tensor([[centre], [-centre]])
+    centroids = torch.tensor([[center], [-center]])
     bound = pair_bound(features, labels, centroids, weight, pair=(0, 1), width=2.0, any_features=True)
     assert exact <= bound.complexity.item() <= 1.1 * exact
 
@@ -107,24 +107,24 @@ def test_theorem_5_3_term_by_term():
     for q in features:
         h = 1.2**2 - (q - centroids[0]).square().sum().item()
         ramps.append(1 if h <= 0 else 0 if h >= 0.7 else 1 - h / 0.7)
-    longest, centre = max(q.norm().item() for q in features), centroids[0].norm().item()
+    longest, center = max(q.norm().item() for q in features), centroids[0].norm().item()
     assert bound.risk.item() == pytest.approx(np.mean(ramps))
-    expected = 2 / 0.7 * (longest**2 + 2 * centre * longest + centre**2 / math.sqrt(30))
+    expected = 2 / 0.7 * (longest**2 + 2 * center * longest + center**2 / math.sqrt(30))
     assert bound.complexity.item() == pytest.approx(expected)
     assert bound.low_order.item() == pytest.approx(3 * math.sqrt(math.log(20) / 60))
 
 
 @few
-@given(longest=st.floats(0.1, 5), centre=st.floats(0.1, 5), count=st.integers(1, 40))
-def test_theorem_d_7_bounds_the_complexity_of_the_spheres(longest, centre, count):
+@given(longest=st.floats(0.1, 5), center=st.floats(0.1, 5), count=st.integers(1, 40))
+def test_theorem_d_7_bounds_the_complexity_of_the_spheres(longest, center, count):
     """For free features the supremum has one unknown, t = ‖m‖: a +1 wants f near m, a -1 wants it far away."""
-    t = np.linspace(0, centre, 400)
+    t = np.linspace(0, center, 400)
     exact = 0.0
     for negative in range(count + 1):
         best = (negative * (t + longest) ** 2 - (count - negative) * np.clip(t - longest, 0, None) ** 2).max()
         exact += binom.pmf(negative, count, 0.5) * best / count
     features = torch.full((count, 1), longest, dtype=torch.float64)
-    bound = sphere_bound(features, torch.tensor([centre]), radius=1.0, width=2.0)  # 2/ρ = 1
+    bound = sphere_bound(features, torch.tensor([center]), radius=1.0, width=2.0)  # 2/ρ = 1
     assert exact <= bound.complexity.item() * (1 + 1e-9)
 
 
@@ -182,13 +182,13 @@ def test_classes_without_samples_do_not_enter():
     assert result.divergence == 0.5
 
 
-def test_wrong_inputs_are_refused_by_name():
+def test_wrong_inputs_are_rejected():
     features, labels, centroids, weight, _ = problem(2)
     with pytest.raises(ValueError, match="pair must be two different classes"):
         pair_bound(features, labels, centroids, weight, pair=(1, 1), width=1.0)
     with pytest.raises(ValueError, match="pair must hold classes from 0 to 2, got 3"):
         pair_bound(features, labels, centroids, weight, pair=(0, 3), width=1.0)
-    with pytest.raises(ValueError, match="width must be a finite number above 0"):
+    with pytest.raises(ValueError, match="width must be a finite number > 0"):
         pair_bound(features, labels, centroids, weight, pair=(0, 1), width=0.0)
     with pytest.raises(ValueError, match="no sample of the classes 0 and 1"):
         pair_bound(features, torch.full_like(labels, 2), centroids, weight, pair=(0, 1), width=1.0)

@@ -11,7 +11,7 @@ from classgap.theory import class_moments, low_order_term
 from classgap.theory.mr2 import (
     class_bounds,
     cross_entropy_risk,
-    generalisation_bound,
+    generalization_bound,
     margin_risk,
     score_margin,
 )
@@ -69,7 +69,7 @@ def test_one_class_has_an_infinite_margin_and_no_risk():
 def test_eq_13_term_by_term_on_equal_classes():
     features, _, weight, _, gamma = problem(2)
     labels = torch.arange(4).repeat(10)
-    bound = generalisation_bound(features @ weight.T, features, labels, gamma, weight, delta=0.1)
+    bound = generalization_bound(features @ weight.T, features, labels, gamma, weight, delta=0.1)
     moments = class_moments(features, labels, 4)
     spread = ((moments.mean_K + moments.deviation_K) / gamma**2).sum().sqrt().item()
     largest = max(row.norm().item() for row in weight)
@@ -86,7 +86,7 @@ def test_a_bias_is_a_weight_on_a_feature_that_is_one(norm):
     logits = features @ weight.T + bias
     wide_features = torch.cat([features, torch.ones(40, 1)], dim=1)
     wide_weight = torch.cat([weight, bias[:, None]], dim=1)
-    for function in (generalisation_bound, class_bounds):
+    for function in (generalization_bound, class_bounds):
         with_bias = function(logits, features, labels, gamma, weight, bias, p=norm)
         as_weight = function(logits, wide_features, labels, gamma, wide_weight, p=norm)
         torch.testing.assert_close(with_bias.total, as_weight.total)
@@ -178,18 +178,18 @@ def test_the_bound_of_the_whole_holds_for_the_true_error():
     weight = torch.tensor([[-1.0], [1.0]], dtype=torch.float64)
     logits = features @ weight.T
     true_error = 0.5 * math.erfc(2 / math.sqrt(2))
-    bound = generalisation_bound(logits, features, labels, torch.full((2,), 1.0), weight)
+    bound = generalization_bound(logits, features, labels, torch.full((2,), 1.0), weight)
     assert true_error <= bound.total < 1
     assert not bound.vacuous
     assert (true_error <= class_bounds(logits, features, labels, torch.full((2,), 1.0), weight).total).all()
 
 
-def test_mismatched_inputs_are_refused_by_name():
+def test_mismatched_inputs_are_rejected():
     features, labels, weight, _, gamma = problem(6)
     logits = features @ weight.T
     with pytest.raises(ValueError, match="gamma_K must be a vector of 4 numbers"):
         class_bounds(logits, features, labels, gamma[:3], weight)
     with pytest.raises(ValueError, match="weight_KD must be a matrix with 3 columns"):
-        generalisation_bound(logits, features, labels, gamma, weight[:, :2])
+        generalization_bound(logits, features, labels, gamma, weight[:, :2])
     with pytest.raises(ValueError, match="logits_NK must be a matrix with 4 columns"):
-        generalisation_bound(logits[:, :3], features, labels, gamma, weight)
+        generalization_bound(logits[:, :3], features, labels, gamma, weight)

@@ -36,8 +36,9 @@ class GammaLoss(ClassLoss):
         margin: float = 1.0,
         reduction: str = "mean",
         ignore_index: int = -100,
+        validate_args: bool = True,
     ) -> None:
-        super().__init__(num_classes, reduction=reduction, ignore_index=ignore_index)
+        super().__init__(num_classes, reduction=reduction, ignore_index=ignore_index, validate_args=validate_args)
         self.source, self.exponent, self.margin = source, exponent, margin
         self.required_inputs = frozenset({"features"})
         self.stats, self.difficulty = ClassStats(num_classes), ClassDifficulty(num_classes)

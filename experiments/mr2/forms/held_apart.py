@@ -30,8 +30,9 @@ class HeldApartMR2Loss(ClassLoss):
         separate: float = 1.0,
         reduction: str = "mean",
         ignore_index: int = -100,
+        validate_args: bool = True,
     ) -> None:
-        super().__init__(num_classes, reduction=reduction, ignore_index=ignore_index)
+        super().__init__(num_classes, reduction=reduction, ignore_index=ignore_index, validate_args=validate_args)
         self.mr2 = MR2Loss(num_classes, strength=strength)
         self.lmdl = LargeMarginDiscriminativeLoss(
             num_classes, feature_dim, radius=0.0, distance=distance, compact=0.0, separate=separate, shrink=0.0

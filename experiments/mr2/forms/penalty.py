@@ -48,8 +48,9 @@ class PenaltyLoss(ClassLoss):
         margin: float = 0.0,
         reduction: str = "mean",
         ignore_index: int = -100,
+        validate_args: bool = True,
     ) -> None:
-        super().__init__(num_classes, reduction=reduction, ignore_index=ignore_index)
+        super().__init__(num_classes, reduction=reduction, ignore_index=ignore_index, validate_args=validate_args)
         self.term, self.weights, self.force = term, weights, force
         self.strength, self.fixed, self.margin = strength, fixed, margin
         self.required_inputs = frozenset({"features"})
@@ -84,9 +85,9 @@ class PenaltyLoss(ClassLoss):
         if name == "norm":
             term_B = squared_norm(batch.features)
         elif name == "centroid":
-            term_B = squared_norm(groups.centred(features_ND))[mine]
+            term_B = squared_norm(groups.centered(features_ND))[mine]
         elif name == "mean-pair":  # Σ_j ‖f_i - f_j‖² / (n - 1) = n / (n - 1) (‖f_i - m‖² + mean_j ‖f_j - m‖²)
-            square_N = squared_norm(groups.centred(features_ND))
+            square_N = squared_norm(groups.centered(features_ND))
             around_N = groups.of_samples(groups.mean(square_N), slice(None))
             counts_N = groups.of_samples(groups.counts_U.to(square_N), slice(None))
             term_B = ((square_N + around_N) * counts_N / (counts_N - 1).clamp(min=1))[mine]

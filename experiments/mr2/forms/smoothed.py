@@ -17,9 +17,15 @@ class SmoothedMR2Loss(MR2Loss):
     """
 
     def __init__(
-        self, num_classes: int, *, smoothing: float = 0.1, reduction: str = "mean", ignore_index: int = -100
+        self,
+        num_classes: int,
+        *,
+        smoothing: float = 0.1,
+        reduction: str = "mean",
+        ignore_index: int = -100,
+        validate_args: bool = True,
     ) -> None:
-        super().__init__(num_classes, reduction=reduction, ignore_index=ignore_index)
+        super().__init__(num_classes, reduction=reduction, ignore_index=ignore_index, validate_args=validate_args)
         self.smoothing = smoothing
 
     def parts(self, batch: LossInputs) -> dict[str, Part]:

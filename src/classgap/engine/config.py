@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from classgap._atomic_write import atomic_write_text
-from classgap.losses.arguments import number, one_of, probability, share, whole_number
+from classgap.losses.arguments import check_choice, check_float, check_fraction, check_int, check_probability
 from classgap.registry import suggestion, validate
 
 Optimizers = Literal["sgd", "adamw"]
@@ -141,7 +141,7 @@ class TrainConfig:
         if self.out is not None:  # accept a string
             object.__setattr__(self, "out", Path(self.out))
         for name, choices in _CHOICES.items():
-            one_of(name, getattr(self, name), typing.get_args(choices))
+            check_choice(name, getattr(self, name), typing.get_args(choices))
         self._check_numbers()
         self._check_combinations()
 
@@ -150,17 +150,17 @@ class TrainConfig:
         given = {field.name: value for field in fields(self) if (value := getattr(self, field.name)) is not None}
         for name, value in given.items():
             if name in ("epochs", "steps", "batch_size", "micro_batches"):
-                whole_number(name, value, at_least=1)
+                check_int(name, value, ge=1)
             if name in ("warmup_steps", "seed"):
-                whole_number(name, value, at_least=0)
+                check_int(name, value, ge=0)
             if name in ("lr", "loss_lr", "clip_grad"):
-                number(name, value, above=0)
+                check_float(name, value, gt=0)
             if name in ("weight_decay", "momentum", "warmup_epochs", "gamma", "save_every"):
-                number(name, value, at_least=0)
+                check_float(name, value, ge=0)
             if name in ("lr", "loss_lr", "weight_decay") and value > MAX_RATE:
                 raise ValueError(f"{name} must be at most {MAX_RATE:g}, got {value!r}.")
-        share("val_fraction", self.val_fraction)
-        probability("wise_ft_alpha", self.wise_ft_alpha)
+        check_fraction("val_fraction", self.val_fraction)
+        check_probability("wise_ft_alpha", self.wise_ft_alpha)
 
     def _check_combinations(self) -> None:
         if self.epochs is not None and self.steps is not None:

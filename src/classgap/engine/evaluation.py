@@ -15,7 +15,7 @@ from classgap.audit.metrics.groups import thirds
 from classgap.data.dataset import Split
 from classgap.data.loader import evaluation_batches
 from classgap.data.sampling.batching import shard_slice
-from classgap.distributed import gather_rows, rank, share_buffers, world_size
+from classgap.distributed import broadcast_buffers, gather_rows, rank, world_size
 
 if TYPE_CHECKING:
     from classgap.engine.run import Run
@@ -93,7 +93,7 @@ def iterate_outputs(run: Run, split: Split) -> Iterator[BatchOutputs]:
     training set would not fit into memory: reduce each batch before reading the next.
     """
     assert run.config.batch_size is not None
-    share_buffers(run.model, run.method)  # evaluate with the buffers of process 0, which are the ones saved
+    broadcast_buffers(run.model, run.method)  # evaluate with the buffers of process 0, which are the ones saved
     batches = evaluation_batches(
         split,
         batch_size=max(1, run.config.batch_size // (world_size() * run.config.micro_batches)),

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from torch import Tensor
 
 from classgap.data.batch import Batch
-from classgap.distributed import gather_values
+from classgap.distributed import all_gather_object
 from classgap.engine.errors import NonFiniteLossError
 from classgap.engine.logging.meter import to_floats
 from classgap.losses.inputs import InvalidBatchError
@@ -59,7 +59,7 @@ def _count_correct(run: Run, batch: Batch) -> dict[str, Tensor]:
 def _raise_if_not_finite(run: Run, values: dict[str, Tensor], batch: Batch) -> None:
     """Raise the same error on all processes if a value is not finite on one of them; all of them must call it."""
     logits = {} if run.logits is None else {"logits": run.logits}
-    gathered = gather_values([_describe_non_finite(logits | values), run.train.index[batch.rows.cpu()].tolist()])
+    gathered = all_gather_object([_describe_non_finite(logits | values), run.train.index[batch.rows.cpu()].tolist()])
     terms = list(dict.fromkeys(name for names, _ in gathered for name in names))
     if terms:
         raise NonFiniteLossError(run.describe_position(), terms, [each for _, samples in gathered for each in samples])

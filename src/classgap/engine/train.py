@@ -12,7 +12,7 @@ import torch
 
 from classgap.data import load
 from classgap.data.dataset import Dataset
-from classgap.distributed import from_first, join_launched, leave, rank
+from classgap.distributed import broadcast_object, destroy, init_from_env, rank
 from classgap.engine.checks import training_warnings
 from classgap.engine.config import TrainConfig
 from classgap.engine.defaults import default_directory, resolve_config
@@ -69,7 +69,7 @@ def train(
     (True, True)
     """
     device = choose_device(config.device)
-    launched = join_launched(device)
+    launched = init_from_env(device)
     directory = RunDirectory(config.out or default_directory(config))
     try:
         finished = not overwrite and _is_finished(directory, config)
@@ -77,7 +77,7 @@ def train(
             if config.tensorboard:
                 require_tensorboard()
             data = data or load_dataset(config.data)
-            stored = {} if overwrite else from_first(directory.stored_settings() if rank() == 0 else None)
+            stored = {} if overwrite else broadcast_object(directory.stored_settings() if rank() == 0 else None)
             run = Run(resolve_config(config, data, stored), data, device)  # rejects invalid settings
             _on_main(lambda: directory.begin(run.config, describe_environment(device), overwrite=overwrite))
             _print_warnings([*data.notes, *training_warnings(run)], quiet=quiet)
@@ -89,7 +89,7 @@ def train(
     finally:
         directory.close()
         if launched:
-            leave()
+            destroy()
 
 
 def choose_device(name: str) -> torch.device:
@@ -135,7 +135,7 @@ def _is_finished(directory: RunDirectory, config: TrainConfig) -> bool:
             finished = directory.finished()
 
     _on_main(check)
-    return bool(from_first(finished))
+    return bool(broadcast_object(finished))
 
 
 def _print_warnings(warnings: list[str], *, quiet: bool) -> None:
@@ -152,6 +152,6 @@ def _on_main(action: Callable[[], None]) -> None:
             action()
         except ValueError as error:
             problem = str(error)
-    problem = from_first(problem)
+    problem = broadcast_object(problem)
     if problem is not None:
         raise ValueError(problem)

@@ -7,7 +7,7 @@ import time
 from typing import Any
 
 from classgap._atomic_write import atomic_write_text
-from classgap.distributed import from_first, gather_values, highest, rank, wait_for_all
+from classgap.distributed import all_gather_object, all_reduce_max, barrier, broadcast_object, rank
 from classgap.engine.errors import NonFiniteLossError, TrainingInterrupted
 from classgap.engine.logging.progress import Display
 from classgap.engine.logging.tensorboard import TensorBoardLogger
@@ -135,7 +135,7 @@ class Trainer:
     def _save_or_stop(self, stop: StopRequest) -> None:
         """Save if a checkpoint is due and stop if a signal was received, on all processes alike."""
         due = rank() == 0 and time.monotonic() - self._last_save >= self.run.config.save_every
-        action = highest(STOP if stop.name else SAVE if due else CONTINUE, self.run.device)
+        action = all_reduce_max(STOP if stop.name else SAVE if due else CONTINUE)
         if action != CONTINUE:
             self._save()
         if action == STOP:
@@ -155,19 +155,19 @@ class Trainer:
             self._write_failure(failure)
             raise failure
         state = run.state_dict() | {
-            "random": gather_values(random_state()),
+            "random": all_gather_object(random_state()),
             "epochs_done": self.epochs_done,
             "best": self.best,
         }
         if rank() == 0:
             save_checkpoint(state, self.directory.last)
             self.directory.keep_best(None if self.best is None else self.best["epoch"])
-        wait_for_all()
+        barrier()
         self._last_save = time.monotonic()
 
     def _resume(self) -> bool:
         """Restore the last checkpoint and return whether there was one."""
-        if not from_first(self.directory.last.exists()):
+        if not broadcast_object(self.directory.last.exists()):
             return False
         state = load_checkpoint(self.directory.last)
         self.run.load_state_dict(state)
@@ -191,7 +191,7 @@ class Trainer:
             self.best = {"epoch": metrics["epoch"], "value": value}
             if rank() == 0:
                 save_weights(self.run.model, self.directory.best(metrics["epoch"]))
-            wait_for_all()
+            barrier()
 
     def _save_initial_weights(self) -> None:
         if self.run.config.wise_ft_alpha < 1 and rank() == 0:

@@ -17,7 +17,7 @@ from classgap.functional.margin_cross_entropy import growing_force, margin_cross
 from classgap.functional.margins import class_margins, squared_norm
 from classgap.functional.output_information import concentration, separation
 from classgap.functional.pairwise_pull import pull, pull_with_force
-from classgap.functional.ranges import nearest_centres, widest_ranges
+from classgap.functional.ranges import nearest_centers, widest_ranges
 from classgap.functional.robust_weights import chi_square_weights, exponentiated_step
 from classgap.functional.sample_pairs import SamplePairs, distances, on_sphere
 from classgap.functional.spread_out import spread_out
@@ -44,7 +44,7 @@ __all__ = [
     "label_margins",
     "mahalanobis_distances",
     "margin_cross_entropy",
-    "nearest_centres",
+    "nearest_centers",
     "on_sphere",
     "prototype_contrast",
     "pull",

@@ -42,7 +42,7 @@ class ClassGroups:
         """The groups' own entries of something that has one for each class."""
         return values_K if len(self.classes_U) == len(values_K) else values_K.index_select(0, self.classes_U)
 
-    def centred(self, values: Tensor) -> Tensor:
+    def centered(self, values: Tensor) -> Tensor:
         """Each sample minus its group's mean; gradient flows as if the means were constants."""
         counts_N1 = self.of_samples(self.counts_U).clamp(min=1)[:, None]
         return values - self.of_samples(self.sum(values.detach())).div_(counts_N1)
@@ -58,11 +58,16 @@ class ClassGroups:
         return rows_M, ClassGroups(self.classes_U, group_M, self.counts_U, complete=True)
 
 
-def group_by_class(labels_N: Tensor, num_classes: int) -> ClassGroups:
-    """Group samples by label; labels of -1 belong to no group.
+def group_by_class(labels_N: Tensor, num_classes: int, *, complete: bool = False) -> ClassGroups:
+    """Group samples by label; samples labeled -1 belong to no group.
 
-    Eager code lists only the classes present. Compiled code cannot have shapes that depend on the data, so there
-    every class is a group, some of them empty.
+    In eager mode groups are the classes present. Compiled code cannot have shapes that depend on the data, so every
+    class is a group and some groups may be empty.
+
+    Args:
+        labels_N: Class of each sample, or -1.
+        num_classes: Number of classes K.
+        complete: Whether it is known that no label is -1, which saves a read from the device.
 
     >>> groups = group_by_class(torch.tensor([7, 2, 7, -1]), num_classes=10)
     >>> groups.classes_U.tolist(), groups.counts_U.tolist()
@@ -71,24 +76,30 @@ def group_by_class(labels_N: Tensor, num_classes: int) -> ClassGroups:
     [5.0, 2.0]
     """
     if torch.compiler.is_compiling():
-        classes = torch.arange(num_classes, device=labels_N.device)
-        group = torch.where(labels_N < 0, num_classes, labels_N)
-        ones = torch.ones_like(group)
-        counts = group.new_zeros(num_classes + 1).index_add(0, group, ones)[:num_classes]
-        return ClassGroups(classes, group, counts, complete=False)
+        return group_by_every_class(labels_N, num_classes)
     classes, group, counts = torch.unique(labels_N, return_inverse=True, return_counts=True)
-    complete = not (len(classes) and classes[0].item() < 0)
+    complete = complete or not len(classes) or classes[0].item() >= 0
     if not complete:
         classes, counts = classes[1:], counts[1:]
         group = torch.where(group == 0, len(classes), group - 1)
     return ClassGroups(classes, group, counts, complete)
 
 
-def group_by_every_class(labels_N: Tensor, num_classes: int) -> ClassGroups:
-    """A group for each class, some of them empty, which is the quickest; for labels without -1 and few sums.
+def group_by_every_class(labels_N: Tensor, num_classes: int, *, complete: bool = False) -> ClassGroups:
+    """Group samples by label with one group per class, some possibly empty.
+
+    It never reads from the device, and is the fastest way if few sums are needed.
+
+    Args:
+        labels_N: Class of each sample, or -1.
+        num_classes: Number of classes K.
+        complete: Whether it is known that no label is -1.
 
     >>> group_by_every_class(torch.tensor([3, 1, 3]), num_classes=4).mean(torch.tensor([1.0, 5.0, 3.0])).tolist()
     [0.0, 5.0, 0.0, 2.0]
     """
-    classes = torch.arange(num_classes, device=labels_N.device)
-    return ClassGroups(classes, labels_N, torch.bincount(labels_N, minlength=num_classes), complete=True)
+    classes_K = torch.arange(num_classes, device=labels_N.device)
+    group_N = labels_N if complete else torch.where(labels_N < 0, num_classes, labels_N)
+    counts = group_N.new_zeros(num_classes if complete else num_classes + 1)
+    counts = counts.index_add(0, group_N, torch.ones_like(group_N))
+    return ClassGroups(classes_K, group_N, counts[:num_classes], complete)

@@ -15,7 +15,7 @@ SMALLEST, RANGE = 0.01, 2.0  # of the weights, as in the published code
 def count_confusions(logits_BK: Tensor, labels_B: Tensor, *, narrowing: float = 0.1) -> Tensor:
     """Confusions of each pair of classes, (predicted, true), after the true logit has lost a tenth of itself.
 
-    The diagonal is 0; so are samples labelled -1. The loss is multiplicative, as published: it *raises* a negative
+    The diagonal is 0; so are samples labeled -1. The loss is multiplicative, as published: it *raises* a negative
     true logit.
 
     >>> count_confusions(torch.tensor([[1.0, 0.95], [1.0, 0.0]]), torch.tensor([0, 0]))

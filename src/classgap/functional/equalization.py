@@ -12,7 +12,7 @@ def equalization_cross_entropy(logits_BK: Tensor, labels_B: Tensor, dropped_BK: 
 
     Args:
         logits_BK: z.
-        labels_B: y; samples labelled -1 give 0.
+        labels_B: y; samples labeled -1 give 0.
         dropped_BK: which classes are left out of the denominator; the true class never is.
 
     >>> equalization_cross_entropy(torch.zeros(1, 3), torch.tensor([0]), torch.tensor([[True, False, True]]))  # ln 2

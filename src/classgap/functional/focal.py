@@ -12,7 +12,7 @@ from torch import Tensor
 
 
 def softmax_focal(logits_BK: Tensor, labels_B: Tensor, gamma: float) -> Tensor:
-    """-(1 - p_y)^γ ln p_y for each sample, p = softmax(z); γ = 0 gives cross-entropy. Samples labelled -1 give 0.
+    """-(1 - p_y)^γ ln p_y for each sample, p = softmax(z); γ = 0 gives cross-entropy. Samples labeled -1 give 0.
 
     >>> softmax_focal(torch.zeros(1, 2), torch.tensor([0]), gamma=1.0)  # ln 2 / 2
     tensor([0.3466])
@@ -26,7 +26,7 @@ def softmax_focal(logits_BK: Tensor, labels_B: Tensor, gamma: float) -> Tensor:
 def sigmoid_focal(logits_BK: Tensor, labels_B: Tensor, gamma: float) -> Tensor:
     """Σ_k -(1 - q_k)^γ ln q_k for each sample, q_k = σ(z_k) for the true class, 1 - σ(z_k) for the others.
 
-    Samples labelled -1 give 0.
+    Samples labeled -1 give 0.
 
     >>> sigmoid_focal(torch.zeros(1, 2), torch.tensor([0]), gamma=1.0)
     tensor([0.6931])

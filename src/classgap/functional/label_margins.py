@@ -20,7 +20,7 @@ def label_margins(counts_K: Tensor, *, largest: float = 0.5) -> Tensor:
 def label_margin_cross_entropy(logits_BK: Tensor, labels_B: Tensor, margin_B: Tensor, *, scale: float) -> Tensor:
     """CE(s (z - m_y e_y), y) for each sample, Eq. (12): the margin is taken off the true logit, then all are scaled.
 
-    The scale s is not in the equation, but in the published code. Samples labelled -1 give 0. With m = 0 and s = 1 it
+    The scale s is not in the equation, but in the published code. Samples labeled -1 give 0. With m = 0 and s = 1 it
     is cross-entropy.
 
     >>> cosines = torch.tensor([[1.0, 0.0]])

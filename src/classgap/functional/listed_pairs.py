@@ -59,7 +59,8 @@ def list_pairs(features_ND: Tensor, groups: ClassGroups, *, anchors: int, first:
     if anchors < samples:
         last = first + anchors
         wanted_P = (one_P >= first) & (one_P < last) | (other_P >= first) & (other_P < last)
-        one_P, other_P = one_P[wanted_P], other_P[wanted_P]
+        kept_P = wanted_P.nonzero().squeeze(1)  # once: masks would be read from the device for each of the two
+        one_P, other_P = one_P.index_select(0, kept_P), other_P.index_select(0, kept_P)
     if len(one_P) > most:
         return None
     features_ND = features_ND.detach()

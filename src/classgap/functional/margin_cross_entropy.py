@@ -19,7 +19,7 @@ def margin_cross_entropy(
 ) -> Tensor:
     """-ln softmax((z + ln π) / γ_y)_y for each sample, MR² Eq. (1); γ = 1 and π uniform give cross-entropy.
 
-    All K logits of a sample are divided by the margin of *its* class. No gradient flows to γ or π. Samples labelled
+    All K logits of a sample are divided by the margin of *its* class. No gradient flows to γ or π. Samples labeled
     -1 give 0.
 
     >>> z, y = torch.tensor([[2.0, 0.0], [2.0, 0.0]]), torch.tensor([0, 1])

@@ -13,7 +13,7 @@ from torch import Tensor
 from classgap.functional.class_groups import ClassGroups
 
 # Probabilities below this count as this where their logarithm is taken: cross-entropy between outputs has no upper
-# bound, and maximising it would drive them to 0 for ever.
+# bound, and maximizing it would drive them to 0 for ever.
 SMALLEST_PROBABILITY = 1e-6
 
 

@@ -70,20 +70,20 @@ def pull_with_force(
     """
     slack_B = slack_B.detach()
     if torch.compiler.is_compiling():
-        return _masked_pull(groups.centred(features_ND), groups, slack_B, first)
+        return _masked_pull(groups.centered(features_ND), groups, slack_B, first)
     pairs = pairs or list_pairs(features_ND, groups, anchors=len(slack_B), first=first)
     if pairs is not None:
         return Pull(*_ListedPull.apply(features_ND, pairs, slack_B, first))
-    # Differences before squares: distances come from a matrix product, and centring leaves little that cancels.
-    return Pull(*_SortedPull.apply(groups.centred(features_ND), groups, slack_B, first))
+    # Differences before squares: distances come from a matrix product, and centering leaves little that cancels.
+    return Pull(*_SortedPull.apply(groups.centered(features_ND), groups, slack_B, first))
 
 
-def _masked_pull(centred_ND: Tensor, groups: ClassGroups, slack_B: Tensor, first: int) -> Pull:
+def _masked_pull(centered_ND: Tensor, groups: ClassGroups, slack_B: Tensor, first: int) -> Pull:
     rows = slice(first, first + len(slack_B))
     pair_BN = groups.group_N[rows, None] == groups.group_N
     pair_BN &= groups.group_N < len(groups.classes_U)
     torch.diagonal(pair_BN, offset=first).fill_(False)
-    distance_BN = _squared_distances(centred_ND[rows], centred_ND)
+    distance_BN = _squared_distances(centered_ND[rows], centered_ND)
     excess_BN = (distance_BN - slack_B[:, None]).masked_fill(~pair_BN, -torch.inf)
     # The "1 +" of the formula is one more column, e⁰.
     terms_B = torch.logsumexp(torch.cat([excess_BN, torch.zeros_like(slack_B)[:, None]], dim=1), dim=1)
@@ -190,10 +190,10 @@ def _blocks(starts: list[int], ends: list[int]) -> list[tuple[slice, slice]]:
 class _SortedPull(torch.autograd.Function):
     @staticmethod
     def forward(
-        ctx: Any, centred_ND: Tensor, groups: ClassGroups, slack_B: Tensor, first: int
+        ctx: Any, centered_ND: Tensor, groups: ClassGroups, slack_B: Tensor, first: int
     ) -> tuple[Tensor, Tensor]:
         pairs = _SortedPairs.from_groups(groups, first, len(slack_B))
-        sorted_MD = centred_ND[pairs.order_M]
+        sorted_MD = centered_ND[pairs.order_M]
         anchor_rows_A = pairs.order_M[pairs.anchors_A] - first
         slack_A = slack_B[anchor_rows_A]
         terms_A, force_A = torch.empty_like(slack_A), torch.empty_like(slack_A)
@@ -207,7 +207,7 @@ class _SortedPull(torch.autograd.Function):
             moment = torch.special.xlogy(weights, weights).sum(dim=1) + (largest + slack_A[anchors]) * sums
             force_A[anchors] = 2 * moment / total
         ctx.save_for_backward(sorted_MD, slack_A, terms_A, anchor_rows_A)
-        ctx.pairs, ctx.shape = pairs, centred_ND.shape
+        ctx.pairs, ctx.shape = pairs, centered_ND.shape
         terms_B, force_B = (torch.zeros_like(slack_B).index_copy_(0, anchor_rows_A, x) for x in (terms_A, force_A))
         ctx.mark_non_differentiable(force_B)
         return terms_B, force_B

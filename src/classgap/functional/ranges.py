@@ -1,4 +1,4 @@
-"""How wide classes are and how near their centres: the two parts of range loss.
+"""How wide classes are and how near their centers: the two parts of range loss.
 
 Zhang et al., "Range loss for deep face recognition with long-tailed training data", ICCV 2017, arXiv 1611.08976; the
 ELM paper sums up the second in Sec. 3.2.
@@ -35,7 +35,8 @@ def widest_ranges(distance_NN: Tensor, groups: ClassGroups, count: int) -> Tenso
     group_P = groups.group_N[row_P]
     pair_P = (group_P == groups.group_N[column_P]) & (group_P < classes)
     if not torch.compiler.is_compiling():
-        row_P, column_P, group_P, pair_P = (each[pair_P] for each in (row_P, column_P, group_P, pair_P))
+        kept_P = pair_P.nonzero().squeeze(1)  # once: masks would be read from the device for each of the four
+        row_P, column_P, group_P, pair_P = (each[kept_P] for each in (row_P, column_P, group_P, pair_P))
     group_P = torch.where(pair_P, group_P, classes)
     distance_P = distance_NN[row_P, column_P]
     order_P = distance_P.detach().argsort(descending=True)
@@ -49,15 +50,15 @@ def widest_ranges(distance_NN: Tensor, groups: ClassGroups, count: int) -> Tenso
     return used_U / inverse_U.clamp(min=torch.finfo(inverse_U.dtype).tiny)
 
 
-def nearest_centres(centres_UD: Tensor, groups: ClassGroups, *, squared: bool = False) -> Tensor:
-    """The distance between the two nearest class centres, or its square; infinite if there are no two.
+def nearest_centers(centers_UD: Tensor, groups: ClassGroups, *, squared: bool = False) -> Tensor:
+    """The distance between the two nearest class centers, or its square; infinite if there are no two.
 
     >>> from classgap.functional import group_by_class
     >>> groups = group_by_class(torch.tensor([0, 1, 2]), num_classes=3)
-    >>> nearest_centres(torch.tensor([[0.0], [5.0], [7.0]]), groups)
+    >>> nearest_centers(torch.tensor([[0.0], [5.0], [7.0]]), groups)
     tensor(2.)
     """
-    apart_UU = distances(centres_UD, centres_UD, squared=squared)
+    apart_UU = distances(centers_UD, centers_UD, squared=squared)
     present_U = groups.counts_U > 0
     two_UU = (present_U[:, None] & present_U).triu(diagonal=1)
     nothing = apart_UU.new_full((1,), torch.inf)

@@ -1,4 +1,4 @@
-"""Class weights of distributionally robust optimisation: how much each class counts, from how badly it does."""
+"""Class weights of distributionally robust optimization: how much each class counts, from how badly it does."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from torch import Tensor
 
 
 def exponentiated_step(log_weights_K: Tensor, losses_K: Tensor, step: float) -> Tensor:
-    """ln q after q_c ← q_c exp(η l_c), normalised to the sum 1; group DRO (Sagawa et al. 2020), Algorithm 1.
+    """ln q after q_c ← q_c exp(η l_c), normalized to the sum 1; group DRO (Sagawa et al. 2020), Algorithm 1.
 
     In logarithms, since a weight that underflows to 0 could never grow again.
 

@@ -1,4 +1,4 @@
-"""One loss a file: hyper-parameters, state, a call into ``functional``, one reduction."""
+"""Classification losses, one per module: hyperparameters, state, and a call into ``functional``."""
 
 from classgap.losses.added_term import AddedTermLoss
 from classgap.losses.balanced_softmax import BalancedSoftmaxLoss

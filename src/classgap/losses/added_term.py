@@ -1,19 +1,27 @@
-"""What losses of the form "cross-entropy plus one term" share."""
+"""Base class of losses of the form "cross-entropy plus one term"."""
 
 from __future__ import annotations
 
 from torch import Tensor
 
 from classgap.functional import margin_cross_entropy
-from classgap.losses.arguments import number
+from classgap.losses.arguments import check_float
 from classgap.losses.base import ClassLoss, Part
 from classgap.losses.inputs import LossInputs
 
 
 class AddedTermLoss(ClassLoss):
-    """CE(z, y) + λ · term, where a subclass computes the term of each sample, and says what it needs for that.
+    """Base class of losses of the form CE(z, y) + λ · term. Subclasses implement ``term``.
 
-    A strength λ of 0 leaves the term out, and what it needs with it: cross-entropy remains.
+    With λ = 0 the term and its required inputs are dropped, and cross-entropy remains.
+
+    Args:
+        num_classes: Number of classes K.
+        strength: Weight λ of the term.
+        required_inputs: Keywords that the term requires.
+        reduction: "mean", "sum" or "none", as in torch.
+        ignore_index: Target value of samples to ignore.
+        validate_args: Whether to check input values; see :class:`ClassLoss`.
 
     >>> class Small(AddedTermLoss):
     ...     term_name = "size"
@@ -36,23 +44,24 @@ class AddedTermLoss(ClassLoss):
         required_inputs: frozenset[str] = frozenset({"features"}),
         reduction: str = "mean",
         ignore_index: int = -100,
+        validate_args: bool = True,
     ) -> None:
-        super().__init__(num_classes, reduction=reduction, ignore_index=ignore_index)
-        self.strength = number("strength", strength, at_least=0)
+        super().__init__(num_classes, reduction=reduction, ignore_index=ignore_index, validate_args=validate_args)
+        self.strength = check_float("strength", strength, ge=0)
         if self.strength:
             self.required_inputs = required_inputs
 
     def term(self, batch: LossInputs) -> Tensor:
-        """The term of each sample, (B,); 0 for samples that are ignored."""
+        """Return the term of each sample, (B,); 0 for ignored samples."""
         raise TypeError(f"{type(self).__name__} must define term(batch)")
 
     def parts(self, batch: LossInputs) -> dict[str, Part]:
-        """ "cross_entropy", and the term by its name."""
+        """Return the parts "cross_entropy" and the term under ``term_name``."""
         parts = {"cross_entropy": Part(margin_cross_entropy(batch.logits_BK, batch.labels_B))}
         if self.strength:
             parts[self.term_name] = Part(self.term(batch), self.strength)
         return parts
 
     def extra_repr(self) -> str:
-        """The settings that make the form."""
+        """Show the main settings."""
         return f"{super().extra_repr()}, strength={self.strength}"

@@ -1,4 +1,4 @@
-"""What all losses share: the signature, the checks, the one reduction, and ``frozen``."""
+"""Base class of all losses: signature, input checks, reduction and ``frozen``."""
 
 from __future__ import annotations
 
@@ -13,43 +13,61 @@ from typing import Any, Self
 import torch
 from torch import Tensor, nn
 
-from classgap.losses.arguments import one_of, whole_number
-from classgap.losses.inputs import LossInputs, admit
+from classgap.losses.arguments import check_bool, check_choice, check_int
+from classgap.losses.inputs import LossInputs, prepare_inputs
 
 REDUCTIONS = ("mean", "sum", "none")
 
 
 @dataclass(frozen=True)
 class Part:
-    """One summand of a loss: a term for each sample, whose mean over all samples is the summand, and its factor."""
+    """One summand of a loss: the mean of per-sample terms over all samples, times a weight."""
 
     terms_B: Tensor
     weight: float | Tensor = 1.0
 
-    def times_weight(self, value: Tensor) -> Tensor:
-        """A value of this part times its factor."""
+    def apply_weight(self, value: Tensor) -> Tensor:
+        """Multiply a value of this part by its weight."""
         return value if isinstance(self.weight, float) and self.weight == 1 else value * self.weight
 
 
 class ClassLoss(nn.Module):
-    """A classification loss that may look at features, the head and its own memory.
+    """Base class of classification losses that may use features, the head and running statistics.
 
-    A subclass says what it ``needs`` and computes ``parts``: named per-sample terms with factors. Their sum is reduced
-    here, once, over the samples of all processes. In training mode every call updates what the loss remembers, then
-    uses it; ``eval()`` and ``frozen()`` only use it. Several processes work as one on their joined batch: the value
-    and ``terms`` are the same everywhere, and gradients averaged by DistributedDataParallel equal those of a single
-    process. In ``eval()`` a process looks at its own samples only and communicates nothing.
+    A subclass sets ``required_inputs`` and implements ``parts``, which returns named per-sample terms with weights. The
+    base class adds them up and reduces them once, over the samples of all processes. In training mode every call first
+    updates the running statistics and then uses them; ``eval()`` and ``frozen()`` only use them.
 
-    ``reduction="mean"`` divides by the number of samples that are not ignored, whatever their ``sample_weight``: a
-    weight of 2 counts twice in a batch of any size, and on any number of processes.
+    Several processes behave like one process on their joined batch: the value and ``terms`` are equal on every process,
+    and gradients averaged by DistributedDataParallel equal those of a single process. In ``eval()`` each process uses
+    its own samples only and does not communicate.
+
+    ``reduction="mean"`` divides by the number of samples that are not ignored, independently of ``sample_weight``: a
+    weight of 2 counts twice in a batch of any size, on any number of processes.
+
+    ``validate_args=True`` checks the values of every batch before anything changes: labels in range, finite logits,
+    features, head and sample weights, nonnegative sample weights, soft targets that sum to 1. The check reads from the
+    device once per call. ``validate_args=False`` saves this synchronization. Types, shapes, dtypes and devices are
+    still checked, and valid batches give the same results, but:
+
+    - labels out of range fail inside torch, on a GPU as a device-side assertion;
+    - NaN and infinity enter the running statistics and are saved with ``state_dict``;
+    - negative sample weights, and soft targets that do not sum to 1, are used unchanged;
+    - a process with an invalid batch raises alone, while the others may wait for it.
+
+    Args:
+        num_classes: Number of classes K.
+        reduction: "mean", "sum" or "none", as in torch.
+        ignore_index: Target value of samples to ignore.
+        validate_args: Whether to check input values.
 
     Attributes:
-        needs: keywords that ``forward`` must be given.
-        stochastic: whether two calls on the same batch may differ in training.
-        soft_targets: whether ``targets`` may be shares of classes, (B, K), as mixup and CutMix make them.
-        head_type: what a head has to be, for losses that need it.
-        terms: the last call's parts before their factors, reduced over all processes and detached ("none" shows their
-            means), and factors that change from call to call as ``…_weight``.
+        required_inputs: Keywords that ``forward`` requires.
+        stochastic: Whether two training calls on the same batch may differ.
+        soft_targets: Whether ``targets`` may be class probabilities, (B, K), as produced by mixup and CutMix.
+        head_type: Required type of the head, for losses that use it.
+        terms: Parts of the last call before weighting, reduced over all processes and detached (their means for
+            "none"). Weights that change from call to call are included as ``…_weight``.
 
     >>> class Smoothed(ClassLoss):
     ...     def parts(self, batch):
@@ -68,39 +86,42 @@ class ClassLoss(nn.Module):
     soft_targets = False
     head_type: type[nn.Module] = nn.Linear
 
-    def __init__(self, num_classes: int, *, reduction: str = "mean", ignore_index: int = -100) -> None:
+    def __init__(
+        self, num_classes: int, *, reduction: str = "mean", ignore_index: int = -100, validate_args: bool = True
+    ) -> None:
         super().__init__()
-        self.num_classes = whole_number("num_classes", num_classes, at_least=1)
-        self.reduction = one_of("reduction", reduction, REDUCTIONS)
-        self.ignore_index = whole_number("ignore_index", ignore_index, at_least=-(2**63))
+        self.num_classes = check_int("num_classes", num_classes, ge=1)
+        self.reduction = check_choice("reduction", reduction, REDUCTIONS)
+        self.ignore_index = check_int("ignore_index", ignore_index, ge=-(2**63))
+        self.validate_args = check_bool("validate_args", validate_args)
         self.required_inputs: frozenset[str] = frozenset()
         self.terms: dict[str, Tensor] = {}
         self._frozen = False
 
     def parts(self, batch: LossInputs) -> dict[str, Part]:
-        """The named parts of the loss. Samples that are ignored (label -1) have terms of 0: see ``batch.counted``."""
+        """Return the named parts of the loss. Terms of ignored samples (label -1) are 0; see ``batch.counted``."""
         raise TypeError(f"{type(self).__name__} must define parts(batch)")
 
     def feature_width(self) -> int | None:
-        """How wide the features have to be, where that is fixed."""
+        """Return the required number of features, if it is fixed."""
         return None
 
     @property
     def by_sample(self) -> bool:
-        """Whether a sample's term depends on that sample alone: then a batch in parts has the loss of the whole.
+        """Whether a sample's term depends on that sample only, so that a batch can be split into micro-batches.
 
-        Losses of features compare samples or remember them, but for a few; those of logits that do so say it here.
+        Most losses on features compare samples or keep statistics of them. Other losses that do so override this.
         """
         return "features" not in self.required_inputs
 
     @property
     def updates(self) -> bool:
-        """Whether a call may change what the loss remembers."""
+        """Whether a call updates the running statistics."""
         return self.training and not self._frozen
 
     @contextmanager
     def frozen(self) -> Iterator[None]:
-        """Calls inside use what the loss remembers without changing it (SAM's second pass, say)."""
+        """Use the running statistics without updating them, as in the second pass of SAM."""
         before, self._frozen = self._frozen, True
         try:
             yield
@@ -117,32 +138,32 @@ class ClassLoss(nn.Module):
         index: Tensor | None = None,
         sample_weight: Tensor | None = None,
     ) -> Tensor:
-        """The loss of a batch.
+        """Compute the loss of a batch.
 
         Args:
-            logits: the model's raw scores, (B, K).
-            targets: class indices, (B,); ``ignore_index`` leaves a sample out. Losses with ``soft_targets`` also take
-                shares of classes, (B, K), each row adding up to 1.
-            features: what the head is applied to, (B, D).
-            head: the layer that makes logits of features; used, never owned.
-            index: the samples' positions in the training set, (B,).
-            sample_weight: a factor for each sample, (B,).
+            logits: Raw scores of the model, (B, K).
+            targets: Class indices, (B,), or ``ignore_index``. Losses with ``soft_targets`` also accept class
+                probabilities, (B, K), with rows that sum to 1.
+            features: Input of the head, (B, D).
+            head: Layer that maps features to logits. It is used, but not registered as a submodule.
+            index: Positions of the samples in the training set, (B,).
+            sample_weight: Weight of each sample, (B,).
 
         Raises:
-            ValueError: if an input is missing or wrong; nothing has changed then.
+            InvalidBatchError: If an input is missing or invalid; the loss is unchanged.
         """
         given = {"features": features, "head": head, "index": index, "sample_weight": sample_weight}
-        batch = self.admit(logits, targets, given)
+        batch = self.prepare_inputs(logits, targets, given)
         device = batch.logits_BK.device.type
         if not torch.is_autocast_enabled(device):
             return self._reduce(self.parts(batch), batch)
         with torch.autocast(device, enabled=False):
             return self._reduce(self.parts(batch), batch)
 
-    def admit(self, logits: Tensor, targets: Tensor, given: dict[str, Any]) -> LossInputs:
-        """The call's inputs, checked and promoted."""
+    def prepare_inputs(self, logits: Tensor, targets: Tensor, given: dict[str, Any]) -> LossInputs:
+        """Check the inputs of a call and promote them to at least float32."""
         own = _first_tensor(self)
-        return admit(
+        return prepare_inputs(
             logits,
             targets,
             given,
@@ -155,10 +176,11 @@ class ClassLoss(nn.Module):
             head_type=self.head_type,
             device=None if own is None else own.device,
             joint=self.training,
+            validate=self.validate_args,
         )
 
     def _apply(self, fn: Callable[[Tensor], Tensor], recurse: bool = True) -> Self:
-        """Follow ``.to(device)``, ``.double()`` and the like, but not ``.half()``: statistics need float32."""
+        """Apply ``.to(device)``, ``.double()`` etc., but not ``.half()``: statistics need float32."""
 
         def at_least_float32(tensor: Tensor) -> Tensor:
             moved = fn(tensor)
@@ -171,20 +193,21 @@ class ClassLoss(nn.Module):
         if batch.weight_B is not None:
             parts = {name: Part(part.terms_B * batch.weight_B, part.weight) for name, part in parts.items()}
         reduced = _reduced([part.terms_B for part in parts.values()], batch, mean=self.reduction != "sum")
-        # Copies: the only term may be the value itself, which a caller may well change in place.
-        self.terms = {name: each.detach().clone() for name, each in zip(parts, reduced, strict=True)}
-        self.terms |= {f"{name}_weight": part.weight for name, part in parts.items() if isinstance(part.weight, Tensor)}
+        # Copies: a single term may be the value itself, which the caller may change in place.
+        terms = {name: each.detach().clone() for name, each in zip(parts, reduced, strict=True)}
+        terms |= {f"{name}_weight": part.weight for name, part in parts.items() if isinstance(part.weight, Tensor)}
+        self.terms = terms
         pieces = [part.terms_B for part in parts.values()] if self.reduction == "none" else reduced
-        weighted = [part.times_weight(piece) for piece, part in zip(pieces, parts.values(), strict=True)]
+        weighted = [part.apply_weight(piece) for piece, part in zip(pieces, parts.values(), strict=True)]
         return reduce(operator.add, weighted)
 
     def extra_repr(self) -> str:
-        """The settings that differ between losses of one class."""
+        """Show the main settings."""
         return f"num_classes={self.num_classes}, reduction={self.reduction!r}"
 
 
 def _first_tensor(module: nn.Module) -> Tensor | None:
-    """A tensor of the module or of one inside it; every call asks, and ``next(module.buffers())`` takes far longer."""
+    """Return any tensor of the module. It runs in every call, and ``next(module.buffers())`` is far slower."""
     for tensor in chain(module._buffers.values(), module._parameters.values()):
         if tensor is not None:
             return tensor
@@ -195,9 +218,8 @@ def _first_tensor(module: nn.Module) -> Tensor | None:
 
 
 def _reduced(terms: list[Tensor], batch: LossInputs, *, mean: bool) -> list[Tensor]:
-    """The mean, or the sum, of each part's terms over the samples of all processes that are not ignored."""
+    """Reduce the terms of each part over the samples of all processes that are not ignored."""
     if len(batch.shards.sizes) == 1 and batch.complete:
         return [each.mean() if mean else each.sum() for each in terms]
-    count = torch.as_tensor(batch.count(), dtype=batch.logits_BK.dtype, device=batch.logits_BK.device)
-    count, *sums = batch.shards.sums(count, *(each.sum() for each in terms))
+    count, *sums = batch.shards.sums(batch.count(), *(each.sum() for each in terms))
     return [each / count.clamp(min=1) for each in sums] if mean else sums

@@ -7,29 +7,30 @@ from collections.abc import Sequence
 from torch import Tensor
 
 from classgap.functional import effective_number_weights
-from classgap.losses.arguments import positive_counts, share
+from classgap.losses.arguments import check_counts, check_fraction
 from classgap.losses.focal import FocalLoss
 
 
 class ClassBalancedFocalLoss(FocalLoss):
-    """The focal loss, each class weighted by the inverse of its effective number of samples.
+    """Focal loss with each class weighted by the inverse of its effective number of samples.
 
         mean over samples of   w_y · focal(z, y),      w_c ∝ (1 - β) / (1 - β^{N_c}),   Σ_c w_c = K           Eq. (13)
 
     Cui et al., "Class-Balanced Loss Based on Effective Number of Samples", CVPR 2019, arXiv 1901.05555. The defaults
-    are those of the published script, sigmoid form included; the paper tunes γ among 0.5, 1 and 2. Start the last
-    layer's bias at -ln(K - 1) and keep it out of weight decay, as published.
+    follow the published script, including the sigmoid form; the paper tunes γ over 0.5, 1 and 2. As published,
+    initialize the bias of the last layer to -ln(K - 1) and exclude it from weight decay.
 
-    A widely used port has a "softmax" option that is the binary cross-entropy of softmax outputs; ``form="softmax"``
-    here is the softmax focal loss.
+    The "softmax" option of a widely used port is the binary cross-entropy of softmax outputs. ``form="softmax"`` is the
+    softmax focal loss.
 
     Args:
-        class_counts: training samples of each class.
-        beta: β, at least 0 and below 1; 0 weighs all classes alike.
-        gamma: γ of :class:`FocalLoss`.
+        class_counts: Number of training samples of each class.
+        beta: β in [0, 1); 0 weights all classes equally.
+        gamma: Focusing parameter γ of :class:`FocalLoss`.
         form: "sigmoid" or "softmax".
-        reduction: "mean", "sum" or "none".
-        ignore_index: the target of samples to leave out.
+        reduction: "mean", "sum" or "none", as in torch.
+        ignore_index: Target value of samples to ignore.
+        validate_args: Whether to check input values; see :class:`ClassLoss`.
 
     >>> import torch
     >>> loss = ClassBalancedFocalLoss([100, 10])
@@ -48,9 +49,10 @@ class ClassBalancedFocalLoss(FocalLoss):
         form: str = "sigmoid",
         reduction: str = "mean",
         ignore_index: int = -100,
+        validate_args: bool = True,
     ) -> None:
-        counts = positive_counts("class_counts", class_counts)
-        weights = effective_number_weights(counts, share("beta", beta))
+        counts = check_counts("class_counts", class_counts)
+        weights = effective_number_weights(counts, check_fraction("beta", beta))
         super().__init__(
             len(counts),
             gamma=gamma,
@@ -58,4 +60,5 @@ class ClassBalancedFocalLoss(FocalLoss):
             weight=weights,
             reduction=reduction,
             ignore_index=ignore_index,
+            validate_args=validate_args,
         )

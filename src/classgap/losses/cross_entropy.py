@@ -7,27 +7,28 @@ from collections.abc import Sequence
 import torch.nn.functional as F
 from torch import Tensor
 
-from classgap.losses.arguments import share
+from classgap.losses.arguments import check_fraction
 from classgap.losses.base import Part
 from classgap.losses.inputs import LossInputs
 from classgap.losses.weighted import ClassWeightedLoss
 
 
 class CrossEntropyLoss(ClassWeightedLoss):
-    """Cross-entropy, with label smoothing, class weights and soft targets (mixup, CutMix) where they are wanted.
+    """Cross-entropy with optional label smoothing, class weights and soft targets (mixup, CutMix).
 
         mean over samples of   -Σ_k t'_k w_k ln p_k  /  mean weight,      t' = (1 - ε) t + ε/K,   p = softmax(z)
 
-    For class indices this is ``torch.nn.CrossEntropyLoss(weight=w, label_smoothing=ε)``. The mean weight is the batch's
-    mean of Σ_k t_k w_k, so that one-hot soft targets are worth the same as indices; PyTorch leaves it out for soft
-    targets. Label smoothing: Szegedy et al., CVPR 2016, arXiv 1512.00567.
+    For class indices it equals ``torch.nn.CrossEntropyLoss(weight=w, label_smoothing=ε)``. The mean weight is the mean
+    of Σ_k t_k w_k over the batch, so that one-hot soft targets and class indices give the same value; PyTorch omits it
+    for soft targets. Label smoothing: Szegedy et al., CVPR 2016, arXiv 1512.00567.
 
     Args:
-        num_classes: K.
-        label_smoothing: ε, at least 0 and below 1.
-        weight: w, a factor for each class; ``reweight`` exchanges them later.
-        reduction: "mean", "sum" or "none".
-        ignore_index: the target of samples to leave out.
+        num_classes: Number of classes K.
+        label_smoothing: ε in [0, 1).
+        weight: Weight w of each class; ``reweight`` replaces it later.
+        reduction: "mean", "sum" or "none", as in torch.
+        ignore_index: Target value of samples to ignore.
+        validate_args: Whether to check input values; see :class:`ClassLoss`.
 
     >>> import torch
     >>> loss = CrossEntropyLoss(num_classes=3)
@@ -48,17 +49,20 @@ class CrossEntropyLoss(ClassWeightedLoss):
         weight: Sequence[float] | Tensor | None = None,
         reduction: str = "mean",
         ignore_index: int = -100,
+        validate_args: bool = True,
     ) -> None:
-        super().__init__(num_classes, weight=weight, reduction=reduction, ignore_index=ignore_index)
-        self.label_smoothing = share("label_smoothing", label_smoothing)
+        super().__init__(
+            num_classes, weight=weight, reduction=reduction, ignore_index=ignore_index, validate_args=validate_args
+        )
+        self.label_smoothing = check_fraction("label_smoothing", label_smoothing)
 
     @property
     def by_sample(self) -> bool:
-        """Weights are divided by their mean over the batch."""
+        """False with class weights, which are divided by their mean over the batch."""
         return self._equal
 
     def parts(self, batch: LossInputs) -> dict[str, Part]:
-        """ "cross_entropy"."""
+        """Return the part "cross_entropy"."""
         terms_B = F.cross_entropy(
             batch.logits_BK,
             batch.targets,
@@ -70,5 +74,5 @@ class CrossEntropyLoss(ClassWeightedLoss):
         return {"cross_entropy": Part(self.over_mean_weight(terms_B, batch))}
 
     def extra_repr(self) -> str:
-        """The settings that make the form."""
+        """Show the main settings."""
         return f"{super().extra_repr()}, label_smoothing={self.label_smoothing}"

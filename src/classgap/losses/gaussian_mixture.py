@@ -6,29 +6,29 @@ import torch
 from torch import Tensor, nn
 
 from classgap.functional import half_log_determinants, mahalanobis_distances, margin_cross_entropy
-from classgap.losses.arguments import number, one_of, whole_number, yes_or_no
+from classgap.losses.arguments import check_bool, check_choice, check_float, check_int
 from classgap.losses.base import ClassLoss, Part
 from classgap.losses.inputs import LossInputs
 
 
 class GaussianMixtureHead(nn.Module):
-    """A classifier layer of one Gaussian a class, in the place of the last linear layer of a model.
+    """Classifier layer with one Gaussian per class, which replaces the last linear layer of a model.
 
         z_k  =  -½ Σ_j (f_j - μ_kj)² / σ_kj²  -  ½ ln |Λ_k|,     up to a constant the log-likelihood of class k
 
-    Its logits are what :class:`GaussianMixtureLoss` takes in training and what softmax and argmax take at test, so
-    everything that works on a model's logits works on these. It computes in at least float32.
+    :class:`GaussianMixtureLoss` takes its logits in training; softmax and argmax apply as usual. It computes in at
+    least float32.
 
     Args:
-        features: D.
-        classes: K.
-        variances: "unit" as in the published examples, σ = 1, or "learned", one for each class and feature.
-        log_determinant: whether learned variances have the last part. The published code has not; then the variances
-            only stretch distances, and z_k is no likelihood. With it, a class of samples that coincide may have a
-            likelihood without bound.
+        features: Number of features D.
+        classes: Number of classes K.
+        variances: "unit" for σ = 1, as in the published examples, or "learned", one per class and feature.
+        log_determinant: Whether learned variances include the last term. The published code omits it; then the
+            variances only rescale distances and z_k is not a likelihood. With it, the likelihood of a class whose
+            samples coincide is unbounded.
 
     Attributes:
-        weight: μ, the class means, (K, D).
+        weight: Class means μ, (K, D).
         log_variance: ln σ², (K, D), or None.
 
     >>> head = GaussianMixtureHead(1, 2)
@@ -41,23 +41,23 @@ class GaussianMixtureHead(nn.Module):
 
     def __init__(self, features: int, classes: int, *, variances: str = "unit", log_determinant: bool = True) -> None:
         super().__init__()
-        self.in_features = whole_number("features", features, at_least=1)
-        self.out_features = whole_number("classes", classes, at_least=1)
-        self.log_determinant = yes_or_no("log_determinant", log_determinant)
+        self.in_features = check_int("features", features, ge=1)
+        self.out_features = check_int("classes", classes, ge=1)
+        self.log_determinant = check_bool("log_determinant", log_determinant)
         self.weight = nn.Parameter(torch.empty(self.out_features, self.in_features))
         nn.init.xavier_uniform_(self.weight)
-        learned = one_of("variances", variances, ("unit", "learned")) == "learned"
+        learned = check_choice("variances", variances, ("unit", "learned")) == "learned"
         self.register_parameter("log_variance", nn.Parameter(torch.zeros_like(self.weight)) if learned else None)
 
     @property
     def bias(self) -> Tensor | None:
-        """-½ ln |Λ_k|, what the logits hold beside the distances, (K,); None if there is nothing."""
+        """-½ ln |Λ_k|, (K,), the term of the logits that does not depend on the features; None if it is 0."""
         if self.log_variance is None or not self.log_determinant:
             return None
         return -half_log_determinants(self.log_variance)
 
     def forward(self, features: Tensor) -> Tensor:
-        """Logits, (B, K)."""
+        """Compute logits, (B, K)."""
         with torch.autocast(features.device.type, enabled=False):
             dtype = torch.promote_types(torch.promote_types(features.dtype, self.weight.dtype), torch.float32)
             log_variance = None if self.log_variance is None else self.log_variance.to(dtype)
@@ -65,32 +65,33 @@ class GaussianMixtureHead(nn.Module):
             return logits if self.bias is None else logits + self.bias.to(dtype)
 
     def extra_repr(self) -> str:
-        """The shape and the form."""
+        """Show the main settings."""
         variances = "unit" if self.log_variance is None else "learned"
         return f"{self.in_features}, {self.out_features}, variances={variances!r}"
 
 
 class GaussianMixtureLoss(ClassLoss):
-    """Cross-entropy with a margin on the distance to the class's own mean, and the likelihood of the features.
+    """Cross-entropy with a margin on the distance to the mean of the true class, plus the likelihood of the features.
 
         mean over samples of   CE(z - α d_y e_y, y)  +  λ (d_y + ½ ln |Λ_y|),   d_y = ½ Σ_j (f_j - μ_yj)² / σ_yj²
 
-    z are the logits of a :class:`GaussianMixtureHead`, which has to be the model's head; they hold all that is needed
-    of the features. The margin multiplies the own distance by 1 + α, in training only.
+    z are the logits of a :class:`GaussianMixtureHead`, which must be the head of the model; no other features are
+    needed. The margin multiplies the distance to the true class by 1 + α, in training only.
 
-    Wan et al., "Rethinking feature distribution for loss functions in image classification", CVPR 2018,
-    arXiv 1803.02988. Where sources differ: the published code (WeitaoVan/L-GM-loss) has no ½ ln |Λ|, and its variances
-    are fixed at 1 (``GaussianMixtureHead(variances="unit")``, the default), where the part is 0. Its Caffe version,
-    whose λ is the default here, adds the likelihood's gradient but not its value, and leaves 1/σ² out; its TensorFlow
-    version has λ = 0.01. There the margin starts at 0.1, doubles every 5,000 steps and stops at 0.3: ``loss.margin``
-    may be set at any time.
+    Wan et al., "Rethinking feature distribution for loss functions in image classification", CVPR 2018, arXiv
+    1803.02988. Differences between sources: the published code (WeitaoVan/L-GM-loss) omits ½ ln |Λ| and fixes all
+    variances at 1 (``GaussianMixtureHead(variances="unit")``, the default), for which the omitted term is 0. Its Caffe
+    version, the source of the default λ, adds the gradient of the likelihood but not its value, and omits 1/σ²; its
+    TensorFlow version uses λ = 0.01. The margin starts at 0.1, doubles every 5,000 steps and stops at 0.3; set
+    ``loss.margin`` at any time.
 
     Args:
-        num_classes: K.
-        margin: α.
-        strength: λ, of the likelihood.
-        reduction: "mean", "sum" or "none".
-        ignore_index: the target of samples to leave out.
+        num_classes: Number of classes K.
+        margin: Margin α.
+        strength: Weight λ of the likelihood.
+        reduction: "mean", "sum" or "none", as in torch.
+        ignore_index: Target value of samples to ignore.
+        validate_args: Whether to check input values; see :class:`ClassLoss`.
 
     >>> head = GaussianMixtureHead(1, 2)
     >>> _ = head.weight.data.copy_(torch.tensor([[0.0], [2.0]]))
@@ -111,16 +112,16 @@ class GaussianMixtureLoss(ClassLoss):
         strength: float = 0.1,
         reduction: str = "mean",
         ignore_index: int = -100,
+        validate_args: bool = True,
     ) -> None:
-        super().__init__(num_classes, reduction=reduction, ignore_index=ignore_index)
-        self.margin = number("margin", margin, at_least=0)
-        self.strength = number("strength", strength, at_least=0)
-        self.required_inputs = frozenset(
-            {"head"}
-        )  # even with unit variances: of another head's logits none is a distance
+        super().__init__(num_classes, reduction=reduction, ignore_index=ignore_index, validate_args=validate_args)
+        self.margin = check_float("margin", margin, ge=0)
+        self.strength = check_float("strength", strength, ge=0)
+        # Even with unit variances: logits of another head are not distances.
+        self.required_inputs = frozenset({"head"})
 
     def parts(self, batch: LossInputs) -> dict[str, Part]:
-        """ "classification" and "likelihood"."""
+        """Return the parts "classification" and "likelihood"."""
         assert batch.head is not None
         label_B = batch.labels_B.clamp(min=0)
         own_B = batch.logits_BK.gather(1, label_B[:, None]).squeeze(1)
@@ -134,5 +135,5 @@ class GaussianMixtureLoss(ClassLoss):
         return parts
 
     def extra_repr(self) -> str:
-        """The settings that make the form."""
+        """Show the main settings."""
         return f"{super().extra_repr()}, margin={self.margin}, strength={self.strength}"

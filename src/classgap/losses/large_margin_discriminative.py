@@ -7,37 +7,39 @@ import warnings
 import torch
 from torch import Tensor
 
-from classgap.functional import boundary_shortfall, compactness, group_by_class, margin_cross_entropy
-from classgap.losses.arguments import number, one_of, share, whole_number
+from classgap.functional import boundary_shortfall, compactness, margin_cross_entropy
+from classgap.losses.arguments import check_choice, check_float, check_fraction, check_int
 from classgap.losses.base import ClassLoss, Part
 from classgap.losses.inputs import LossInputs
 from classgap.state import ClassCentroids
 
 
 class LargeMarginDiscriminativeLoss(ClassLoss):
-    """Cross-entropy, samples within a ball around their class centroid, and centroids far from decision boundaries.
+    """Cross-entropy plus terms that keep samples near their class centroid and centroids far from decision boundaries.
 
         CE  +  α mean_c mean_{f∈c} [‖f - m_c‖ - δ_v]₊²                                                     Eq. (4.4)
             +  β mean_c max_{i≠c} [δ_d - signed distance of m_c to the boundary of c and i]₊         Eq. (4.5), (4.6)
             +  γ mean_c ‖m_c‖                                                                              Eq. (4.7)
 
-    Means are over the classes present in the whole batch, on all processes. The head receives gradient from the
-    margin term. With "partial" momentum the ball's centre and the norm use running centroids, the margin uses the
-    batch's own means, whose gradient momentum would shrink by 1 - momentum (Prop. 4.3). A class's first batch sets
-    its centroid. Two rows of the head that coincide have no boundary and are passed over.
+    Nguyen et al., "Large Margin Discriminative Loss for Classification", 2024. Means are over the classes in the joined
+    batch of all processes. The head receives gradients from the margin term. With ``centroids="partial"`` the first and
+    third term use running centroids, and the margin term uses batch means, because momentum would scale their gradient
+    by 1 - momentum (Prop. 4.3). The first batch of a class sets its centroid. Identical rows of the head have no
+    boundary and are skipped.
 
     Args:
-        num_classes: K.
-        feature_dim: D, the width of the features.
-        radius: δ_v, of the ball.
-        distance: δ_d, wanted between centroids and boundaries.
-        compact: α, the weight of the first term.
-        separate: β, of the second.
-        shrink: γ_reg, of the third; 0 leaves it out.
-        momentum: of the running centroids.
-        centroids: "partial" as above, "both" for running centroids in all terms, "none" for batch means in all.
-        reduction: "mean", "sum" or "none".
-        ignore_index: the target of samples to leave out.
+        num_classes: Number of classes K.
+        feature_dim: Number of features D.
+        radius: Radius δ_v of the ball around a centroid.
+        distance: Desired distance δ_d between centroids and boundaries.
+        compact: Weight α of the compactness term.
+        separate: Weight β of the margin term.
+        shrink: Weight γ of the norm term; 0 drops it.
+        momentum: Momentum of the running centroids.
+        centroids: "partial" as above, "both" for running centroids in all terms, "none" for batch means in all terms.
+        reduction: "mean", "sum" or "none", as in torch.
+        ignore_index: Target value of samples to ignore.
+        validate_args: Whether to check input values; see :class:`ClassLoss`.
 
     >>> head = torch.nn.Linear(5, 3)
     >>> loss = LargeMarginDiscriminativeLoss(num_classes=3, feature_dim=5)
@@ -62,16 +64,17 @@ class LargeMarginDiscriminativeLoss(ClassLoss):
         centroids: str = "partial",
         reduction: str = "mean",
         ignore_index: int = -100,
+        validate_args: bool = True,
     ) -> None:
-        super().__init__(num_classes, reduction=reduction, ignore_index=ignore_index)
-        self.feature_dim = whole_number("feature_dim", feature_dim, at_least=1)
-        self.radius = number("radius", radius, at_least=0)
-        self.distance = number("distance", distance, at_least=0)
-        self.compact = number("compact", compact, at_least=0)
-        self.separate = number("separate", separate, at_least=0)
-        self.shrink = number("shrink", shrink, at_least=0)
-        momentum = share("momentum", momentum)
-        self.mode = one_of("centroids", centroids, ("partial", "both", "none"))
+        super().__init__(num_classes, reduction=reduction, ignore_index=ignore_index, validate_args=validate_args)
+        self.feature_dim = check_int("feature_dim", feature_dim, ge=1)
+        self.radius = check_float("radius", radius, ge=0)
+        self.distance = check_float("distance", distance, ge=0)
+        self.compact = check_float("compact", compact, ge=0)
+        self.separate = check_float("separate", separate, ge=0)
+        self.shrink = check_float("shrink", shrink, ge=0)
+        momentum = check_fraction("momentum", momentum)
+        self.mode = check_choice("centroids", centroids, ("partial", "both", "none"))
         self.required_inputs = frozenset({"features", "head"} if self.separate else {"features"})
         self.centroids = (
             None if self.mode == "none" else ClassCentroids(num_classes, self.feature_dim, momentum=momentum)
@@ -79,25 +82,24 @@ class LargeMarginDiscriminativeLoss(ClassLoss):
         _warn_of_small_distance(self.radius, self.distance)
 
     def parts(self, batch: LossInputs) -> dict[str, Part]:
-        """ "cross_entropy", "compact", "separate" and "shrink"; what has no weight is left out."""
-        labels_N = batch.shards.gather(batch.labels_B)
+        """Return the parts "cross_entropy", "compact", "separate" and "shrink", without those of weight 0."""
         features_ND = batch.shards.gather(batch.features)
-        groups = group_by_class(labels_N, self.num_classes)
+        groups = batch.group_by_class(self.num_classes)
         mean_UD = groups.mean(features_ND)
         running_UD = mean_UD
         if self.centroids is not None:
             running_UD = self.centroids.blend(mean_UD, groups)
             if self.updates:
                 self.centroids.update(running_UD.detach(), groups, batch.finite)
-        # The mean over samples has to become a mean over classes: a sample carries N / (classes present · n_c).
+        # The base class averages over samples; the factor N / (classes present · n_c) makes it a mean over classes.
         present = (groups.counts_U > 0).sum()
         carried_U = groups.counts_U.sum() / (present.clamp(min=1) * groups.counts_U.clamp(min=1)).to(mean_UD.dtype)
         mine = batch.shards.mine
         carried_B = groups.of_samples(carried_U, mine)
         parts = {"cross_entropy": Part(margin_cross_entropy(batch.logits_BK, batch.labels_B))}
         if self.compact:
-            centre_BD = groups.of_samples(running_UD, mine)
-            parts["compact"] = Part(carried_B * compactness(batch.features, centre_BD, self.radius), self.compact)
+            center_BD = groups.of_samples(running_UD, mine)
+            parts["compact"] = Part(carried_B * compactness(batch.features, center_BD, self.radius), self.compact)
         if self.separate:
             point_UD = running_UD if self.mode == "both" else mean_UD
             shortfall_U = self._shortfall(point_UD, groups.classes_U, batch)
@@ -113,11 +115,11 @@ class LargeMarginDiscriminativeLoss(ClassLoss):
         return boundary_shortfall(point_UD, classes_U, batch.head.weight_KD, batch.head.bias_K, distance=self.distance)
 
     def feature_width(self) -> int:
-        """``feature_dim``."""
+        """Return ``feature_dim``."""
         return self.feature_dim
 
     def extra_repr(self) -> str:
-        """The settings that make the form."""
+        """Show the main settings."""
         return f"{super().extra_repr()}, radius={self.radius}, distance={self.distance}, centroids={self.mode!r}"
 
 

@@ -1,4 +1,4 @@
-"""MR²: margin regularization against class-wise disparity (Zhu et al., ICLR 2026)."""
+"""MR², margin regularization (Zhu et al., ICLR 2026)."""
 
 from __future__ import annotations
 
@@ -17,46 +17,56 @@ from classgap.functional import (
 from classgap.functional.class_groups import group_by_every_class
 from classgap.functional.listed_pairs import ListedPairs, list_pairs
 from classgap.functional.pairwise_pull import Pull, pull_with_force
-from classgap.losses.arguments import norm_order, number, one_of, positive_counts, share, whole_number, yes_or_no
+from classgap.losses.arguments import (
+    check_bool,
+    check_choice,
+    check_counts,
+    check_float,
+    check_fraction,
+    check_int,
+    check_norm_order,
+)
 from classgap.losses.base import ClassLoss, Part
 from classgap.losses.inputs import LossInputs
 from classgap.losses.safe_strength import safe_strength
 from classgap.state import ClassStats, FeatureBank
 
-# strength="auto" is this λ, the paper's smallest, where safe_strength allows it. docs/mr2.md has the measurements.
+# Upper limit of λ for strength="auto", the smallest λ in the paper. See docs/mr2.md for measurements.
 AUTO_STRENGTH = 0.1
 
 
 class MR2Loss(ClassLoss):
-    """Wider logit margins for classes with large features, and a pull between samples of one class.
+    """Cross-entropy with wider logit margins for classes with large features, plus a pull within classes.
 
         mean over samples of   CE(z / γ_y, y)  +  λ ln[1 + Σ_{x⁺} exp(‖f - f⁺‖² - 2s̄)]            Eq. (1), (2), (4)
 
-    γ_y follows the running size of the class's features and averages to c̄; s̄ is their mean running spread; positives
-    x⁺ are the other samples of the class in the whole batch, on all processes. No gradient flows through γ or s̄.
+    Zhu et al., "Reducing class-wise performance disparity via margin regularization", ICLR 2026. γ_y follows the
+    running size of the features of class y and has the mean c̄. s̄ is the mean running spread of the classes. Positives
+    x⁺ are the other samples of the class in the joined batch of all processes. γ and s̄ carry no gradient.
 
-    The rows of the paper's Table 3: (a) ``logit="none", strength=0``; (b) ``logit="uniform", strength=0``;
-    (c) ``strength=0``, also its linear probing; (d) ``logit="none", slack=0``; (e) ``logit="none"``; (f) the default
-    form. Each with ``strength`` as a number is as printed. Cosine classifiers: ``normalize=True, p=3.0``. Table 7:
+    Rows of the paper's Table 3: (a) ``logit="none", strength=0``; (b) ``logit="uniform", strength=0``; (c)
+    ``strength=0``, also used for linear probing; (d) ``logit="none", slack=0``; (e) ``logit="none"``; (f) default. A
+    numeric ``strength`` gives the printed form. Cosine classifiers: ``normalize=True, p=3.0``. Table 7:
     ``class_counts=…``.
 
     Args:
-        num_classes: K.
-        margin: c̄, the mean of γ.
-        strength: λ as a number, as printed; or "auto": at most 0.1, and in every batch so little that the pull cannot
-            outweigh cross-entropy, which a fixed λ can, so that the features collapse. A model that gives the true
-            class a probability above a half in few samples or none is left alone.
-        p: order of the feature norm that sizes γ, 1 to infinity; Eq. (17).
+        num_classes: Number of classes K.
+        margin: Mean c̄ of the margins γ.
+        strength: Weight λ of the pull as a number, as printed, or "auto": at most 0.1, and capped in each batch so that
+            the pull cannot dominate cross-entropy; a fixed λ can, and then the features collapse. The cap counts only
+            samples whose true class has a probability above 1/2; without any, λ is 0.
+        p: Order of the feature norm that determines γ, from 1 to infinity; Eq. (17).
         logit: "spread" for γ from the features, "uniform" for γ = c̄, "none" for plain cross-entropy.
-        slack: "spread" for 2s̄ from the running spread, or a number in its place.
-        spread: "unbiased", or "plain" as printed, which is too small when a batch has few samples of a class.
-        normalize: put features on the unit sphere first, as a cosine classifier does.
-        decay: of the running statistics.
-        class_counts: training samples of each class; adds logit adjustment, CE((z + ln π) / γ_y). The paper combines
-            the two without a formula; this one is an assumption.
-        memory_size: how many recent features to keep as extra positives, for when classes outnumber the batch.
-        reduction: "mean", "sum" or "none".
-        ignore_index: the target of samples to leave out.
+        slack: "spread" for 2s̄ from the running spread, or a number that replaces it.
+        spread: "unbiased", or "plain" as printed, which is too small if a batch has few samples of a class.
+        normalize: Whether to normalize features to unit length, as a cosine classifier does.
+        decay: Decay of the running statistics.
+        class_counts: Number of training samples of each class; adds logit adjustment, CE((z + ln π) / γ_y). The paper
+            combines the two without a formula; this one is an assumption.
+        memory_size: Number of recent features to keep as additional positives, if classes outnumber the batch.
+        reduction: "mean", "sum" or "none", as in torch.
+        ignore_index: Target value of samples to ignore.
+        validate_args: Whether to check input values; see :class:`ClassLoss`.
 
     >>> loss = MR2Loss(num_classes=3)
     >>> logits, features = torch.randn(8, 3, requires_grad=True), torch.randn(8, 5, requires_grad=True)
@@ -83,39 +93,38 @@ class MR2Loss(ClassLoss):
         memory_size: int = 0,
         reduction: str = "mean",
         ignore_index: int = -100,
+        validate_args: bool = True,
     ) -> None:
-        super().__init__(num_classes, reduction=reduction, ignore_index=ignore_index)
-        self.margin = number("margin", margin, above=0)
-        self.strength = strength if strength == "auto" else number("strength", strength, at_least=0, or_word="auto")
-        self.logit = one_of("logit", logit, ("spread", "uniform", "none"))
-        self.slack = slack if slack == "spread" else number("slack", slack, at_least=0, or_word="spread")
-        self.normalize = yes_or_no("normalize", normalize)
+        super().__init__(num_classes, reduction=reduction, ignore_index=ignore_index, validate_args=validate_args)
+        self.margin = check_float("margin", margin, gt=0)
+        self.strength = strength if strength == "auto" else check_float("strength", strength, ge=0, or_value="auto")
+        self.logit = check_choice("logit", logit, ("spread", "uniform", "none"))
+        self.slack = slack if slack == "spread" else check_float("slack", slack, ge=0, or_value="spread")
+        self.normalize = check_bool("normalize", normalize)
         self.pulls = self.strength != 0
         if self.pulls or self.logit == "spread":
             self.required_inputs = frozenset({"features"})
         self.stats = ClassStats(
             num_classes,
-            p=norm_order("p", p),
-            decay=share("decay", decay),
-            unbiased=one_of("spread", spread, ("unbiased", "plain")) == "unbiased",
+            p=check_norm_order("p", p),
+            decay=check_fraction("decay", decay),
+            unbiased=check_choice("spread", spread, ("unbiased", "plain")) == "unbiased",
         )
-        self.memory = (
-            FeatureBank(memory_size) if whole_number("memory_size", memory_size, at_least=0) and self.pulls else None
-        )
+        self.memory = FeatureBank(memory_size) if check_int("memory_size", memory_size, ge=0) and self.pulls else None
         prior = None
         if class_counts is not None:
-            counts = positive_counts("class_counts", class_counts, num_classes)
+            counts = check_counts("class_counts", class_counts, num_classes)
             prior = (counts / counts.sum()).log().float()
         self.register_buffer("log_prior", prior)
 
     def parts(self, batch: LossInputs) -> dict[str, Part]:
-        """ "logit" and "representation"."""
+        """Return the parts "logit" and "representation"."""
         if not self.required_inputs:
             return {"logit": Part(self._logit_term(batch))}
         features_BD = on_sphere(batch.features) if self.normalize else batch.features
         labels_N = batch.shards.gather(batch.labels_B)
         features_ND = batch.shards.gather(features_BD)
-        groups, pairs = self._compared(features_ND, labels_N, batch)
+        groups, pairs = self._group(features_ND, labels_N, batch)
         if self.updates:
             self.stats.update(features_ND, groups, batch.finite, pairs)
         logit_B = self._logit_term(batch)
@@ -130,27 +139,27 @@ class MR2Loss(ClassLoss):
         return {"logit": Part(logit_B), "representation": Part(pulled.terms_B, strength)}
 
     def feature_width(self) -> int | None:
-        """That of the features in the memory."""
+        """Return the number of features in the memory, if it is in use."""
         return None if self.memory is None else self.memory.width
 
     def margins(self) -> Tensor:
-        """γ of each class as it stands now, (K,)."""
+        """Return the current margins γ, (K,)."""
         if self.logit == "spread":
             return class_margins(self.stats.size, mean=self.margin)
         return torch.full_like(self.stats.size, self.margin if self.logit == "uniform" else 1.0)
 
-    def _compared(
+    def _group(
         self, features_ND: Tensor, labels_N: Tensor, batch: LossInputs
     ) -> tuple[ClassGroups, ListedPairs | None]:
-        """The classes of all samples, and the pairs that serve both the spread and the pull."""
-        # Of several processes each lists the pairs of its own samples, while the spread is that of all; the memory's
-        # features belong to the pull alone.
-        if self.pulls and self.memory is None and batch.complete and len(batch.shards.sizes) == 1:
-            groups = group_by_every_class(labels_N, self.num_classes)
+        """Group the samples by class, and list the pairs that both the spread and the pull use, if possible."""
+        # With several processes each lists the pairs of its own samples only, while the spread needs all pairs. The
+        # features in the memory are part of the pull, but not of the spread.
+        if self.pulls and self.memory is None and len(batch.shards.sizes) == 1:
+            groups = group_by_every_class(labels_N, self.num_classes, complete=batch.complete)
             pairs = list_pairs(features_ND, groups, anchors=len(features_ND))
             if pairs is not None:
                 return groups, pairs
-        return group_by_class(labels_N, self.num_classes), None
+        return batch.group_by_class(self.num_classes), None
 
     def _logit_term(self, batch: LossInputs) -> Tensor:
         """Eq. (1)."""
@@ -164,18 +173,20 @@ class MR2Loss(ClassLoss):
     def _representation_term(
         self, features_ND: Tensor, labels_N: Tensor, groups: ClassGroups, pairs: ListedPairs | None, batch: LossInputs
     ) -> Pull:
-        """Eq. (2), with the memory's features as further positives."""
-        slack = 2 * self.stats.mean_spread() if self.slack == "spread" else torch.tensor(float(self.slack))
-        slack_B = slack.to(features_ND).expand(len(batch.labels_B))
+        """Eq. (2), with the features in the memory as additional positives."""
+        if self.slack == "spread":
+            slack_B = (2 * self.stats.mean_spread()).to(features_ND.dtype).expand(len(batch.labels_B))
+        else:
+            slack_B = features_ND.new_full((len(batch.labels_B),), float(self.slack))
         if self.memory is None:
             return pull_with_force(features_ND, groups, slack_B, first=batch.shards.first, pairs=pairs)
         positives, labels = self.memory.joined_to(features_ND, labels_N)
         all_groups = group_by_class(labels, self.num_classes)
         pulled = pull_with_force(positives, all_groups, slack_B, first=batch.shards.first)
-        if self.updates:  # after use: a sample in the memory already would be its own positive
+        if self.updates:  # after use, or a sample would be its own positive
             self.memory.update(features_ND.detach(), labels_N, batch.finite)
         return pulled
 
     def extra_repr(self) -> str:
-        """The settings that make the form."""
+        """Show the main settings."""
         return f"{super().extra_repr()}, margin={self.margin}, strength={self.strength!r}, logit={self.logit!r}"

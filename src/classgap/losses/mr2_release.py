@@ -1,12 +1,12 @@
-"""What the code published with the MR² paper computes, for comparison with the paper's formulas."""
+"""The loss of the code published with the MR² paper."""
 
 from __future__ import annotations
 
 import torch
 from torch import Tensor
 
-from classgap.functional import ClassGroups, group_by_class, margin_cross_entropy, pull, squared_norm
-from classgap.losses.arguments import number, one_of, share
+from classgap.functional import ClassGroups, margin_cross_entropy, pull, squared_norm
+from classgap.losses.arguments import check_choice, check_float, check_fraction
 from classgap.losses.base import ClassLoss, Part
 from classgap.losses.inputs import LossInputs
 from classgap.state.buffers import write
@@ -15,33 +15,34 @@ NORM = 5.0  # hard-coded in both published versions
 
 
 class MR2ReleaseLoss(ClassLoss):
-    """The ``MRFLoss`` of the published repository, CIFAR or ImageNet version, as it stands there.
+    """The ``MRFLoss`` of the published MR² code, CIFAR or ImageNet version, for comparison with the paper.
 
         CE(z / γ_y, y)  +  λ (d/10) (1/K) Σ_c (1/n_c) Σ_{i∈c} ln[1 + Σ_{j∈c, j≠i} exp((‖f_i - f_j‖² - 2s̄) / 10d)]
 
         γ_k = K a_k^{1/3} / Σ_j a_j^{1/3},   a_k = running ‖μ_k‖₅² + running mean of ‖f - μ_k‖₅²
 
-    It differs from the paper, and so from :class:`MR2Loss`, in this:
+    It differs from the paper, and thus from :class:`MR2Loss`:
 
-    - the norm of the statistics is p = 5, where the paper says 2 (3 for CLIP), and for p ≠ 2 the sum of the two norms
-      is not the r² of Eq. (17);
+    - statistics use the norm p = 5 instead of 2 (3 for CLIP), and for p ≠ 2 the sum of the two norms is not the r² of
+      Eq. (17);
     - the exponent is divided by 10d and the term multiplied by d/10;
-    - the term is averaged within each class and summed over classes over *all* K, not averaged over samples;
-    - classes never seen count as a = 0 in the mean of γ, which enlarges the γ of those seen;
-    - classes with one sample in the batch feed a spread of 0 into the running mean;
-    - s̄ is 0 in the CIFAR version (Table 3 row d), and in the p = 5 norm in the ImageNet version;
-    - there is no c̄ (the CIFAR version divides by one that is never set, so it cannot run; 1 is used here).
+    - the term is averaged within each class, summed over classes and divided by *all* K, not averaged over samples;
+    - unseen classes count as a = 0 in the mean of γ, which enlarges the γ of seen classes;
+    - classes with one sample in the batch enter the running mean with a spread of 0;
+    - s̄ is 0 in the CIFAR version (Table 3, row d) and uses p = 5 in the ImageNet version;
+    - there is no c̄ (the CIFAR version divides by one that is never set and cannot run; 1 is used here).
 
-    Two things are kept as everywhere in classgap: evaluation leaves the statistics alone, and they are part of the
-    ``state_dict`` instead of being reset every epoch.
+    As everywhere in classgap, evaluation does not update the statistics, and they are part of ``state_dict`` instead of
+    being reset every epoch.
 
     Args:
-        num_classes: K; the published ImageNet script leaves it at 1000 for every data set.
+        num_classes: Number of classes K; the published ImageNet script uses 1000 for every data set.
         source: "cifar" or "imagenet".
-        strength: λ.
-        decay: of the running statistics; the published ImageNet script runs with 0.999, the CIFAR one with 0.9.
-        reduction: "mean", "sum" or "none".
-        ignore_index: the target of samples to leave out.
+        strength: Weight λ of the pull.
+        decay: Decay of the running statistics; 0.9 in the published CIFAR script, 0.999 in the ImageNet script.
+        reduction: "mean", "sum" or "none", as in torch.
+        ignore_index: Target value of samples to ignore.
+        validate_args: Whether to check input values; see :class:`ClassLoss`.
 
     >>> loss = MR2ReleaseLoss(num_classes=1, strength=1.0)
     >>> features = torch.tensor([[0.0, 0.0], [2.0, 0.0]])
@@ -61,25 +62,25 @@ class MR2ReleaseLoss(ClassLoss):
         decay: float = 0.9,
         reduction: str = "mean",
         ignore_index: int = -100,
+        validate_args: bool = True,
     ) -> None:
-        super().__init__(num_classes, reduction=reduction, ignore_index=ignore_index)
-        self.source = one_of("source", source, ("cifar", "imagenet"))
-        self.strength = number("strength", strength, at_least=0)
-        self.decay = share("decay", decay)
+        super().__init__(num_classes, reduction=reduction, ignore_index=ignore_index, validate_args=validate_args)
+        self.source = check_choice("source", source, ("cifar", "imagenet"))
+        self.strength = check_float("strength", strength, ge=0)
+        self.decay = check_fraction("decay", decay)
         self.required_inputs = frozenset({"features"})
         self.register_buffer("mean_norm", torch.zeros(num_classes))
         self.register_buffer("spread", torch.zeros(num_classes))
 
     def parts(self, batch: LossInputs) -> dict[str, Part]:
-        """ "logit" and "representation"."""
-        labels_N = batch.shards.gather(batch.labels_B)
+        """Return the parts "logit" and "representation"."""
         features_ND = batch.shards.gather(batch.features)
-        groups = group_by_class(labels_N, self.num_classes)
+        groups = batch.group_by_class(self.num_classes)
         if self.updates:
             self._update(features_ND.detach(), groups, batch.finite)
         root_K = (self.mean_norm + self.spread).to(features_ND.dtype).pow(1 / 3)
         gamma_K = self.num_classes * root_K / root_K.sum()
-        gamma_K = torch.where(gamma_K > 0, gamma_K, 1)  # unseen, in evaluation before any training
+        gamma_K = torch.where(gamma_K > 0, gamma_K, 1)  # unseen classes, in evaluation before training
         gamma_B = gamma_K[batch.labels_B.clamp(min=0)]
         return {
             "logit": Part(margin_cross_entropy(batch.logits_BK, batch.labels_B, gamma_B)),
@@ -88,18 +89,18 @@ class MR2ReleaseLoss(ClassLoss):
 
     def _representation_term(self, features_ND: Tensor, groups: ClassGroups, batch: LossInputs) -> Tensor:
         width = features_ND.shape[1]
-        slack = 2 * self.spread.mean() if self.source == "imagenet" else torch.zeros(())
-        slack_B = (slack / (10 * width)).to(features_ND).expand(len(batch.labels_B))
+        slack = 2 * self.spread.mean() if self.source == "imagenet" else self.spread.new_zeros(())
+        slack_B = (slack / (10 * width)).to(features_ND.dtype).expand(len(batch.labels_B))
         scaled_ND = features_ND / (10 * width) ** 0.5
         terms_B = pull(scaled_ND, groups, slack_B, first=batch.shards.first)
-        # The mean over samples has to become the sum over classes of class means, over K.
+        # The base class averages over samples; this makes it the sum of the class means, divided by K.
         counts_B = groups.of_samples(groups.counts_U, batch.shards.mine).clamp(min=1)
         return terms_B * (width / 10) * groups.counts_U.sum() / (self.num_classes * counts_B)
 
     @torch.no_grad()
     def _update(self, features_ND: Tensor, groups: ClassGroups, finite: Tensor | None) -> None:
-        means_UD, deviations_ND = groups.mean(features_ND), groups.centred(features_ND)
-        seen_U = self.mean_norm[groups.classes_U] != 0  # as published: by the value, not by a flag
+        means_UD, deviations_ND = groups.mean(features_ND), groups.centered(features_ND)
+        seen_U = self.mean_norm[groups.classes_U] != 0  # as published: by value, not by a flag
         write_U = groups.counts_U > 0 if finite is None else (groups.counts_U > 0) & finite
         for name, new_U in (
             ("mean_norm", squared_norm(means_UD, NORM)),
@@ -110,5 +111,5 @@ class MR2ReleaseLoss(ClassLoss):
             write(self, name, torch.where(write_U, blended_U, old_U), groups.classes_U)
 
     def extra_repr(self) -> str:
-        """The settings that make the form."""
+        """Show the main settings."""
         return f"{super().extra_repr()}, source={self.source!r}, strength={self.strength}"

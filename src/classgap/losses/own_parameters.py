@@ -1,4 +1,4 @@
-"""Parameters that a loss owns: given to the optimiser, and kept equal on all processes."""
+"""Training of the parameters of a loss, such as centers and variances."""
 
 from __future__ import annotations
 
@@ -11,17 +11,17 @@ from classgap.distributed import average_gradients
 def train_own_parameters(
     loss: nn.Module, optimizer: Optimizer, *, lr: float | None = None, weight_decay: float = 0.0
 ) -> None:
-    """Let ``optimizer`` train the parameters that a loss owns (centres, variances, …), in a group of their own.
+    """Add the parameters of a loss (centers, variances, …) to an optimizer, in a parameter group of their own.
 
-    Without this they would stay as they are: a model's optimiser knows only the model. With several processes their
-    gradients are averaged, as DistributedDataParallel does for the model's. Call it once, before the first step. They
-    are saved with ``loss.state_dict()``. A loss without parameters is left as it is.
+    Without this call they are not trained, because the optimizer of a model only has the parameters of the model. With
+    several processes their gradients are averaged, as DistributedDataParallel does for the model. Call it once, before
+    the first step. ``loss.state_dict()`` contains the parameters. It does nothing for a loss without parameters.
 
     Args:
-        loss: any loss.
-        optimizer: the one that trains the model.
-        lr: their learning rate; the optimiser's default if not given.
-        weight_decay: theirs; pulling centres towards 0 is rarely meant.
+        loss: Any loss.
+        optimizer: Optimizer of the model.
+        lr: Learning rate of the parameters; that of the optimizer by default.
+        weight_decay: Weight decay of the parameters.
 
     >>> import torch
     >>> loss = nn.PReLU()  # has one parameter
@@ -35,7 +35,7 @@ def train_own_parameters(
         return
     held = {id(parameter) for group in optimizer.param_groups for parameter in group["params"]}
     if any(id(parameter) in held for parameter in own):
-        raise ValueError("the optimizer already holds parameters of this loss: call train_own_parameters once, or not.")
+        raise ValueError("The optimizer already holds parameters of this loss: call train_own_parameters only once.")
     settings: dict[str, float] = {"weight_decay": weight_decay}
     if lr is not None:
         settings["lr"] = lr

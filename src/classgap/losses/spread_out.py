@@ -6,29 +6,31 @@ from torch import Tensor
 
 from classgap.functional import SamplePairs, on_sphere, spread_out
 from classgap.losses.added_term import AddedTermLoss
-from classgap.losses.arguments import one_of
+from classgap.losses.arguments import check_choice
 from classgap.losses.inputs import LossInputs
 
 
 class SpreadOutLoss(AddedTermLoss):
-    """Cross-entropy, and feature directions that are spread as evenly as random ones.
+    """Cross-entropy plus a regularizer that spreads feature directions as evenly as random ones.
 
         CE  +  λ [M₁² + max(0, M₂ - 1/D)],   M₁ = mean of f·f',  M₂ = mean of (f·f')²           ELM Eq. (7) to (9)
 
-    Zhang et al., "Learning spread-out local feature descriptors", ICCV 2017, arXiv 1708.06320. Features are normalised
-    here, and the means are over pairs of the whole batch, on all processes: N² products. Every sample carries the same
-    term.
+    Zhang et al., "Learning spread-out local feature descriptors", ICCV 2017, arXiv 1708.06320. Features are normalized
+    to unit length. The means are over pairs of the joined batch of all processes, N² products. Every sample has the
+    same term.
 
-    Where sources differ: the official code (ColumbiaDVMM/Spread-out_Local_Feature_Descriptor) compares samples that do
-    not match, one pair an anchor, and adds the term to a triplet loss. With labels that is ``pairs="different"``, all
-    pairs of different classes. The ELM paper writes all pairs, ``pairs="all"``, which also drives a class apart.
+    Differences between sources: the official code (ColumbiaDVMM/Spread-out_Local_Feature_Descriptor) compares one
+    non-matching pair per anchor and adds the term to a triplet loss. ``pairs="different"`` generalizes this to all
+    pairs of different classes. The ELM paper uses all pairs, ``pairs="all"``, which also pushes samples of a class
+    apart.
 
     Args:
-        num_classes: K.
-        strength: λ.
-        pairs: "different" classes only, or "all".
-        reduction: "mean", "sum" or "none".
-        ignore_index: the target of samples to leave out.
+        num_classes: Number of classes K.
+        strength: Weight λ of the regularizer.
+        pairs: "different" for pairs of different classes, "all" for all pairs.
+        reduction: "mean", "sum" or "none", as in torch.
+        ignore_index: Target value of samples to ignore.
+        validate_args: Whether to check input values; see :class:`ClassLoss`.
 
     >>> import torch
     >>> loss = SpreadOutLoss(num_classes=2)
@@ -47,9 +49,12 @@ class SpreadOutLoss(AddedTermLoss):
         pairs: str = "different",
         reduction: str = "mean",
         ignore_index: int = -100,
+        validate_args: bool = True,
     ) -> None:
-        super().__init__(num_classes, strength=strength, reduction=reduction, ignore_index=ignore_index)
-        self.pairs = one_of("pairs", pairs, ("different", "all"))
+        super().__init__(
+            num_classes, strength=strength, reduction=reduction, ignore_index=ignore_index, validate_args=validate_args
+        )
+        self.pairs = check_choice("pairs", pairs, ("different", "all"))
 
     def term(self, batch: LossInputs) -> Tensor:
         """ELM Eq. (9), the same for every sample."""
@@ -59,5 +64,5 @@ class SpreadOutLoss(AddedTermLoss):
         return batch.counted(value.expand_as(batch.labels_B))
 
     def extra_repr(self) -> str:
-        """The settings that make the form."""
+        """Show the main settings."""
         return f"{super().extra_repr()}, pairs={self.pairs!r}"

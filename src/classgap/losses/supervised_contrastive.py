@@ -6,39 +6,41 @@ from torch import Tensor
 
 from classgap.functional import SamplePairs, on_sphere, supervised_contrast
 from classgap.losses.added_term import AddedTermLoss
-from classgap.losses.arguments import number
+from classgap.losses.arguments import check_float
 from classgap.losses.base import Part
 from classgap.losses.inputs import LossInputs
 
 
 class SupervisedContrastiveLoss(AddedTermLoss):
-    """Cross-entropy, and a contrast of each sample's class mates with all other samples of the batch.
+    """Cross-entropy plus a contrast between each sample's positives and all other samples of the batch.
 
         w CE(z, y)  -  λ (1/|P|) Σ_{p∈P} ln[ exp(f·f_p/τ) / Σ_{a≠i} exp(f·f_a/τ) ],   ‖f‖ = 1              Eq. (2)
 
-    Khosla et al., "Supervised contrastive learning", NeurIPS 2020, arXiv 2004.11362. Features are normalised here;
-    positives P and all others are taken from the whole batch, on all processes. A sample without a class mate in the
-    batch has a contrast of 0 and counts in the mean; the term ``without_positive`` is the share of such samples.
+    Khosla et al., "Supervised contrastive learning", NeurIPS 2020, arXiv 2004.11362. Features are normalized to unit
+    length. Positives P, the other samples of the class, and all other samples come from the joined batch of all
+    processes. The contrast of a sample without a positive is 0 and counts in the mean; ``terms["without_positive"]`` is
+    the fraction of such samples.
 
-    Two forms. *Joint*, the default: both parts train the network at once. *Two stages*, the paper's:
+    Two forms. *Joint* (default): both parts train the network at once. *Two stages*, as in the paper:
     ``cross_entropy=0`` trains the encoder with a projection head, whose output is ``features``; then cross-entropy
-    trains a linear classifier on the frozen encoder. The first stage uses no logits, but they have to have their
-    shape: ``features.new_zeros(len(targets), num_classes)`` will do.
+    trains a linear classifier on the frozen encoder. The first stage ignores the logits except for their shape:
+    ``features.new_zeros(len(targets), num_classes)`` is sufficient.
 
-    Two augmented views of each image are a batch of twice the size, with the targets repeated:
-    ``loss(logits, torch.cat([y, y]), features=torch.cat([view_1, view_2]))``. Then no sample is without a positive.
+    For two augmented views per image, concatenate them and repeat the targets: ``loss(logits, torch.cat([y, y]),
+    features=torch.cat([view_1, view_2]))``. Then every sample has a positive.
 
-    Where sources differ: the authors' PyTorch code (HobbitLong/SupContrast) multiplies the loss by τ/0.07; its default
-    is τ = 0.07, its recipe 0.1. It leaves normalisation to the network. The MR² paper says neither which form it
-    compares with nor the weight.
+    Differences between sources: the authors' PyTorch code (HobbitLong/SupContrast) multiplies the loss by τ/0.07; its
+    default is τ = 0.07, its recipe uses 0.1. It leaves normalization to the network. The MR² paper does not state which
+    form and weight it compares with.
 
     Args:
-        num_classes: K.
-        strength: λ, of the contrast.
-        cross_entropy: w; 0 leaves cross-entropy out.
-        temperature: τ.
-        reduction: "mean", "sum" or "none".
-        ignore_index: the target of samples to leave out.
+        num_classes: Number of classes K.
+        strength: Weight λ of the contrast.
+        cross_entropy: Weight w of cross-entropy; 0 drops it.
+        temperature: Temperature τ.
+        reduction: "mean", "sum" or "none", as in torch.
+        ignore_index: Target value of samples to ignore.
+        validate_args: Whether to check input values; see :class:`ClassLoss`.
 
     >>> import torch
     >>> loss = SupervisedContrastiveLoss(num_classes=3, cross_entropy=0.0, temperature=1.0)
@@ -58,22 +60,25 @@ class SupervisedContrastiveLoss(AddedTermLoss):
         temperature: float = 0.1,
         reduction: str = "mean",
         ignore_index: int = -100,
+        validate_args: bool = True,
     ) -> None:
-        super().__init__(num_classes, strength=strength, reduction=reduction, ignore_index=ignore_index)
-        self.cross_entropy = number("cross_entropy", cross_entropy, at_least=0)
-        self.temperature = number("temperature", temperature, above=0)
+        super().__init__(
+            num_classes, strength=strength, reduction=reduction, ignore_index=ignore_index, validate_args=validate_args
+        )
+        self.cross_entropy = check_float("cross_entropy", cross_entropy, ge=0)
+        self.temperature = check_float("temperature", temperature, gt=0)
         if not self.strength and not self.cross_entropy:
-            raise ValueError("strength and cross_entropy are both 0, so nothing would be learned: set one above 0.")
+            raise ValueError("strength and cross_entropy must not both be 0: nothing would be learned.")
 
     def parts(self, batch: LossInputs) -> dict[str, Part]:
-        """ "cross_entropy", "contrast" and, for the record, "without_positive"."""
+        """Return "cross_entropy", "contrast" and, with weight 0, "without_positive"."""
         parts = super().parts(batch)
         entropy = parts.pop("cross_entropy")
         if self.cross_entropy:
             parts = {"cross_entropy": Part(entropy.terms_B, self.cross_entropy), **parts}
         if self.strength:
-            lonely_B = (batch.labels_B >= 0) & ~self._pairs(batch).positive_BN.any(dim=1)
-            parts["without_positive"] = Part(lonely_B.to(batch.logits_BK.dtype), 0.0)
+            without_B = (batch.labels_B >= 0) & ~self._pairs(batch).positive_BN.any(dim=1)
+            parts["without_positive"] = Part(without_B.to(batch.logits_BK.dtype), 0.0)
         return parts
 
     def term(self, batch: LossInputs) -> Tensor:
@@ -87,5 +92,5 @@ class SupervisedContrastiveLoss(AddedTermLoss):
         return SamplePairs.from_labels(batch.shards.gather(batch.labels_B), batch.shards.mine)
 
     def extra_repr(self) -> str:
-        """The settings that make the form."""
+        """Show the main settings."""
         return f"{super().extra_repr()}, cross_entropy={self.cross_entropy}, temperature={self.temperature}"

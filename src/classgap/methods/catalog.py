@@ -23,7 +23,7 @@ METHODS: Registry[Method | ClassLoss] = Registry(
             "Cross-entropy.",
             CrossEntropyLoss,
             given=("num_classes",),
-            hidden=("reduction", "ignore_index", "weight", "label_smoothing"),
+            hidden=("reduction", "ignore_index", "validate_args", "weight", "label_smoothing"),
         ),
         MethodEntry(
             "mr2",

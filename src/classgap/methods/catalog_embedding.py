@@ -24,7 +24,7 @@ ENTRIES: list[MethodEntry] = [
         given=_WIDTH,
         paper="Wen et al., ECCV 2016",
         required_inputs=("features",),
-        origins={"strength": CODE, "centres": PAPER, "rate": PAPER},
+        origins={"strength": CODE, "centers": PAPER, "rate": PAPER},
     ),
     MethodEntry(
         "lgm",

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from torch import Tensor, nn
 
 from classgap.data.sampling.orders import ClassBalancedOrder
-from classgap.losses.arguments import number
+from classgap.losses.arguments import check_float
 from classgap.losses.cross_entropy import CrossEntropyLoss
 from classgap.methods.method import Method, Stage
 from classgap.methods.wrapper import MethodWrapper
@@ -35,7 +35,7 @@ class ClassifierStage(MethodWrapper):
 
     def __init__(self, inner: Method, num_classes: int, *, share: float) -> None:
         super().__init__(inner)
-        self.share = number("share", share, above=0)
+        self.share = check_float("share", share, gt=0)
         self.own_loss = CrossEntropyLoss(num_classes)
         self.retrains = False  # True in the final stage
 

@@ -9,9 +9,9 @@ import torch
 from torch import Tensor
 
 from classgap.data.sampling.orders import ClassAwareOrder, ClassBalancedOrder, Order
-from classgap.distributed import total
+from classgap.distributed import all_reduce_sum
 from classgap.losses import CrossEntropyLoss, DROLTLoss
-from classgap.losses.arguments import number, whole_number
+from classgap.losses.arguments import check_float, check_int
 from classgap.methods.method import Stage
 from classgap.methods.staged import Phase, StagedMethod
 
@@ -75,13 +75,13 @@ class DistributionalRobustness(StagedMethod):
         robust = DROLTLoss(
             num_classes, feature_dim, strength=strength, temperature=temperature, epsilon=epsilon, squared=squared
         )
-        rates = [number("feature_rate", feature_rate, above=0), number("classifier_rate", classifier_rate, above=0)]
+        rates = [check_float("feature_rate", feature_rate, gt=0), check_float("classifier_rate", classifier_rate, gt=0)]
         super().__init__(
             Phase(Stage("pretraining"), CrossEntropyLoss(num_classes)),
             Phase(Stage("features", fraction=0.8), robust, "encoder", rates[0]),
             Phase(Stage("classifier", fraction=0.2), CrossEntropyLoss(num_classes), "head", rates[1]),
         )
-        self.per_class = whole_number("per_class", per_class, at_least=1)
+        self.per_class = check_int("per_class", per_class, ge=1)
 
     def stage_start(self, run: TrainingRun) -> None:
         """Balance the sampling after pretraining."""
@@ -96,7 +96,7 @@ class DistributionalRobustness(StagedMethod):
             for seen in run.look(run.train):
                 sums_KD.index_add_(0, seen.targets_B.cpu(), seen.features_BD.cpu().double())
             counts_K = run.train_counts
-            self.loss.update((total(sums_KD) / counts_K.clamp(min=1)[:, None]).float(), counts_K > 0)
+            self.loss.update((all_reduce_sum(sums_KD) / counts_K.clamp(min=1)[:, None]).float(), counts_K > 0)
 
     def _balanced(self, run: TrainingRun) -> Order:
         assert run.config.batch_size is not None

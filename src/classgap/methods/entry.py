@@ -42,7 +42,7 @@ class MethodEntry(Entry[Method | ClassLoss]):
     ('loss', 'the training objective')
     """
 
-    hidden: tuple[str, ...] = ("reduction", "ignore_index", "class_counts", "weight")
+    hidden: tuple[str, ...] = ("reduction", "ignore_index", "validate_args", "class_counts", "weight")
     paper: str = ""
     required_inputs: tuple[str, ...] = ()
     origins: Mapping[str, str] = field(default_factory=dict)

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 import torch
 import torch.nn.functional as F
 
-from classgap.distributed import total
-from classgap.losses.arguments import positive_counts
+from classgap.distributed import all_reduce_sum
+from classgap.losses.arguments import check_counts
 from classgap.losses.confusional_spectral import ConfusionalSpectralLoss
 from classgap.losses.fair_dro import FairDROLoss
 from classgap.methods.method import Method
@@ -34,7 +34,7 @@ class FairDRO(Method):
 
     def prepare(self, run: TrainingRun) -> None:
         """Require samples of every class."""
-        positive_counts("class_counts", run.train_counts)
+        check_counts("class_counts", run.train_counts)
 
     def epoch_start(self, run: TrainingRun) -> None:
         """Update the class weights."""
@@ -43,7 +43,7 @@ class FairDRO(Method):
             targets_B = seen.targets_B.cpu()
             losses_B = F.cross_entropy(seen.logits_BK.cpu().double(), targets_B, reduction="none")
             sums_K.index_add_(0, targets_B, losses_B)
-        self.loss.update_weights(total(sums_K) / run.train_counts, progress=run.position.epoch / run.epochs)
+        self.loss.update_weights(all_reduce_sum(sums_K) / run.train_counts, progress=run.position.epoch / run.epochs)
 
 
 class ConfusionalSpectral(Method):
@@ -63,7 +63,7 @@ class ConfusionalSpectral(Method):
         counts_KK = torch.zeros(run.num_classes, run.num_classes, dtype=torch.long, device=run.device)
         for seen in run.look(run.train):
             counts_KK += self.loss.count_confusions(seen.logits_BK, seen.targets_B)
-        self.loss.update_confusion(total(counts_KK).cpu())
+        self.loss.update_confusion(all_reduce_sum(counts_KK).cpu())
 
 
 def fair_dro(num_classes: int, *, radius: float = 0.5) -> Method:

@@ -12,7 +12,7 @@ from torch import Tensor
 from classgap.data.sampling.batching import count_batches
 from classgap.data.sampling.orders import RepeatedOrder
 from classgap.distributed import Shards, world_size
-from classgap.losses.arguments import number, one_of, probability, whole_number
+from classgap.losses.arguments import check_choice, check_float, check_int, check_probability
 from classgap.losses.cross_entropy import CrossEntropyLoss
 from classgap.methods.method import Method, Stage
 
@@ -56,9 +56,9 @@ class JustTrainTwice(Method):
         self, num_classes: int, num_samples: int, *, first: float = 0.2, copies: int = 20, errors: str = "clean"
     ) -> None:
         super().__init__(CrossEntropyLoss(num_classes))
-        self.first = probability("first", number("first", first, above=0))
-        self.copies = whole_number("copies", copies, at_least=0)
-        self.errors = one_of("errors", errors, ("clean", "online"))
+        self.first = check_probability("first", check_float("first", first, gt=0))
+        self.copies = check_int("copies", copies, ge=0)
+        self.errors = check_choice("errors", errors, ("clean", "online"))
         self.register_buffer("wrong", torch.zeros(num_samples, dtype=torch.bool))
 
     def stages(self) -> Sequence[Stage]:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from torch import Tensor
 
 from classgap.functional import effective_number_weights
-from classgap.losses.arguments import number, positive_counts, share
+from classgap.losses.arguments import check_counts, check_float, check_fraction
 from classgap.losses.ldam import LDAMLoss
 from classgap.methods.method import Method
 from classgap.models.cosine import CosineClassifier
@@ -69,9 +69,9 @@ class DeferredLDAM(LDAM):
         self, loss: LDAMLoss, class_counts: Sequence[float] | Tensor, *, beta: float = 0.9999, switch: float = 0.8
     ) -> None:
         super().__init__(loss)
-        self.class_counts = positive_counts("class_counts", class_counts)
-        self.beta = share("beta", beta)
-        if number("switch", switch, at_least=0) > 1:
+        self.class_counts = check_counts("class_counts", class_counts)
+        self.beta = check_fraction("beta", beta)
+        if check_float("switch", switch, ge=0) > 1:
             raise ValueError(f"switch must be in [0, 1], got {switch!r}.")
         self.switch = switch
         self._switched = False  # not saved: a resumed run computes the same weights again

@@ -9,7 +9,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from classgap.distributed import Shards
-from classgap.losses.arguments import number, share
+from classgap.losses.arguments import check_float, check_fraction
 from classgap.losses.cross_entropy import CrossEntropyLoss
 from classgap.methods.method import Method
 
@@ -60,8 +60,8 @@ class LearningFromFailure(Method):
     def __init__(self, num_classes: int, num_samples: int, *, q: float = 0.7, decay: float = 0.7) -> None:
         super().__init__(CrossEntropyLoss(num_classes))
         self.second_loss = CrossEntropyLoss(num_classes)
-        self.q = number("q", q, above=0)
-        self.decay = share("decay", decay)
+        self.q = check_float("q", q, gt=0)
+        self.decay = check_fraction("decay", decay)
         for name in ("second_losses", "own_losses"):
             self.register_buffer(name, torch.zeros(num_samples))
         self.register_buffer("seen", torch.zeros(num_samples, dtype=torch.bool))

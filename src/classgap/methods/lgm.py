@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from torch import Tensor
 
 from classgap.losses import GaussianMixtureHead, GaussianMixtureLoss
-from classgap.losses.arguments import number, one_of, yes_or_no
+from classgap.losses.arguments import check_bool, check_choice, check_float
 from classgap.methods.method import Method
 from classgap.models.heads import exchange_head, head_of
 
@@ -61,10 +61,10 @@ class GaussianMixture(Method):
     ) -> None:
         super().__init__(GaussianMixtureLoss(num_classes, margin=margin, strength=strength))
         self.margin = float(margin)
-        self.largest = number("largest", largest, at_least=self.margin)
-        self.doubling = number("doubling", doubling, above=0)
-        self.variances = one_of("variances", variances, ("unit", "learned"))
-        self.log_determinant = yes_or_no("log_determinant", log_determinant)
+        self.largest = check_float("largest", largest, ge=self.margin)
+        self.doubling = check_float("doubling", doubling, gt=0)
+        self.variances = check_choice("variances", variances, ("unit", "learned"))
+        self.log_determinant = check_bool("log_determinant", log_determinant)
 
     def prepare(self, run: TrainingRun) -> None:
         """Replace the head."""

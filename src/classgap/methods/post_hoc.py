@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import torch
 from torch import Tensor
 
-from classgap.losses.arguments import number, positive_counts
+from classgap.losses.arguments import check_counts, check_float
 from classgap.methods.method import Method
 from classgap.methods.wrapper import MethodWrapper
 from classgap.models.heads import linear_head
@@ -41,8 +41,8 @@ class PostHocLogitAdjustment(MethodWrapper):
 
     def __init__(self, inner: Method, class_counts: Sequence[float] | Tensor, *, tau: float = 1.0) -> None:
         super().__init__(inner)
-        counts = positive_counts("class_counts", class_counts)
-        self.tau = number("tau", tau, at_least=0)
+        counts = check_counts("class_counts", class_counts)
+        self.tau = check_float("tau", tau, ge=0)
         self.register_buffer("shift", (-self.tau * (counts / counts.sum()).log()).float(), persistent=False)
         self._in_head = False
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import torch
 from torch import Tensor, nn
 
-from classgap.losses.arguments import number, yes_or_no
+from classgap.losses.arguments import check_bool, check_float
 from classgap.methods.method import Method
 from classgap.methods.wrapper import MethodWrapper
 
@@ -50,9 +50,9 @@ class SharpnessAware(MethodWrapper):
         if type(inner).step is not Method.step:
             raise ValueError(f"inner must use the plain step, but {type(inner).__name__} overrides step().")
         super().__init__(inner)
-        self.rho = number("rho", rho, at_least=0)
-        self.adaptive = yes_or_no("adaptive", adaptive)
-        self.smallest = number("smallest", smallest, at_least=0)
+        self.rho = check_float("rho", rho, ge=0)
+        self.adaptive = check_bool("adaptive", adaptive)
+        self.smallest = check_float("smallest", smallest, ge=0)
 
     def step(self, run: TrainingRun, batch: Batch) -> None:
         """Compute the gradient at the perturbed weights and take a step."""

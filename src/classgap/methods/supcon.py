@@ -8,7 +8,7 @@ import torch
 from torch import Tensor, nn
 
 from classgap.losses import CrossEntropyLoss, SupervisedContrastiveLoss
-from classgap.losses.arguments import number, whole_number
+from classgap.losses.arguments import check_float, check_int
 from classgap.methods.method import Method, Stage
 from classgap.methods.staged import Phase, StagedMethod
 
@@ -55,7 +55,7 @@ class SupervisedContrast(StagedMethod):
         classifier_rate: float = 1.0,
     ) -> None:
         contrast = SupervisedContrastiveLoss(num_classes, cross_entropy=0.0, temperature=temperature)
-        rate = number("classifier_rate", classifier_rate, above=0)
+        rate = check_float("classifier_rate", classifier_rate, gt=0)
         super().__init__(
             Phase(Stage("contrast"), contrast, "encoder"),
             Phase(Stage("classifier"), CrossEntropyLoss(num_classes), "head", rate),
@@ -136,10 +136,8 @@ def make_projection(feature_dim: int, width: int) -> nn.Sequential:
     >>> [layer.out_features for layer in make_projection(64, 128) if isinstance(layer, nn.Linear)]
     [64, 128]
     """
-    hidden = whole_number("feature_dim", feature_dim, at_least=1)
-    return nn.Sequential(
-        nn.Linear(hidden, hidden), nn.ReLU(), nn.Linear(hidden, whole_number("projection", width, at_least=1))
-    )
+    hidden = check_int("feature_dim", feature_dim, ge=1)
+    return nn.Sequential(nn.Linear(hidden, hidden), nn.ReLU(), nn.Linear(hidden, check_int("projection", width, ge=1)))
 
 
 def two_view_loss(method: SupervisedContrast | JointContrast, run: TrainingRun, batch: Batch) -> Tensor:

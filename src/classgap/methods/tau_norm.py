@@ -9,7 +9,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from classgap.losses.arguments import number, one_of
+from classgap.losses.arguments import check_choice, check_float
 from classgap.methods.method import Method
 from classgap.methods.wrapper import MethodWrapper
 from classgap.models.heads import linear_head
@@ -47,8 +47,8 @@ class WeightNormalization(MethodWrapper):
     def __init__(self, inner: Method, *, tau: float | str = "validation", monitor: str = "balanced") -> None:
         super().__init__(inner)
         chosen = tau == "validation"
-        self.tau = None if chosen else number("tau", tau, at_least=0, or_word="validation")
-        self.monitor = one_of("monitor", monitor, METRICS)
+        self.tau = None if chosen else check_float("tau", tau, ge=0, or_value="validation")
+        self.monitor = check_choice("monitor", monitor, METRICS)
 
     def prepare(self, run: TrainingRun) -> None:
         """Require a linear head, and held-out samples to select τ."""

@@ -66,7 +66,7 @@ class ClassStats(nn.Module):
         if not torch.compiler.is_compiling():
             rows_M, groups = groups.with_partners()  # often few of many, and wide
             features_ND = features_ND.index_select(0, rows_M)
-        return groups.sum(squared_norm(groups.centred(features_ND)))
+        return groups.sum(squared_norm(groups.centered(features_ND)))
 
     def _update_spread(self, deviations_U: Tensor, counts_U: Tensor, groups: ClassGroups) -> None:
         degrees_U = counts_U - 1 if self.unbiased else counts_U  # of freedom; the mean takes one

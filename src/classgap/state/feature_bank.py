@@ -51,8 +51,9 @@ class FeatureBank(nn.Module):
         """Let the batch in and the oldest out; with ``finite`` false nothing changes."""
         if self.width is None:
             self.features = self.features.new_zeros(self.size, features_ND.shape[1])
-        if not torch.compiler.is_compiling():  # what has no class must not push out what has one
-            features_ND, labels_N = features_ND[labels_N >= 0], labels_N[labels_N >= 0]
+        if not torch.compiler.is_compiling():  # samples without a class must not displace others
+            kept_N = (labels_N >= 0).nonzero().squeeze(1)
+            features_ND, labels_N = features_ND.index_select(0, kept_N), labels_N.index_select(0, kept_N)
         features_ND, labels_N = features_ND[-self.size :], labels_N[-self.size :]
         steps = torch.arange(len(labels_N), device=self.cursor.device)
         places_N = (self.cursor + steps) % self.size

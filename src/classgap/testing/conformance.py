@@ -12,6 +12,7 @@ from torch import Tensor
 
 from classgap.losses import ClassLoss, Part
 from classgap.testing.comparisons import assert_same_state, assert_unchanged, finite_with_gradients
+from classgap.testing.host_reads import count_host_reads
 from classgap.testing.loss_case import Inputs, LossCase, Reference
 from classgap.testing.processes import Processes
 from classgap.testing.two_processes import check_bad_input_on_one_process, check_processes_work_as_one
@@ -44,7 +45,7 @@ def check_gradient(case: LossCase) -> None:
         given = {"features": varied["features"], "head": head, "index": inputs.index, "sample_weight": None}
         torch.manual_seed(0)
         with loss.frozen():
-            return loss.parts(loss.admit(varied["logits"], inputs.targets, given))
+            return loss.parts(loss.prepare_inputs(varied["logits"], inputs.targets, given))
 
     def terms(*tensors: Tensor) -> tuple[Tensor, ...]:
         return tuple(part.terms_B for part in parts(*tensors).values())
@@ -248,6 +249,25 @@ def check_refusals(case: LossCase) -> None:
             _expect_refusal(case, loss, inputs, name, value)
 
 
+def check_validate_args(case: LossCase) -> None:
+    """Checking values reads from the device at most once per call, and skipping it changes no result."""
+    inputs = case.inputs(0)
+    weight = torch.ones(len(inputs.targets), device=case.device)
+    some_ignored = torch.where(torch.arange(len(inputs.targets), device=case.device) % 3 == 0, -100, inputs.targets)
+    for training in (True, False):
+        for changes in ({}, {"targets": some_ignored}, {"sample_weight": weight}):
+            checked, unchecked = case.build(warm=1).train(training), case.build(warm=1).train(training)
+            unchecked.validate_args = False
+            with count_host_reads() as reads:
+                value = case.call(checked, inputs, **changes)
+            with count_host_reads() as fewer_reads:
+                other = case.call(unchecked, inputs, **changes)
+            added = reads.total() - fewer_reads.total()
+            assert added <= 1, f"checking adds {added} reads from the device: {dict(reads - fewer_reads)}"
+            close(other, value, rtol=1e-6, atol=1e-7)
+            assert_same_state(unchecked, checked)
+
+
 def check_soft_targets(case: LossCase) -> None:
     """Where soft targets are allowed, one-hot rows are worth their class indices; elsewhere they are refused."""
     inputs = case.inputs(0)
@@ -301,6 +321,7 @@ CHECKS: dict[str, Callable[[LossCase], None]] = {
         check_terms_are_copies,
         check_compile,
         check_refusals,
+        check_validate_args,
         check_soft_targets,
     )
 }

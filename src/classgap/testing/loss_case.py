@@ -81,8 +81,8 @@ class LossCase:
         generator = torch.Generator().manual_seed(seed)
         present = self.num_classes - 1 if self.num_classes > 2 else self.num_classes
         targets = torch.randint(present, (size,), generator=generator)
-        centres = torch.randn(self.num_classes, self.feature_dim, generator=generator)
-        features = centres[targets] + 0.5 * torch.randn(size, self.feature_dim, generator=generator)
+        centers = torch.randn(self.num_classes, self.feature_dim, generator=generator)
+        features = centers[targets] + 0.5 * torch.randn(size, self.feature_dim, generator=generator)
         head = self.head(self.feature_dim, self.num_classes)
         for parameter in head.parameters():
             parameter.data = torch.randn(parameter.shape, generator=generator)

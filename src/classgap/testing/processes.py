@@ -73,10 +73,10 @@ class Processes:
 def _serve(connection: Connection, rank: int, count: int, rendezvous: str, timeout: float) -> None:
     import torch
 
-    from classgap.distributed import join
+    from classgap.distributed import init
 
     torch.set_num_threads(1)
-    join(rendezvous, rank, count, timedelta(seconds=timeout))
+    init(rendezvous, rank, count, timedelta(seconds=timeout))
     while True:
         job, args = connection.recv()
         try:

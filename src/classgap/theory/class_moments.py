@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 
 from classgap.functional import ClassGroups, group_by_class, squared_norm
-from classgap.theory.arguments import class_labels, matrix
+from classgap.theory.arguments import check_labels, check_matrix
 
 
 @dataclass(frozen=True)
@@ -42,11 +42,11 @@ def class_moments(features_ND: Tensor, labels_N: Tensor, num_classes: int) -> Cl
     >>> moments.mean_K, moments.deviation_K, moments.pair_distance_K
     (tensor([4.]), tensor([1.]), tensor([4.]))
     """
-    features_ND = matrix("features_ND", features_ND)
-    groups = group_by_class(class_labels(labels_N, num_classes, rows=len(features_ND)), num_classes)
+    features_ND = check_matrix("features_ND", features_ND)
+    groups = group_by_class(check_labels(labels_N, num_classes, rows=len(features_ND)), num_classes)
     means_UD = groups.mean(features_ND)
     # Differences before squares: E‖φ‖² - ‖μ̂‖² would lose a small deviation of large features.
-    deviation_U = groups.mean(groups.centred(features_ND).square().sum(dim=1))
+    deviation_U = groups.mean(groups.centered(features_ND).square().sum(dim=1))
     return ClassMoments(
         counts_K=_for_all_classes(groups.counts_U, groups, num_classes),
         mean_K=_for_all_classes(means_UD.square().sum(dim=1), groups, num_classes),
@@ -55,7 +55,7 @@ def class_moments(features_ND: Tensor, labels_N: Tensor, num_classes: int) -> Cl
 
 
 def class_sizes(
-    features_ND: Tensor, labels_N: Tensor, num_classes: int, *, p: float = 2.0, with_one: bool = False
+    features_ND: Tensor, labels_N: Tensor, num_classes: int, *, p: float = 2.0, with_bias: bool = False
 ) -> tuple[Tensor, Tensor]:
     """r_{k,p}², the class mean of ‖φ‖_p² (MR² Eq. 72), and the samples of each class; both 0 for a class not seen.
 
@@ -64,15 +64,15 @@ def class_sizes(
         labels_N: class of each row, or -1.
         num_classes: K.
         p: order of the norm, from 1 to infinity.
-        with_one: measure (φ, 1) instead of φ, for a head whose bias is a weight on a constant feature.
+        with_bias: measure (φ, 1) instead of φ, for a head whose bias is a weight on a constant feature.
 
     >>> class_sizes(torch.tensor([[3.0, 4.0]]), torch.tensor([1]), num_classes=2, p=1)
     (tensor([ 0., 49.]), tensor([0, 1]))
     """
-    features_ND = matrix("features_ND", features_ND)
-    groups = group_by_class(class_labels(labels_N, num_classes, rows=len(features_ND)), num_classes)
+    features_ND = check_matrix("features_ND", features_ND)
+    groups = group_by_class(check_labels(labels_N, num_classes, rows=len(features_ND)), num_classes)
     size_N = squared_norm(features_ND, p)
-    if with_one:  # ‖(φ, 1)‖_p = ‖(‖φ‖_p, 1)‖_p, without a copy of the features
+    if with_bias:  # ‖(φ, 1)‖_p = ‖(‖φ‖_p, 1)‖_p, without a copy of the features
         size_N = squared_norm(torch.stack([size_N.sqrt(), torch.ones_like(size_N)], dim=1), p)
     size_K = _for_all_classes(groups.mean(size_N), groups, num_classes)
     return size_K, _for_all_classes(groups.counts_U, groups, num_classes)

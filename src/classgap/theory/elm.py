@@ -10,7 +10,7 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from classgap.functional import group_by_class, pull
-from classgap.theory.arguments import between_zero_and_one, class_labels, matrix, vector
+from classgap.theory.arguments import check_delta, check_labels, check_matrix, check_vector
 from classgap.theory.class_moments import class_moments
 
 
@@ -38,7 +38,7 @@ def pull_bound(features_ND: Tensor, labels_N: Tensor, slack_K: Tensor) -> PullBo
     >>> bound.total_K  # 4 - 1 + ln 1; the pull is ln(1 + e³) = 3.0486
     tensor([3.])
     """
-    slack_K = vector("slack_K", slack_K, len(slack_K))
+    slack_K = check_vector("slack_K", slack_K, len(slack_K))
     moments = class_moments(features_ND, labels_N, len(slack_K))
     others_K = (moments.counts_K - 1).clamp(min=0).to(slack_K)
     return PullBound(variance_K=moments.pair_distance_K, slack_K=-slack_K, count_K=others_K.log())
@@ -50,9 +50,9 @@ def mean_pull(features_ND: Tensor, labels_N: Tensor, slack_K: Tensor) -> Tensor:
     >>> mean_pull(torch.tensor([[0.0, 0.0], [2.0, 0.0]]), torch.tensor([0, 0]), torch.ones(1))
     tensor([3.0486])
     """
-    features_ND = matrix("features_ND", features_ND)
-    slack_K = vector("slack_K", slack_K, len(slack_K)).to(features_ND)
-    labels_N = class_labels(labels_N, len(slack_K), rows=len(features_ND))
+    features_ND = check_matrix("features_ND", features_ND)
+    slack_K = check_vector("slack_K", slack_K, len(slack_K)).to(features_ND)
+    labels_N = check_labels(labels_N, len(slack_K), rows=len(features_ND))
     groups = group_by_class(labels_N, len(slack_K))
     pull_N = pull(features_ND, groups, slack_K[labels_N.clamp(min=0)])
     return torch.full_like(slack_K, torch.nan).index_copy(0, groups.classes_U, groups.mean(pull_N))
@@ -72,7 +72,7 @@ class LogLossBound:
         return self.risk + self.pull + self.low_order
 
 
-def generalisation_bound(
+def generalization_bound(
     scores_N: Tensor,
     features_ND: Tensor,
     labels_N: Tensor,
@@ -107,13 +107,13 @@ def generalisation_bound(
         delta: δ.
 
     >>> f, y = torch.tensor([[-2.0], [2.0]]).repeat(500, 1), torch.tensor([0, 1]).repeat(500)
-    >>> generalisation_bound(f[:, 0], f, y, torch.ones(1), prior=(0.5, 0.5), slack=(0.0, 0.0), loss_bound=1.0)
+    >>> generalization_bound(f[:, 0], f, y, torch.ones(1), prior=(0.5, 0.5), slack=(0.0, 0.0), loss_bound=1.0)
     LogLossBound(risk=tensor(0.1269), pull=tensor(0.2334), low_order=tensor(0.0205))
     """
-    features_ND = matrix("features_ND", features_ND)
-    scores_N = vector("scores_N", scores_N, len(features_ND)).to(features_ND)
-    labels_N = class_labels(labels_N, 2, rows=len(features_ND))
-    weight_D = vector("weight_D", weight_D, features_ND.shape[1]).to(features_ND)
+    features_ND = check_matrix("features_ND", features_ND)
+    scores_N = check_vector("scores_N", scores_N, len(features_ND)).to(features_ND)
+    labels_N = check_labels(labels_N, 2, rows=len(features_ND))
+    weight_D = check_vector("weight_D", weight_D, features_ND.shape[1]).to(features_ND)
     if min(prior) <= 0 or abs(sum(prior) - 1) > 1e-6:
         raise ValueError(f"prior must be two numbers above 0 that add up to 1, got {prior!r}.")
     counts_2 = torch.stack([(labels_N == 0).sum(), (labels_N == 1).sum()])
@@ -123,7 +123,7 @@ def generalisation_bound(
     if float(loss_N.max()) > loss_bound:
         raise ValueError(f"loss_bound must be at least the largest loss, {float(loss_N.max()):g}, got {loss_bound!r}.")
     prior_2, slack_2 = scores_N.new_tensor(prior), scores_N.new_tensor(slack)
-    log_term = math.log(4 / between_zero_and_one("delta", delta))
+    log_term = math.log(4 / check_delta("delta", delta))
     risk_2 = torch.stack([loss_N[labels_N == y].mean() for y in (0, 1)])
     pull_2 = mean_pull(features_ND, labels_N, slack_2)
     return LogLossBound(

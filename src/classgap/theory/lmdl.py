@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 
 from classgap.functional import group_by_class
-from classgap.theory.arguments import above_zero, class_labels, matrix, vector
+from classgap.theory.arguments import check_labels, check_matrix, check_positive, check_vector
 from classgap.theory.risk_bound import RiskBound, low_order_term, ramp_loss
 from classgap.theory.separation import Separation, class_dispersion, class_margin, separation
 
@@ -62,7 +62,7 @@ def pair_bound(
     >>> pair_bound(f, y, f[:2], torch.tensor([[1.0], [-1.0]]), pair=(0, 1), width=4.0)
     RiskBound(risk=tensor(0.), complexity=tensor(0.0224), low_order=tensor(0.0407))
     """
-    width = above_zero("width", width)
+    width = check_positive("width", width)
     features_ND, labels_N, weight_KD, centroids_KD = _inputs(features_ND, labels_N, weight_KD, centroids_KD)
     first, second = (_class_number("pair", label, len(weight_KD)) for label in pair)
     if first == second:
@@ -74,7 +74,7 @@ def pair_bound(
     weight_D = weight_KD[first] - weight_KD[second]
     bias = weight_D.new_zeros(())
     if bias_K is not None:
-        bias_K = vector("bias_K", bias_K, len(weight_KD)).to(features_ND)
+        bias_K = check_vector("bias_K", bias_K, len(weight_KD)).to(features_ND)
         bias = bias_K[first] - bias_K[second]
     centroids_2D = centroids_KD[[first, second]]
     away_N2 = torch.stack([(features_ND - centroid_D).norm(dim=1) for centroid_D in centroids_2D], dim=1)
@@ -109,11 +109,11 @@ def sphere_bound(
     >>> sphere_bound(torch.ones(10000, 1), torch.ones(1), radius=0.5, width=0.25)
     RiskBound(risk=tensor(0.), complexity=tensor(24.0800), low_order=tensor(0.0407))
     """
-    radius, width = above_zero("radius", radius), above_zero("width", width)
-    features_ND = matrix("features_ND", features_ND)
+    radius, width = check_positive("radius", radius), check_positive("width", width)
+    features_ND = check_matrix("features_ND", features_ND)
     if not len(features_ND):
         raise ValueError("features_ND must have at least one row, got none.")
-    centroid_D = vector("centroid_D", centroid_D, features_ND.shape[1]).to(features_ND)
+    centroid_D = check_vector("centroid_D", centroid_D, features_ND.shape[1]).to(features_ND)
     inside_N = radius**2 - (features_ND - centroid_D).square().sum(dim=1)
     feature_norm, centroid_norm = features_ND.norm(dim=1).amax(), centroid_D.norm()
     shrinking = centroid_norm.square() / len(features_ND) ** 0.5
@@ -156,7 +156,7 @@ def layer_divergence(features_ND: Tensor, labels_N: Tensor, centroids_KD: Tensor
     >>> layer_divergence(f[:3], y[:3], torch.tensor([[0.0], [5.0]]), radius=1.0).divergence
     tensor(0.5000)
     """
-    radius = above_zero("radius", radius)
+    radius = check_positive("radius", radius)
     features_ND, labels_N, _, centroids_KD = _inputs(features_ND, labels_N, centroids_KD, centroids_KD)
     groups = group_by_class(labels_N, len(centroids_KD))
     centroids_UD = centroids_KD[groups.classes_U]
@@ -171,11 +171,11 @@ def layer_divergence(features_ND: Tensor, labels_N: Tensor, centroids_KD: Tensor
 def _inputs(
     features_ND: Tensor, labels_N: Tensor, weight_KD: Tensor, centroids_KD: Tensor
 ) -> tuple[Tensor, Tensor, Tensor, Tensor]:
-    features_ND = matrix("features_ND", features_ND)
+    features_ND = check_matrix("features_ND", features_ND)
     columns = features_ND.shape[1]
-    weight_KD = matrix("weight_KD", weight_KD, columns=columns).to(features_ND)
-    centroids_KD = matrix("centroids_KD", centroids_KD, columns=columns).to(features_ND)
-    return features_ND, class_labels(labels_N, len(weight_KD), rows=len(features_ND)), weight_KD, centroids_KD
+    weight_KD = check_matrix("weight_KD", weight_KD, columns=columns).to(features_ND)
+    centroids_KD = check_matrix("centroids_KD", centroids_KD, columns=columns).to(features_ND)
+    return features_ND, check_labels(labels_N, len(weight_KD), rows=len(features_ND)), weight_KD, centroids_KD
 
 
 def _class_number(name: str, label: int, num_classes: int) -> int:

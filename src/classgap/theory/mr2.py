@@ -1,4 +1,4 @@
-"""The generalisation bounds of MR² (Zhu et al., ICLR 2026), Eq. (8), (9), (13) and (15); see ``rademacher`` too."""
+"""The generalization bounds of MR² (Zhu et al., ICLR 2026), Eq. (8), (9), (13) and (15); see ``rademacher`` too."""
 
 from __future__ import annotations
 
@@ -8,20 +8,28 @@ import torch
 from torch import Tensor
 
 from classgap.functional import group_by_class, margin_cross_entropy
-from classgap.theory.arguments import at_least_zero, class_labels, matrix, vector
+from classgap.theory.arguments import check_labels, check_matrix, check_nonnegative, check_vector
 from classgap.theory.class_moments import class_sizes
-from classgap.theory.rademacher import BestMargins, best_margins, head_norm, norm_constant, rademacher_bound
+from classgap.theory.rademacher import (
+    OptimalMargins,
+    complexity_fractions,
+    head_norm,
+    norm_constant,
+    optimal_margins,
+    rademacher_bound,
+)
 from classgap.theory.risk_bound import RiskBound, low_order_term, ramp_loss
 
 __all__ = [
-    "BestMargins",
-    "best_margins",
+    "OptimalMargins",
     "class_bounds",
+    "complexity_fractions",
     "cross_entropy_risk",
-    "generalisation_bound",
+    "generalization_bound",
     "head_norm",
     "margin_risk",
     "norm_constant",
+    "optimal_margins",
     "rademacher_bound",
     "score_margin",
 ]
@@ -58,7 +66,7 @@ def cross_entropy_risk(logits_NK: Tensor, labels_N: Tensor, gamma_K: Tensor) -> 
     return margin_cross_entropy(logits_NK, labels_N, gamma_K[labels_N]).mean()
 
 
-def generalisation_bound(
+def generalization_bound(
     logits_NK: Tensor,
     features_ND: Tensor,
     labels_N: Tensor,
@@ -90,21 +98,21 @@ def generalisation_bound(
 
     >>> f, y = torch.tensor([[1.0], [-1.0]]).repeat(5000, 1), torch.tensor([0, 1]).repeat(5000)
     >>> W = torch.tensor([[1.0], [-1.0]])
-    >>> generalisation_bound(f @ W.T, f, y, torch.ones(2), W)
+    >>> generalization_bound(f @ W.T, f, y, torch.ones(2), W)
     RiskBound(risk=tensor(0.1831), complexity=tensor(0.1600), low_order=tensor(0.0407))
     """
-    features_ND = matrix("features_ND", features_ND)
-    weight_KD = matrix("weight_KD", weight_KD, columns=features_ND.shape[1])
+    features_ND = check_matrix("features_ND", features_ND)
+    weight_KD = check_matrix("weight_KD", weight_KD, columns=features_ND.shape[1])
     classes = len(weight_KD)
-    gamma_K = vector("gamma_K", gamma_K, classes, positive=True).to(features_ND)
-    with_one = bias_K is not None
-    size_K, counts_K = class_sizes(features_ND, labels_N, classes, p=p, with_one=with_one)
+    gamma_K = check_vector("gamma_K", gamma_K, classes, positive=True).to(features_ND)
+    with_bias = bias_K is not None
+    size_K, counts_K = class_sizes(features_ND, labels_N, classes, p=p, with_bias=with_bias)
     complexity = rademacher_bound(
         size_K,
         counts_K,
         gamma_K,
         weight_norm=head_norm(weight_KD, bias_K, p=p),
-        constant=norm_constant(p, features_ND.shape[1] + with_one),
+        constant=norm_constant(p, features_ND.shape[1] + with_bias),
     )
     return RiskBound(
         risk=cross_entropy_risk(logits_NK, labels_N, gamma_K) / math.log(2),  # Lemma 3
@@ -155,14 +163,14 @@ def class_bounds(
     >>> class_bounds(f @ W.T, f, y, torch.tensor([1.0, 0.5]), W).complexity
     tensor([0.2828, 0.5657])
     """
-    features_ND = matrix("features_ND", features_ND)
-    weight_KD = matrix("weight_KD", weight_KD, columns=features_ND.shape[1])
+    features_ND = check_matrix("features_ND", features_ND)
+    weight_KD = check_matrix("weight_KD", weight_KD, columns=features_ND.shape[1])
     classes = len(weight_KD)
-    gamma_K = vector("gamma_K", gamma_K, classes, positive=True).to(features_ND)
-    with_one = bias_K is not None
-    factor = 2.0 * classes if factor is None else at_least_zero("factor", factor)
-    size_K, counts_K = class_sizes(features_ND, labels_N, classes, p=p, with_one=with_one)
-    constant = norm_constant(p, features_ND.shape[1] + with_one)
+    gamma_K = check_vector("gamma_K", gamma_K, classes, positive=True).to(features_ND)
+    with_bias = bias_K is not None
+    factor = 2.0 * classes if factor is None else check_nonnegative("factor", factor)
+    size_K, counts_K = class_sizes(features_ND, labels_N, classes, p=p, with_bias=with_bias)
+    constant = norm_constant(p, features_ND.shape[1] + with_bias)
     complexity_K = constant * head_norm(weight_KD, bias_K, p=p) * (size_K / counts_K).sqrt()  # Eq. (95)
     return RiskBound(
         risk=_class_cross_entropy(logits_NK, labels_N, gamma_K) / math.log(2),
@@ -180,9 +188,9 @@ def _class_cross_entropy(logits_NK: Tensor, labels_N: Tensor, gamma_K: Tensor) -
 
 def _classified(logits_NK: Tensor, labels_N: Tensor, gamma_K: Tensor) -> tuple[Tensor, Tensor, Tensor]:
     """The rows that have a class, checked, with γ in the logits' precision."""
-    logits_NK = matrix("logits_NK", logits_NK, columns=len(gamma_K))
-    gamma_K = vector("gamma_K", gamma_K, len(gamma_K), positive=True).to(logits_NK)
-    labels_N = class_labels(labels_N, len(gamma_K), rows=len(logits_NK))
+    logits_NK = check_matrix("logits_NK", logits_NK, columns=len(gamma_K))
+    gamma_K = check_vector("gamma_K", gamma_K, len(gamma_K), positive=True).to(logits_NK)
+    labels_N = check_labels(labels_N, len(gamma_K), rows=len(logits_NK))
     if bool((labels_N < 0).any()):
         logits_NK, labels_N = logits_NK[labels_N >= 0], labels_N[labels_N >= 0]
     return logits_NK, labels_N, gamma_K

@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 
 from classgap.functional import class_margins
-from classgap.theory.arguments import above_zero, matrix, vector
+from classgap.theory.arguments import check_matrix, check_positive, check_vector
 
 
 def head_norm(weight_KD: Tensor, bias_K: Tensor | None = None, *, p: float = 2.0) -> Tensor:
@@ -18,9 +18,9 @@ def head_norm(weight_KD: Tensor, bias_K: Tensor | None = None, *, p: float = 2.0
     >>> head_norm(torch.tensor([[3.0, 4.0], [1.0, 0.0]]), p=float("inf"))  # q = 1
     tensor(7.)
     """
-    weight_KD = matrix("weight_KD", weight_KD)
+    weight_KD = check_matrix("weight_KD", weight_KD)
     if bias_K is not None:
-        bias_K = vector("bias_K", bias_K, len(weight_KD)).to(weight_KD)
+        bias_K = check_vector("bias_K", bias_K, len(weight_KD)).to(weight_KD)
         weight_KD = torch.cat([weight_KD, bias_K[:, None]], dim=1)
     dual = 1.0 if math.isinf(p) else math.inf if p == 1 else p / (p - 1)
     return torch.linalg.vector_norm(weight_KD, ord=dual, dim=1).amax()
@@ -81,33 +81,48 @@ def rademacher_bound(
     tensor(0.4243)
     """
     classes = len(size_K)
-    size_K = vector("size_K", size_K, classes)
-    counts_K = vector("counts_K", counts_K, classes).to(size_K)
-    gamma_K = vector("gamma_K", gamma_K, classes, positive=True).to(size_K)
+    size_K = check_vector("size_K", size_K, classes)
+    counts_K = check_vector("counts_K", counts_K, classes).to(size_K)
+    gamma_K = check_vector("gamma_K", gamma_K, classes, positive=True).to(size_K)
     spread = (counts_K * size_K / gamma_K.square()).sum().sqrt()
     return constant * weight_norm * classes / counts_K.sum() * spread
 
 
+def complexity_fractions(size_K: Tensor, counts_K: Tensor, gamma_K: Tensor) -> Tensor:
+    """Fraction of Σ_k N_k r_k² / γ_k² that is due to each class.
+
+    The sum is under the root of :func:`rademacher_bound`, so this is each class's part of the squared complexity term.
+
+    >>> complexity_fractions(torch.tensor([8.0, 2.0]), torch.tensor([50, 50]), torch.ones(2))
+    tensor([0.8000, 0.2000])
+    """
+    size_K = check_vector("size_K", size_K, len(size_K))
+    counts_K = check_vector("counts_K", counts_K, len(size_K)).to(size_K)
+    gamma_K = check_vector("gamma_K", gamma_K, len(size_K), positive=True).to(size_K)
+    parts_K = counts_K * size_K / gamma_K.square()
+    return parts_K / parts_K.sum()
+
+
 @dataclass(frozen=True)
-class BestMargins:
+class OptimalMargins:
     """The γ of Corollary 1 and the value of Σ r_k² / γ_k² there."""
 
     gamma_K: Tensor
     spread: Tensor
 
 
-def best_margins(size_K: Tensor, *, mean: float = 1.0) -> BestMargins:
-    """The γ of mean c̄ that minimise Σ_k r_k² / γ_k², Eq. (14) and (17), and the minimum (Σ_k r_k^{2/3})³ / (c̄K)².
+def optimal_margins(size_K: Tensor, *, mean: float = 1.0) -> OptimalMargins:
+    """The γ of mean c̄ that minimize Σ_k r_k² / γ_k², Eq. (14) and (17), and the minimum (Σ_k r_k^{2/3})³ / (c̄K)².
 
     The γ are the best for classes of one size: with N_k in the sum, r_k² would become N_k r_k². In the proof, Eq. (69)
     takes the cube root of a sum where it needs the sum of cube roots; Eq. (70) has it right. ``class_margins`` keeps γ
     from falling below a hundredth of c̄, so with a class whose r_k² is under a millionth of the others' the γ given
     here do not quite reach the minimum.
 
-    >>> best_margins(torch.tensor([8.0, 1.0]))
-    BestMargins(gamma_K=tensor([1.3333, 0.6667]), spread=tensor(6.7500))
+    >>> optimal_margins(torch.tensor([8.0, 1.0]))
+    OptimalMargins(gamma_K=tensor([1.3333, 0.6667]), spread=tensor(6.7500))
     """
-    size_K = vector("size_K", size_K, len(size_K))
-    mean = above_zero("mean", mean)
+    size_K = check_vector("size_K", size_K, len(size_K))
+    mean = check_positive("mean", mean)
     spread = size_K.pow(1 / 3).sum().pow(3) / (mean * len(size_K)) ** 2
-    return BestMargins(gamma_K=class_margins(size_K, mean=mean), spread=spread)
+    return OptimalMargins(gamma_K=class_margins(size_K, mean=mean), spread=spread)

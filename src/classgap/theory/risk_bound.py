@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from classgap.theory.arguments import between_zero_and_one
+from classgap.theory.arguments import check_delta
 
 
 @dataclass(frozen=True)
@@ -54,4 +54,4 @@ def low_order_term(count: Tensor | int, delta: float) -> Tensor:
     """
     count = torch.as_tensor(count)
     count = count.to(torch.promote_types(count.dtype, torch.float32))
-    return 3 * (math.log(2 / between_zero_and_one("delta", delta)) / (2 * count)).sqrt()
+    return 3 * (math.log(2 / check_delta("delta", delta)) / (2 * count)).sqrt()

@@ -9,7 +9,7 @@ from torch import Tensor
 
 from classgap.functional import compactness, group_by_class, signed_boundary_distance
 from classgap.functional.discriminative import SMALLEST_BOUNDARY
-from classgap.theory.arguments import above_zero, class_labels, matrix, vector
+from classgap.theory.arguments import check_labels, check_matrix, check_positive, check_vector
 
 BLOCK_ROWS = 4096  # samples whose scores, and classes whose boundaries, are in memory at once
 BLOCK_CLASSES = 256
@@ -21,8 +21,8 @@ def class_dispersion(features_ND: Tensor, labels_N: Tensor, num_classes: int) ->
     >>> class_dispersion(torch.tensor([[0.0, 0.0], [3.0, 4.0]]), torch.tensor([0, 0]), num_classes=2)
     tensor([5., nan])
     """
-    features_ND = matrix("features_ND", features_ND)
-    groups = group_by_class(class_labels(labels_N, num_classes, rows=len(features_ND)), num_classes)
+    features_ND = check_matrix("features_ND", features_ND)
+    groups = group_by_class(check_labels(labels_N, num_classes, rows=len(features_ND)), num_classes)
     order_N = groups.group_N.argsort(stable=True)
     members = order_N[: int(groups.counts_U.sum())].split(groups.counts_U.tolist())
     dispersion_K = features_ND.new_full((num_classes,), torch.nan)
@@ -32,13 +32,13 @@ def class_dispersion(features_ND: Tensor, labels_N: Tensor, num_classes: int) ->
 
 
 def _largest_distance(points_ND: Tensor) -> Tensor:
-    """The pair is found by matrix products of centred points; its distance is then taken from the difference."""
-    centred_ND = points_ND - points_ND.mean(dim=0)
-    norms_N = centred_ND.square().sum(dim=1)
+    """The pair is found by matrix products of centered points; its distance is then taken from the difference."""
+    centered_ND = points_ND - points_ND.mean(dim=0)
+    norms_N = centered_ND.square().sum(dim=1)
     largest = points_ND.new_zeros(())
     for start in range(0, len(points_ND), BLOCK_ROWS):
         rows = slice(start, start + BLOCK_ROWS)
-        squared = torch.addmm(norms_N[rows, None] + norms_N, centred_ND[rows], centred_ND.T, alpha=-2)
+        squared = torch.addmm(norms_N[rows, None] + norms_N, centered_ND[rows], centered_ND.T, alpha=-2)
         row, column = divmod(int(squared.argmax()), len(points_ND))
         largest = torch.maximum(largest, (points_ND[start + row] - points_ND[column]).norm())
     return largest
@@ -58,11 +58,11 @@ def class_margin(
     >>> class_margin(f, y, W), class_margin(f, y, W, signed=True)
     (tensor([1., 2.]), tensor([ 1., -2.]))
     """
-    features_ND = matrix("features_ND", features_ND)
-    weight_KD = matrix("weight_KD", weight_KD, columns=features_ND.shape[1]).to(features_ND)
-    labels_N = class_labels(labels_N, len(weight_KD), rows=len(features_ND))
+    features_ND = check_matrix("features_ND", features_ND)
+    weight_KD = check_matrix("weight_KD", weight_KD, columns=features_ND.shape[1]).to(features_ND)
+    labels_N = check_labels(labels_N, len(weight_KD), rows=len(features_ND))
     groups = group_by_class(labels_N, len(weight_KD))
-    bias_K = weight_KD.new_zeros(len(weight_KD)) if bias_K is None else vector("bias_K", bias_K, len(weight_KD))
+    bias_K = weight_KD.new_zeros(len(weight_KD)) if bias_K is None else check_vector("bias_K", bias_K, len(weight_KD))
     # All samples of a class share ‖W_c - W_i‖, so the smallest lead over i among them is enough to know.
     lead_UK = features_ND.new_full((len(groups.classes_U), len(weight_KD)), torch.inf)
     for rows in (labels_N >= 0).nonzero().flatten().split(BLOCK_ROWS):
@@ -138,11 +138,11 @@ def separation(
     >>> result.largest_dispersion, result.smallest_margin, result.smallest_gap, result.ordered
     (1.0, 2.5, 5.0, True)
     """
-    radius, distance = above_zero("radius", radius), above_zero("distance", distance)
-    features_ND = matrix("features_ND", features_ND)
-    weight_KD = matrix("weight_KD", weight_KD, columns=features_ND.shape[1]).to(features_ND)
-    centroids_KD = matrix("centroids_KD", centroids_KD, columns=features_ND.shape[1]).to(features_ND)
-    groups = group_by_class(class_labels(labels_N, len(weight_KD), rows=len(features_ND)), len(weight_KD))
+    radius, distance = check_positive("radius", radius), check_positive("distance", distance)
+    features_ND = check_matrix("features_ND", features_ND)
+    weight_KD = check_matrix("weight_KD", weight_KD, columns=features_ND.shape[1]).to(features_ND)
+    centroids_KD = check_matrix("centroids_KD", centroids_KD, columns=features_ND.shape[1]).to(features_ND)
+    groups = group_by_class(check_labels(labels_N, len(weight_KD), rows=len(features_ND)), len(weight_KD))
     centroids_UD = centroids_KD[groups.classes_U]
     compact_U = groups.mean(compactness(features_ND, groups.of_samples(centroids_UD), radius))
     signed_UK = signed_boundary_distance(centroids_UD, groups.classes_U, weight_KD, bias_K)

@@ -66,7 +66,7 @@ def collect_predictions(
     index = _local_index(outputs, loader)
     problem = outputs.problem() or _index_problem(index)
     device = _device_of(model)
-    if not all_agree(problem is None, device):
+    if not all_agree(problem is None):
         raise ValueError(problem or "another process failed; see its error message.")
     gathered = outputs.gather(device, index)
     if outputs.index:

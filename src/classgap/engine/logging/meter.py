@@ -7,7 +7,7 @@ from collections.abc import Mapping
 import torch
 from torch import Tensor
 
-from classgap.distributed import gather_values, rank
+from classgap.distributed import all_gather_object, rank
 
 
 def to_floats(values: Mapping[str, Tensor]) -> dict[str, float]:
@@ -58,7 +58,7 @@ class Meter:
         """Return sum, weight and locality by name, over all processes; all processes must call it."""
         sums = dict(self._sums)
         if self._local:
-            gathered = gather_values({name: sums[name] for name in sorted(self._local) if name in sums})
+            gathered = all_gather_object({name: sums[name] for name in sorted(self._local) if name in sums})
             for name in self._local & sums.keys():
                 parts = [each[name] for each in gathered if name in each]
                 sums[name] = (sum(total for total, _ in parts), sum(weight for _, weight in parts))

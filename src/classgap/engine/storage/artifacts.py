@@ -10,7 +10,7 @@ from torch import Tensor
 
 from classgap._atomic_write import atomic_write
 from classgap.audit import Audit, read_predictions
-from classgap.distributed import rank, wait_for_all
+from classgap.distributed import barrier, rank
 from classgap.engine.evaluation import Predictions, Scores
 from classgap.engine.run import Run
 from classgap.engine.storage.checkpoint import save_weights
@@ -39,7 +39,7 @@ def write_artifacts(run: Run, directory: RunDirectory, best: dict[str, Any] | No
         final |= {f"train_{name}": value for name, value in train.accuracies().items()}
         final |= {f"test_{name}": value for name, value in test.accuracies().items()}
         directory.add_metrics(final)
-    wait_for_all()
+    barrier()
 
 
 def _write_predictions(run: Run, directory: RunDirectory, test: Scores, train: Predictions) -> None:
