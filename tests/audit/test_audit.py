@@ -9,6 +9,7 @@ from audit_cases import QUICK, audit_of, blobs
 from sklearn import metrics
 
 from classgap.audit import Audit, AuditSettings
+from classgap.audit.results import Notice
 from classgap.report.summary import gap_is_significant
 
 
@@ -32,7 +33,7 @@ def full():
 def test_json_has_the_documented_names(full, tmp_path):
     full.save(tmp_path / "audit.json")
     data = json.loads((tmp_path / "audit.json").read_text())
-    assert data["schema"] == 1
+    assert data["schema"] == 2
     assert len({name.lower() for name in data}) == len(data)
     assert data["overall"]["accuracy"] == full.overall.accuracy
     assert data["overall"]["balanced_accuracy"] == full.overall.balanced_accuracy
@@ -60,8 +61,15 @@ def test_it_is_shown_in_one_line(full):
     assert repr(single).startswith("<Audit 'a\\nb': 1 classes, 2 samples, accuracy 1.000")
 
 
-def test_files_that_hold_the_schema_twice_are_read(full):
-    assert Audit.from_dict(full.to_dict() | {"SCHEMA": 1}) == full
+def test_unknown_keys_are_rejected(full):
+    for where in ((), ("overall",), ("classes", 3), ("groups", "hard"), ("settings",), ("samples",)):
+        data = full.to_dict()
+        place = data
+        for step in where:
+            place = place[step]
+        place["extra"] = 1
+        with pytest.raises(ValueError, match=r"extra|exactly the keys"):
+            Audit.from_dict(data)
 
 
 def test_failed_save_keeps_the_old_file(full, tmp_path, monkeypatch):
@@ -77,16 +85,17 @@ def test_failed_save_keeps_the_old_file(full, tmp_path, monkeypatch):
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        (lambda data: "{", "not a JSON file"),
-        (lambda data: "", "not a JSON file"),
-        (lambda data: "[]", "schema is None"),
-        (lambda data: json.dumps(data | {"schema": 99}), "schema is 99"),
-        (lambda data: json.dumps({key: value for key, value in data.items() if key != "gap"}), "an object with gap"),
-        (lambda data: json.dumps(data | {"confidence_level": "high"}), "confidence_level must be a number"),
-        (lambda data: json.dumps(data | {"samples": {}}), "damaged"),
+        (lambda data: "{", "not a valid JSON file"),
+        (lambda data: "", "not a valid JSON file"),
+        (lambda data: "[]", "schema is missing"),
+        (lambda data: json.dumps(data | {"schema": 99}), "got 99"),
+        (lambda data: json.dumps({key: value for key, value in data.items() if key != "gap"}), "gap is missing"),
+        (lambda data: json.dumps(data | {"rank_by": 3}), "rank_by must be a valid string, got 3"),
+        (lambda data: json.dumps(data | {"settings": {"seed": -1}}), "seed must be at least 0"),
+        (lambda data: json.dumps(data | {"samples": {}}), "samples must have exactly the keys"),
     ],
 )
-def test_damaged_files_are_refused(full, tmp_path, change, message):
+def test_damaged_files_are_rejected(full, tmp_path, change, message):
     file = tmp_path / "audit.json"
     file.write_text(change(full.to_dict()))
     with pytest.raises(ValueError, match=message) as caught:
@@ -95,7 +104,7 @@ def test_damaged_files_are_refused(full, tmp_path, change, message):
     assert "\n" not in str(caught.value)
 
 
-def test_missing_file_is_refused(tmp_path):
+def test_missing_file_is_rejected(tmp_path):
     with pytest.raises(ValueError, match="cannot be read"):
         Audit.load(tmp_path / "none.json")
 
@@ -142,7 +151,7 @@ def test_unseen_class_is_nowhere_but_in_the_list():
     assert audit.overall.balanced_accuracy == 0.75
     assert "2" not in [name for group in audit.groups.values() for name in group.members]
     assert audit.gap.worst_name == "1"
-    assert any("no test samples" in remark for remark in audit.remarks)
+    assert Notice("unseen-classes", {"unseen": 1, "classes": 3}) in audit.notices
 
 
 def test_baseline_ranking_makes_the_thirds():
@@ -182,12 +191,12 @@ def test_the_gap_by_a_baseline_on_the_same_samples_is_partly_shared_luck():
         assert found.gap.easy_hard > 0.05
         assert found.gap.expected_by_chance["easy_hard"] > 0.05
     assert clear <= 2
-    assert not any("shared luck" in remark for remark in found.remarks)
+    assert Notice("unpaired-ranking") not in found.notices
     by_numbers = audited(again, rank_by=[entry.accuracy for entry in baseline.classes])
     backwards = audited(again, order=slice(None, None, -1), rank_by=baseline)
     for unknown in (by_numbers, backwards):
         assert "easy_hard" not in unknown.gap.expected_by_chance
-        assert any("shared luck" in remark for remark in unknown.remarks)
+        assert Notice("unpaired-ranking") in unknown.notices
 
 
 def test_same_seed_same_audit():
@@ -242,18 +251,18 @@ def test_calibration_of_a_class_is_that_of_its_predictions():
 )
 def test_logit_margins_are_left_out_if_a_probability_of_0_is_in_one(probabilities, hard):
     audit = Audit.from_predictions(probabilities=probabilities, targets=[0, 1, 2])
-    remarks = [remark for remark in audit.remarks if remark.startswith("No logit margins")]
+    notices = [notice for notice in audit.notices if notice.code == "zero-probabilities"]
     if hard:
-        assert f"in {hard} of 3 samples" in remarks[0]
+        assert notices == [Notice("zero-probabilities", {"zeros": hard, "samples": 3})]
         assert all(entry.logit_margin is None for entry in audit.classes)
     else:
-        assert not remarks
+        assert not notices
         assert audit.classes[1].logit_margin.mean == pytest.approx(np.log(0.8 / 0.2), rel=1e-5)
     assert audit.classes[1].margin == pytest.approx(probabilities[1][1] - probabilities[1][0], abs=1e-6)
 
 
 def test_a_model_that_predicts_one_class_is_told():
     audit = Audit.from_predictions(predictions=["b"] * 4, targets=["a", "b", "a", "c"])
-    assert "Every sample is predicted as b: the model tells no classes apart." in audit.remarks
+    assert Notice("constant-prediction", {"name": "b"}) in audit.notices
     other = Audit.from_predictions(predictions=["b"] * 4, targets=["b"] * 4, class_names=["a", "b"])
-    assert not any("Every sample" in remark for remark in other.remarks)  # there is nothing to tell apart
+    assert all(notice.code != "constant-prediction" for notice in other.notices)

@@ -5,6 +5,7 @@ import pytest
 import torch
 
 from classgap.audit import Audit, read_predictions
+from classgap.audit.results import Notice
 
 RNG = np.random.default_rng(0)
 TARGETS = np.arange(30) % 5
@@ -46,9 +47,9 @@ def test_integers_may_be_scores(tmp_path):
 
 @pytest.mark.parametrize(("scores", "kind"), [(LOGITS, "logits"), (PROBABILITIES, "probabilities")])
 def test_the_audit_reports_how_scores_were_read(tmp_path, scores, kind):
-    remarks = Audit.from_file(write(tmp_path / "p.csv", scores)).remarks
-    assert f"5 columns were taken as classes, and their scores as {kind}." in remarks
-    assert any(remark.startswith("No features were given") for remark in remarks)
+    notices = Audit.from_file(write(tmp_path / "p.csv", scores)).notices
+    assert Notice("columns-are-classes", {"classes": 5, "kind": kind}) in notices
+    assert Notice("no-features") in notices
 
 
 def test_two_decimals_are_probabilities(tmp_path):
@@ -62,7 +63,7 @@ def test_two_decimals_are_probabilities(tmp_path):
 
 def test_the_tolerance_grows_with_the_classes_for_two_decimals_only(tmp_path):
     almost = np.tile([0.2, 0.2, 0.2, 0.2, 0.18], (30, 1))  # 0.98 with 5 classes: within 5 · 0.005
-    assert "probabilities" in Audit.from_file(write(tmp_path / "p.csv", almost)).remarks[0]
+    assert Audit.from_file(write(tmp_path / "p.csv", almost)).notices[0].values["kind"] == "probabilities"
     almost[3] = [0.2, 0.2, 0.2, 0.2, 0.17]
     with pytest.raises(ValueError, match=r"sample 4 sum to 0\.97 instead of 1"):
         read_predictions(write(tmp_path / "p.csv", almost))
@@ -79,4 +80,4 @@ def test_a_confidence_among_probabilities_is_rejected(tmp_path):
 
 def test_scores_from_0_to_1_far_from_sums_of_1_are_logits(tmp_path):
     got = Audit.from_file(write(tmp_path / "p.csv", 0.6 + 0.4 * PROBABILITIES))
-    assert "scores as logits" in got.remarks[0]
+    assert got.notices[0].values["kind"] == "logits"

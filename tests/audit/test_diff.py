@@ -1,4 +1,4 @@
-"""Comparisons: loops over classes, scipy, and what must be refused."""
+"""Comparisons: loops over classes, scipy, and invalid pairs."""
 
 import numpy as np
 import pytest
@@ -81,11 +81,11 @@ def test_it_is_shown_in_one_line(sides):
     counts = [
         sum(entry.verdict == verdict for entry in before.diff(after).classes) for verdict in ("gained", "regressed")
     ]
-    told = f"accuracy {overall}, hard third {thirds}, {counts[0]} gained, {counts[1]} paid>"
+    text = f"accuracy {overall}, hard third {thirds}, {counts[0]} gained, {counts[1]} regressed>"
     start = f"<AuditDiff 'plain' to 'fixed': 6 classes, {len(TARGETS)} samples, "
-    assert repr(before.diff(after)) == start + told
+    assert repr(before.diff(after)) == start + text
     assert repr(AuditDiff.from_audits([before, before], [after, after])).startswith(
-        f"{start}2 seeds, accuracy {overall}"
+        f"{start}2 runs per side, accuracy {overall}"
     )
 
 
@@ -104,8 +104,7 @@ def test_no_change_is_said_to_be_none(sides):
     assert same.overall.change == 0
     assert (same.gained, same.regressed) == ((), ())
     assert {entry.verdict for entry in same.classes} == {"unchanged"}
-    assert "did not change significantly" in same.summary
-    assert "No class changed significantly" in same.summary
+    assert not same.overall.significant
 
 
 def test_noise_rarely_makes_a_verdict():
@@ -122,7 +121,7 @@ def test_thirds_of_equal_models_move_by_chance_and_that_is_said():
         runs = [np.where(rng.random(len(targets)) < 0.7, targets, (targets + 1) % 60) for _ in range(2)]
         before, after = (Audit.from_predictions(predictions=run, targets=targets, settings=QUICK) for run in runs)
         diff = AuditDiff.from_audits(before, after, n_resamples=200)
-        claimed += "that were hard gained" in diff.summary
+        claimed += diff.groups["hard"].change.significant
         moved.append(diff.groups["hard"].change.change)
         chance.append(diff.groups["hard"].change.expected_by_chance)
         naive += diff.groups["hard"].change.interval.low > 0
@@ -145,14 +144,6 @@ def test_random_swaps_against_swapping_samples(sides):
     assert before[:, 5].std() == pytest.approx(expected.std(), rel=0.08)
 
 
-def test_summary_reads_like_a_sentence(sides):
-    text = sides[0].diff(sides[1]).summary
-    assert text.startswith("Accuracy")
-    assert "gained" in text
-    assert "significantly worse (0 −" in text
-    assert "\n" not in text
-
-
 def test_seeds_are_averaged_and_tested():
     befores = [audit(BEFORE, seed) for seed in range(4)]
     afters = [audit(AFTER, 10 + seed) for seed in range(4)]
@@ -171,7 +162,7 @@ def test_seeds_are_averaged_and_tested():
     assert diff.classes[5].fixed == (correct_after[own] > correct_before[own]).sum()
     assert diff.classes[5].broken == (correct_after[own] < correct_before[own]).sum()
     assert diff.classes[5].verdict == "gained"
-    assert "mean of 4 runs" in diff.summary
+    assert diff.runs_per_side == 4
     ranked = sorted(range(CLASSES), key=lambda k: -np.mean([run.classes[k].accuracy for run in befores]))
     assert diff.groups["easy"].members == tuple(str(k) for k in ranked[:2])
 
@@ -249,19 +240,19 @@ def test_unseen_classes_stay_unseen():
     assert (entry.status, entry.change, entry.p_value) == ("unseen", None, None)
 
 
-def relabelled(targets, **given):
+def relabel(targets, **given):
     return Audit.from_predictions(predictions=targets, targets=targets, name="other", settings=QUICK, **given)
 
 
-REFUSED = {
-    "fewer samples": (lambda: relabelled(TARGETS[:-1]), "480 and 479 samples"),
-    "other labels": (lambda: relabelled(np.roll(TARGETS, 1)), "different labels, the first at position 0"),
-    "other names": (lambda: relabelled(TARGETS, class_names=list("abcdef")), "class names"),
-    "other order": (lambda: relabelled(TARGETS, class_names=list("102345")), "different order"),
+INVALID = {
+    "fewer samples": (lambda: relabel(TARGETS[:-1]), "480 and 479 samples"),
+    "other labels": (lambda: relabel(np.roll(TARGETS, 1)), "different labels, the first at position 0"),
+    "other names": (lambda: relabel(TARGETS, class_names=list("abcdef")), "class names"),
+    "other order": (lambda: relabel(TARGETS, class_names=list("102345")), "different order"),
 }
 
 
-@pytest.mark.parametrize(("other", "reason"), REFUSED.values(), ids=REFUSED)
+@pytest.mark.parametrize(("other", "reason"), INVALID.values(), ids=INVALID)
 def test_other_test_sets_are_rejected_with_the_reason(sides, other, reason):
     with pytest.raises(ValueError, match=reason) as caught:
         sides[0].diff(other())
@@ -271,7 +262,7 @@ def test_other_test_sets_are_rejected_with_the_reason(sides, other, reason):
 def test_other_index_values_are_rejected():
     index = np.arange(len(TARGETS))
     with pytest.raises(ValueError, match="index values differ"):
-        relabelled(TARGETS, index=index).diff(relabelled(TARGETS, index=index + 1))
+        relabel(TARGETS, index=index).diff(relabel(TARGETS, index=index + 1))
 
 
 def test_unpaired_seeds_are_rejected(sides):
@@ -294,18 +285,18 @@ def test_round_trip(sides, tmp_path):
     assert "SCHEMA" not in diff.to_dict()
     assert AuditDiff.load(tmp_path / "diff.json") == diff
     sides[0].save(tmp_path / "audit.json")
-    with pytest.raises(ValueError, match="not a comparison"):
+    with pytest.raises(ValueError, match="not a saved comparison"):
         AuditDiff.load(tmp_path / "audit.json")
 
 
 @pytest.mark.parametrize(
-    ("change", "told"),
+    ("change", "text"),
     [
-        ({"gained": ["nobody"]}, "gained is not what its classes say"),
-        ({"runs_per_side": "two"}, "runs_per_side must be of type int"),
+        ({"gained": ["nobody"]}, "gained does not match"),
+        ({"runs_per_side": "two"}, "runs_per_side must be .* got 'two'"),
     ],
 )
-def test_a_damaged_comparison_is_refused_with_its_name(sides, tmp_path, change, told):
+def test_a_damaged_comparison_is_rejected_with_its_name(sides, tmp_path, change, text):
     write_json(tmp_path / "diff.json", sides[0].diff(sides[1]).to_dict() | change)
-    with pytest.raises(ValueError, match=rf"diff\.json: .*{told}"):
+    with pytest.raises(ValueError, match=rf"diff\.json: .*{text}"):
         AuditDiff.load(tmp_path / "diff.json")

@@ -1,5 +1,7 @@
 """A model over a loader, in one process and in two."""
 
+from types import SimpleNamespace
+
 import numpy as np
 import pytest
 import torch
@@ -7,7 +9,8 @@ from torch import nn
 from torch.utils.data import DataLoader, Dataset, DistributedSampler, TensorDataset
 
 from classgap.audit import Audit, AuditSettings
-from classgap.audit.io.inference import collect_predictions
+from classgap.audit.io.inference import collect_predictions, id2label_names
+from classgap.audit.results import Notice
 
 SIZE, CLASSES = 23, 3  # two processes get 12 each: one sample is repeated
 QUICK = AuditSettings(map="none", n_resamples=20)
@@ -97,6 +100,33 @@ OUTPUTS = {
 }
 
 
+class BypassedHead(nn.Module):
+    """Has a linear layer that its forward does not call, or whose output it extends."""
+
+    def __init__(self, called):
+        super().__init__()
+        self.called = called
+        self.fc = nn.Linear(CLASSES, CLASSES)
+
+    def forward(self, inputs):
+        inputs = inputs[:, :CLASSES]
+        return torch.cat([self.fc(inputs), inputs], dim=1) if self.called else inputs
+
+
+@pytest.mark.parametrize(
+    ("called", "notice"),
+    [
+        (False, Notice("features-not-computed", {"head": "Linear"})),
+        (True, Notice("features-not-of-logits", {"head": "Linear", "logits": 2 * CLASSES})),
+    ],
+)
+def test_features_of_another_layer_are_not_used(called, notice):
+    _, inputs, targets = parts()
+    audit = Audit.from_model(BypassedHead(called), [(inputs, targets)], settings=QUICK)
+    assert audit.features is None
+    assert audit.notices[0] == notice
+
+
 @pytest.mark.parametrize("shape", OUTPUTS.values(), ids=OUTPUTS)
 def test_logits_are_found_among_other_outputs(shape):
     model, inputs, targets = parts()
@@ -142,7 +172,8 @@ def test_model_without_a_head_is_audited_without_features():
     _, inputs, targets = parts()
     audit = Audit.from_model(NoHead(), [(inputs, targets)], settings=QUICK)
     assert audit.features is None
-    assert audit.remarks[0].startswith("No feature figures")
+    assert audit.notices[0] == Notice("features-not-found", {"model": "NoHead"})
+    assert all(notice.code != "no-features" for notice in audit.notices)
 
 
 @pytest.mark.parametrize(
@@ -218,11 +249,58 @@ def test_two_processes_count_no_sample_twice(processes, with_numbers):
     got = Audit.from_dict(first)
     assert got.samples == alone.samples
     assert got.overall == alone.overall
-    assert "1 of 24 samples was left out: its number in index was there before." in got.remarks
-    assert not any("left out" in remark for remark in alone.remarks)
+    assert Notice("duplicate-index", {"dropped": 1, "samples": 24}) in got.notices
+    assert all(notice.code != "duplicate-index" for notice in alone.notices)
     assert np.isclose(got.classes[0].spread, alone.classes[0].spread)
 
 
 def test_two_processes_require_an_index(processes):
     for message in processes.run(collect_without_index):
         assert "index is required" in message
+
+
+def test_names_of_a_transformers_model():
+    transformers = pytest.importorskip("transformers")
+    config = transformers.BertConfig(
+        vocab_size=20,
+        hidden_size=8,
+        num_hidden_layers=1,
+        num_attention_heads=2,
+        intermediate_size=8,
+        id2label={0: "negative", 1: "neutral", 2: "positive"},
+        label2id={"negative": 0, "neutral": 1, "positive": 2},
+    )
+    torch.manual_seed(0)
+    model = transformers.BertForSequenceClassification(config)
+    batch = {"input_ids": torch.randint(0, 20, (6, 5)), "labels": torch.arange(6) % 3}
+    assert Audit.from_model(model, [batch], settings=QUICK).class_names == ("negative", "neutral", "positive")
+    given = Audit.from_model(model, [batch], class_names=["a", "b", "c"], settings=QUICK)
+    assert given.class_names == ("a", "b", "c")
+
+
+class Configured(nn.Linear):
+    def __init__(self, id2label):
+        super().__init__(2, 3)
+        self.config = SimpleNamespace(id2label=id2label)
+
+
+@pytest.mark.parametrize(
+    ("id2label", "names"),
+    [
+        ({2: "c", 0: "a", 1: "b"}, ("a", "b", "c")),
+        ({"0": "a", "1": "b", "2": "c"}, ("a", "b", "c")),
+        ({0: "a", 1: "b"}, None),  # the head was replaced
+        ({0: "a", 1: "a", 2: "c"}, None),
+        ({1: "a", 2: "b", 3: "c"}, None),
+        (None, None),
+    ],
+)
+def test_names_must_be_one_per_logit(id2label, names):
+    assert id2label_names(Configured(id2label), 3) == names
+
+
+def test_wrapped_models_have_names_and_others_none():
+    wrapper = nn.Module()
+    wrapper.module = Configured({0: "a", 1: "b", 2: "c"})
+    assert id2label_names(wrapper, 3) == ("a", "b", "c")
+    assert id2label_names(nn.Linear(2, 3), 3) is None

@@ -10,51 +10,54 @@ import torch
 from classgap.audit import Audit, AuditSettings
 from classgap.audit.diagnosis import label_issues as module
 from classgap.audit.diagnosis.label_issues import label_issues
+from classgap.audit.results import Notice
 
 LOGITS, TARGETS = torch.randn(30, 3), np.arange(30) % 3
 
 
-def test_off_says_so():
-    assert label_issues(LOGITS, TARGETS, wanted=False) == (None, "Labels were not checked: check_labels is off.")
+def skipped(reason: str) -> Notice:
+    return Notice("labels-not-checked", {"reason": reason})
 
 
-def test_without_cleanlab_it_is_skipped_with_a_remark_or_refused_if_wanted(monkeypatch):
+def test_off_is_noted():
+    assert label_issues(LOGITS, TARGETS, wanted=False) == (None, skipped("disabled"))
+
+
+def test_without_cleanlab_it_is_skipped_or_an_error_if_wanted(monkeypatch):
     monkeypatch.setattr(importlib.util, "find_spec", lambda name: None)
-    found, remark = label_issues(LOGITS, TARGETS, wanted=None)
-    assert found is None
-    assert "classgap[labels]" in remark
-    with pytest.raises(ValueError, match="cleanlab, which is not installed"):
+    assert label_issues(LOGITS, TARGETS, wanted=None) == (None, skipped("no-cleanlab"))
+    with pytest.raises(ValueError, match="cleanlab is not installed"):
         label_issues(LOGITS, TARGETS, wanted=True)
 
 
 def test_without_scores_or_with_too_many_it_is_skipped(monkeypatch):
-    assert "only predicted labels" in label_issues(None, TARGETS, wanted=None)[1]
+    assert label_issues(None, TARGETS, wanted=None)[1] == skipped("no-scores")
     monkeypatch.setattr(importlib.util, "find_spec", lambda name: object())
     monkeypatch.setattr(module, "MOST_SCORES", 10)
-    assert "there are 90 scores" in label_issues(LOGITS, TARGETS, wanted=None)[1]
+    assert label_issues(LOGITS, TARGETS, wanted=None)[1] == skipped("too-many-scores")
 
 
 @pytest.mark.parametrize("only", [0, 1, 2])
 def test_samples_of_a_single_class_are_not_checked_whichever_class_it_is(only):
     targets = np.full(30, only)
-    found, remark = label_issues(LOGITS, targets, wanted=None)
+    found, notice = label_issues(LOGITS, targets, wanted=None)
     assert found is None
-    assert remark.startswith("Labels were not checked: all test samples are of one class")
-    with pytest.raises(ValueError, match="check_labels: all test samples"):
+    assert notice == skipped("one-target")
+    with pytest.raises(ValueError, match="check_labels: all test samples are of one class"):
         label_issues(LOGITS, targets, wanted=True)
     audit = Audit.from_predictions(LOGITS, targets, settings=AuditSettings(n_resamples=20))
-    assert remark in audit.remarks
+    assert notice in audit.notices
 
 
-def test_cleanlab_counts_what_was_relabelled():
+def test_cleanlab_counts_changed_labels():
     pytest.importorskip("cleanlab")
     rng = np.random.default_rng(0)
     truth = np.repeat(np.arange(3), 100)
     logits = torch.from_numpy(rng.normal(size=(300, 3)) + 6 * np.eye(3)[truth])
     labels = truth.copy()
     labels[:15] = 2
-    found, remark = label_issues(logits, labels, wanted=True)
-    assert remark == ""
+    found, notice = label_issues(logits, labels, wanted=True)
+    assert notice is None
     assert found[2] == pytest.approx(15, abs=2)
     assert found[:2].sum() <= 4
 

@@ -7,6 +7,7 @@ from torch import nn
 
 from classgap.audit import Predictions
 from classgap.audit.io.labels import encode, infer_class_names
+from classgap.audit.results import Notice
 
 LOGITS = np.array([[2.0, 0.0, 1.0], [0.0, 1.0, 3.0], [0.0, 2.0, 1.0], [5.0, 1.0, 0.0]])
 TARGETS = [0, 2, 2, 0]
@@ -76,8 +77,8 @@ def test_repeated_samples_are_dropped_and_the_rest_put_in_order():
     assert got.predictions_N.tolist() == [2, 0, 0]
     assert got.features_ND[:, 0].tolist() == [2, 6, 0]
     assert got.logits_NK[2].tolist() == LOGITS[0].tolist()
-    assert got.remarks == ("1 of 4 samples was left out: its number in index was there before.",)
-    assert Predictions.from_arrays([0, 2, 0, 1], logits=LOGITS, index=[7, 3, 6, 5]).remarks == ()
+    assert got.notices == (Notice("duplicate-index", {"dropped": 1, "samples": 4}),)
+    assert Predictions.from_arrays([0, 2, 0, 1], logits=LOGITS, index=[7, 3, 6, 5]).notices == ()
 
 
 def test_one_position_with_two_targets_is_rejected():

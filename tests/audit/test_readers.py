@@ -11,6 +11,7 @@ import torch
 from safetensors.torch import save_file
 
 from classgap.audit import Audit, read_predictions
+from classgap.audit.results import Notice
 
 RNG = np.random.default_rng(0)
 TARGETS = RNG.integers(0, 3, 20)
@@ -59,18 +60,18 @@ def test_safetensors_and_run_directory(tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("extra", "remark"),
+    ("extra", "notice"),
     [
-        (["class_name", "feature"], "class_name, feature are not used; did you mean class_names, features?"),
-        (["train_count"], "train_count is not used; did you mean train_counts?"),
-        (["train_count", "zebra"], "train_count, zebra are not used; did you mean train_counts?"),
-        (["zebra"], "zebra is not used."),
-        (["probability"], "probability is not used."),  # beside logits there is no use for probabilities
+        (["class_name", "feature"], (("class_name", "feature"), ("class_names", "features"))),
+        (["train_count"], (("train_count",), ("train_counts",))),
+        (["train_count", "zebra"], (("train_count", "zebra"), ("train_counts",))),
+        (["zebra"], (("zebra",), ())),
+        (["probability"], (("probability",), ())),  # beside logits there is no use for probabilities
         ([], None),
     ],
 )
 @pytest.mark.parametrize("ending", ["npz", "safetensors"])
-def test_unknown_arrays_are_reported(tmp_path, extra, remark, ending):
+def test_unknown_arrays_are_reported(tmp_path, extra, notice, ending):
     content = {"logits": LOGITS, "targets": TARGETS} | {name: np.arange(3.0) for name in extra}
     file = tmp_path / f"p.{ending}"
     if ending == "npz":
@@ -79,13 +80,15 @@ def test_unknown_arrays_are_reported(tmp_path, extra, remark, ending):
         slips = {"class_name": json.dumps(NAMES)} if "class_name" in content else {}
         tensors = {name: torch.from_numpy(value) for name, value in content.items() if name not in slips}
         save_file(tensors, file, metadata=slips | {"format": "pt"})
-    assert read_predictions(file).remarks == (() if remark is None else (remark,))
+    found = [(entry.values["names"], entry.values["suggestions"]) for entry in read_predictions(file).notices]
+    assert found == ([] if notice is None else [notice])
 
 
 def test_a_name_in_the_file_is_not_suggested(tmp_path):
     np.savez(tmp_path / "p.npz", feature=np.zeros(2), **arrays())
-    assert read_predictions(tmp_path / "p.npz").remarks == ("feature is not used.",)
-    assert "feature is not used." in Audit.from_file(tmp_path / "p.npz").remarks
+    notice = Notice("unused-arrays", {"names": ("feature",), "suggestions": ()})
+    assert read_predictions(tmp_path / "p.npz").notices == (notice,)
+    assert notice in Audit.from_file(tmp_path / "p.npz").notices
 
 
 def test_csv_of_labels_as_names_and_numbers(tmp_path):
@@ -113,29 +116,30 @@ def test_csv_of_scores(tmp_path, kind):
 
 
 @pytest.mark.parametrize(
-    ("header", "remark"),
+    ("header", "code"),
     [
         ("target,prediction,index", None),
-        ("target,prediction,score", "score is not used."),
-        (",target,prediction", "column 1 is not used."),
-        ("target,prediction,path,score", "path, score are not used."),  # of three classes
+        ("target,prediction,score", "unused-columns"),
+        (",target,prediction", "unused-columns"),
+        ("target,prediction,path,score", "unused-columns"),  # of three classes
         (
             "index,target,prediction,cat,dog,cow",
-            "cat, dog, cow are not used; if they hold the classes' scores, leave out the column prediction.",
+            "unused-columns-maybe-scores",
         ),
         (
             "target,prediction,a,b,c,d,e,f,g",
-            "a, b, c, d, e, f … are not used; if they hold the classes' scores, leave out the column prediction.",
+            "unused-columns-maybe-scores",
         ),
     ],
 )
-def test_unused_columns_are_reported(tmp_path, header, remark):
+def test_unused_columns_are_reported(tmp_path, header, code):
     places = {"target": TARGETS, "prediction": LABELS, "index": np.arange(20)}
     rows = [",".join(str(places[name][i]) if name in places else "1" for name in header.split(",")) for i in range(20)]
     (tmp_path / "p.csv").write_text("\n".join([header, *rows]))
     got = read_predictions(tmp_path / "p.csv")
     check(got, "012")
-    assert got.remarks == (() if remark is None else (remark,))
+    unused = tuple(name or "column 1" for name in header.split(",") if name not in places)
+    assert got.notices == (() if code is None else (Notice(code, {"names": unused}),))
 
 
 @pytest.mark.parametrize("ending", ["npz", "safetensors", "csv"])

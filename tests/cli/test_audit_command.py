@@ -252,7 +252,7 @@ CASES = {
     "json of something else": "not an audit",
     "comparison": "diff.json",
     "several comparisons": "diff.json",
-    "cut json": "not a JSON file",
+    "cut json": "not a valid JSON file",
     "deep json": "nested too deeply",
     "audit with missing classes": "bad.json: classes",
     "unknown ending": "got .txt",

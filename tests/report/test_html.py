@@ -9,8 +9,9 @@ from html_reader import Page
 from synthetic_audits import FAST, SCRIPT, make_audit
 
 from classgap.audit import Audit
-from classgap.report import render_html, write_html
+from classgap.report import diff_summary, render_html, write_html
 from classgap.report.formatting import format_percent, format_points
+from classgap.report.notes import audit_notes, diff_notes
 
 
 @pytest.fixture(scope="module", params=["audit", "labels_audit", "many_audit", "diff", "runs_diff", "several"])
@@ -65,7 +66,7 @@ def test_page_is_accessible(source: str):
 def test_class_table_is_sorted_by_accuracy(audit: Audit):
     page = Page(render_html(audit))
     rows = [text for tag, text in page.texts]
-    start = rows.index("Most mistaken for")
+    start = rows.index("Most confused with")
     shown = [text for text in rows[start:] if text in audit.class_names][: len(audit.classes)]
     seen = sorted((e for e in audit.classes if e.accuracy is not None), key=lambda e: (e.accuracy, e.index))
     assert shown[: len(seen)] == [entry.name for entry in seen]
@@ -79,7 +80,7 @@ def test_class_details_match_the_audit(audit: Audit):
     for entry in audit.classes:
         k = entry.index
         assert facts["Accuracy (recall), %"][k] == ("" if entry.accuracy is None else f"{100 * entry.accuracy:.1f}")
-        assert facts["Test samples"][k] == str(entry.support)
+        assert facts["Support"][k] == str(entry.support)
         assert facts["Class with the nearest mean"][k] == (entry.nearest_class or "")
         assert [audit.class_names[j] for j, _, _ in data["confusions"][k]] == [c.name for c in entry.confusions]
         assert [n for _, n, _ in data["confusions"][k]] == [str(c.count) for c in entry.confusions]
@@ -96,7 +97,7 @@ def test_missing_inputs_are_named(labels_audit: Audit):
     assert "No features were given" in source
     assert "nan" not in re.sub(r"<style>.*?</style>|<script>.*?</script>", "", source, flags=re.DOTALL).lower().split()
     (data,) = Page(source).data
-    assert [title for title, _ in data["facts"]] == ["On the test set"]
+    assert [title for title, _ in data["facts"]] == ["Test set"]
 
 
 @pytest.mark.parametrize(
@@ -126,7 +127,7 @@ def test_variation_of_class_means_is_relative_to_the_global_mean():
 
 def test_notes_are_shown(audit: Audit, diff):
     page, other = Page(render_html(audit)), Page(render_html(diff))
-    for shown, notes in ((page, audit.notes), (other, diff.notes)):
+    for shown, notes in ((page, audit_notes(audit)), (other, diff_notes(diff))):
         assert {
             text.replace("−", "-").replace("\N{NO-BREAK SPACE}", " ") for tag, text in shown.texts if tag == "dd"
         } >= set(notes.values())
@@ -155,7 +156,7 @@ def test_suggested_losses_can_be_imported(audit: Audit):
 def test_comparison_lists_gained_and_regressed_classes(diff):
     page = Page(render_html(diff))
     texts = [text.replace("\N{NO-BREAK SPACE}", " ") for _, text in page.texts]
-    assert diff.summary in texts
+    assert diff_summary(diff) in texts
     assert f"Gained: {len(diff.gained)}" in texts
     assert f"Regressed: {len(diff.regressed)}" in texts
     assert len(diff.gained) > 0

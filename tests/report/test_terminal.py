@@ -7,7 +7,7 @@ from rich.cells import cell_len
 from synthetic_audits import make_audit
 
 from classgap.audit import Audit, AuditDiff
-from classgap.report import print_audit, print_diff
+from classgap.report import diff_summary, print_audit, print_diff
 from classgap.report.formatting import format_percent
 from classgap.report.ordering import failing_classes, sort_by_accuracy
 
@@ -91,7 +91,7 @@ def test_diff_output_lists_gained_and_regressed_classes(diff: AuditDiff):
     text = shown(diff)
     assert f"Gained: {len(diff.gained)} class" in text
     assert (f"Regressed: {len(diff.regressed)} class" if diff.regressed else "significantly worse") in text
-    assert diff.summary.split()[-1] in text
+    assert diff_summary(diff).split()[-1] in text
     change = diff.groups["hard"].change
     line = next(line for line in text.splitlines() if line.startswith("hard "))
     assert f"{100 * change.change:+.1f}".replace("-", "−") in line

@@ -1,4 +1,4 @@
-"""``Audit``: what a classifier does to each of its classes, as one record that can be saved, shown and compared."""
+"""``Audit``: per-class evaluation of a classifier, which can be saved, shown and compared."""
 
 from __future__ import annotations
 
@@ -12,21 +12,31 @@ from numpy.typing import NDArray
 from torch import nn
 
 from classgap.audit._types import Floats
-from classgap.audit.consistency import check_loaded
+from classgap.audit.figures import FIGURES, ClassResult
+from classgap.audit.io.frames import check_scores, counts_in_class_order, names_from_columns, to_frame
 from classgap.audit.io.inference import collect_predictions
 from classgap.audit.io.predictions import Predictions
 from classgap.audit.io.readers import read_predictions
+from classgap.audit.metrics.confusion_matrix import confusion_matrix
 from classgap.audit.results import (
-    ClassResult,
+    STRICT,
     ConfusionPair,
     FeatureMap,
     FeatureSummary,
     Gap,
     GroupResult,
+    Notice,
     Overall,
 )
 from classgap.audit.samples import Samples
-from classgap.audit.serialization import from_plain, naming, read_json, to_plain, write_json
+from classgap.audit.serialization import (
+    check_consistency,
+    from_plain,
+    name_file_in_errors,
+    read_json,
+    to_plain,
+    write_json,
+)
 from classgap.audit.settings import AuditSettings
 
 if TYPE_CHECKING:
@@ -37,25 +47,26 @@ Groups = Mapping[str, Sequence[Any]] | Sequence[Any]
 
 @dataclass(frozen=True)
 class Audit:
-    """The numbers of one classifier on one test set.
+    """Per-class evaluation of one classifier on one test set.
 
     Attributes:
-        name: what was audited, for titles: a file's or a run's name.
-        overall: the whole test set.
-        classes: one entry a class, in the order of the class indices.
-        groups: by name: "easy", "medium", "hard"; "head", "torso", "tail" if training counts are known; given ones.
-        gap: how unevenly the classes do.
+        name: name for titles, such as that of the file or run.
+        overall: metrics over the entire test set.
+        classes: one entry per class, in the order of the class indices.
+        groups: name → group: "easy", "medium", "hard"; "head", "torso", "tail" if training counts are known; and the
+            groups passed by the user.
+        gap: measures of how unequal the class accuracies are.
         pairs: the most confused pairs of classes, worst first.
-        features: figures of features and head together; ``None`` if neither was given.
-        map: a 2-D picture of some classes' features, if there are features.
-        rank_by: "own" if the thirds rank this model's accuracies, "baseline" if they rank given ones.
-        level: of all intervals, 0.95 unless set otherwise.
-        notes: figure → how it was computed, in one or two sentences.
-        remarks: what was left out and why, and what to beware of.
-        samples: every sample's label and prediction, for paired comparison.
+        features: metrics of features and head over all classes; ``None`` if neither was given.
+        map: t-SNE embedding of some classes' features, if features were given.
+        rank_by: "own" if thirds rank this model's accuracies, "baseline" if they rank those of another.
+        settings: the settings it was computed with.
+        notices: warnings about the inputs and about metrics that could not be computed.
+        samples: label and prediction of every sample, for paired comparisons.
     """
 
-    SCHEMA: ClassVar[int] = 1
+    SCHEMA: ClassVar[int] = 2
+    __pydantic_config__ = STRICT
 
     name: str
     overall: Overall
@@ -66,9 +77,8 @@ class Audit:
     features: FeatureSummary | None
     map: FeatureMap | None
     rank_by: str
-    confidence_level: float
-    notes: Mapping[str, str]
-    remarks: tuple[str, ...]
+    settings: AuditSettings
+    notices: tuple[Notice, ...]
     samples: Samples
 
     @classmethod
@@ -88,37 +98,44 @@ class Audit:
         index: Any = None,
         name: str = "audit",
         groups: Groups | None = None,
-        rank_by: Audit | Sequence[float] | None = None,
+        rank_by: RankBy | None = None,
         settings: AuditSettings | None = None,
     ) -> Audit:
-        """Audit arrays or tensors.
+        """Audit arrays, tensors, lists or DataFrames.
 
         Args:
-            logits: (N, K); or ``probabilities`` or ``predictions`` in its place.
-            targets: (N,), class numbers or class names.
-            probabilities: (N, K), rows that sum to 1.
-            predictions: (N,), predicted class numbers or names.
-            features: (N, D), the penultimate features.
-            head: the layer from features to logits, its weight (K, D), or (weight, bias).
-            class_names: K different names.
-            train_counts: (K,), training samples of each class.
-            train_predictions: labels (M,) or scores (M, K) on the training set, to find over-fitted classes.
-            train_targets: (M,), the labels that go with them.
-            index: (N,), each sample's number in the test set; repeats are dropped, and refused if targets differ.
-            name: for titles.
-            groups: further groups: name → classes, or one group name for each class (superclasses).
-            ranking: rank the thirds by another audit's accuracies, or by these numbers (K,), instead of its own.
-            settings: further choices.
+            logits: scores (N, K). Rows of probabilities are recognized, with a notice. Alternatively, pass
+                ``probabilities`` or ``predictions``.
+            targets: true class indices or class names (N,).
+            probabilities: probabilities (N, K); rows sum to 1.
+            predictions: predicted class indices or class names (N,).
+            features: penultimate features (N, D).
+            head: layer from features to logits, its weight (K, D), or (weight, bias).
+            class_names: K unique names; by default the columns of a DataFrame of scores.
+            train_counts: number of training samples of each class (K,). A Series is sorted by its index, class names or
+                indices.
+            train_predictions: predicted labels (M,) or scores (M, K) on the training set, to find over-fitted classes.
+            train_targets: true labels of the training set (M,).
+            index: position of each sample in the test set (N,). Duplicates are dropped; duplicates with different
+                targets are an error.
+            name: name for titles.
+            groups: additional groups: name → classes, or one group name per class (superclasses).
+            rank_by: rank the thirds by the accuracies of another audit (or of a file or run directory), or by K
+                numbers, instead of the model's own accuracies.
+            settings: additional settings.
 
         Raises:
-            ValueError: in one sentence, if anything does not fit.
+            ValueError: if an argument is invalid.
 
-        >>> audit = Audit.from_predictions([[2.0, 0.0], [1.0, 0.0], [0.0, 1.0]], [0, 1, 1], class_names=["cat", "dog"])
+        >>> audit = Audit.from_predictions([[2.0, 0.0], [1.0, 0.0], [0.0, 3.0]], [0, 1, 1], class_names=["cat", "dog"])
         >>> audit
         <Audit 'audit': 2 classes, 3 samples, accuracy 0.667, hard third 0.500>
         >>> audit.overall.balanced_accuracy, audit.classes[1].accuracy, audit.gap.worst_name
         (0.75, 0.5, 'dog')
         """
+        check_scores("logits", logits)
+        if class_names is None:
+            class_names = names_from_columns(logits, probabilities)
         data = Predictions.from_arrays(
             targets,
             logits=logits,
@@ -127,7 +144,7 @@ class Audit:
             features=features,
             head=head,
             class_names=class_names,
-            train_counts=train_counts,
+            train_counts=counts_in_class_order(train_counts, class_names),
             train_predictions=train_predictions,
             train_targets=train_targets,
             index=index,
@@ -141,10 +158,10 @@ class Audit:
         path: str | os.PathLike[str],
         *,
         groups: Groups | None = None,
-        rank_by: Audit | Sequence[float] | None = None,
+        rank_by: RankBy | None = None,
         settings: AuditSettings | None = None,
     ) -> Audit:
-        """Audit a prediction file or a run directory; see :mod:`classgap.audit.io.readers` for what they hold."""
+        """Audit a prediction file or a run directory; :mod:`classgap.audit.io.readers` describes the formats."""
         return cls.from_checked(read_predictions(path), groups=groups, rank_by=rank_by, settings=settings)
 
     @classmethod
@@ -157,28 +174,28 @@ class Audit:
         train_counts: Any = None,
         name: str = "audit",
         groups: Groups | None = None,
-        rank_by: Audit | Sequence[float] | None = None,
+        rank_by: RankBy | None = None,
         settings: AuditSettings | None = None,
     ) -> Audit:
-        """Run a model over a loader, in evaluation mode, and audit what it predicts.
+        """Run a model over a loader in evaluation mode and audit its predictions.
 
-        With several processes every one of them gets the audit of the whole test set, every sample counted once.
+        With several processes, each returns the audit of the entire test set, with every sample counted once.
 
         Args:
-            model: returns logits (B, K), an object or mapping with "logits", or a tuple with them; features and head
-                are found as `FeatureTap` finds them.
+            model: returns logits (B, K), an object or mapping with "logits", or a tuple that contains them. Features
+                and head are found as in `FeatureTap`.
             loader: batches ``(inputs, targets)``, ``(inputs, targets, index)``, or mappings with "labels" ("label",
-                "targets", "target"), perhaps "index", and the model's keyword arguments. ``index`` is each sample's
-                number in the test set.
-            class_names: K different names.
-            train_counts: (K,), training samples of each class.
-            name: for titles.
+                "targets", "target"), optionally "index", and the model's keyword arguments. ``index`` is the position
+                of each sample in the test set.
+            class_names: K unique names; by default ``model.config.id2label`` of a Hugging Face model.
+            train_counts: number of training samples of each class (K,).
+            name: name for titles.
             groups: as in :meth:`from_predictions`.
-            ranking: as in :meth:`from_predictions`.
-            settings: further choices.
+            rank_by: as in :meth:`from_predictions`.
+            settings: additional settings.
 
         Raises:
-            ValueError: in one sentence, if anything does not fit.
+            ValueError: if an argument is invalid.
 
         >>> model = nn.Linear(2, 2)
         >>> batches = [{"input": model.weight.new_ones(3, 2), "labels": [0, 1, 1]}]
@@ -194,25 +211,56 @@ class Audit:
         data: Predictions,
         *,
         groups: Groups | None = None,
-        rank_by: Audit | Sequence[float] | None = None,
+        rank_by: RankBy | None = None,
         settings: AuditSettings | None = None,
     ) -> Audit:
-        """Audit predictions that are checked already."""
-        from classgap.audit.build import build_audit  # it makes an Audit, so it imports this module
+        """Audit predictions that are already checked."""
+        from classgap.audit.build import build_audit  # imports this module
+        from classgap.audit.io.sources import read_audit  # imports this module
 
-        ranking_K = None if rank_by is None else _rank_by(rank_by, data.class_names)
+        if isinstance(rank_by, str | os.PathLike):
+            rank_by = read_audit(rank_by)
         return build_audit(
             data,
             settings or AuditSettings(),
-            ranking_K=ranking_K,
-            baseline_right_N=_right_of(rank_by, data) if isinstance(rank_by, Audit) else None,
+            ranking_K=None if rank_by is None else _ranking(rank_by, data.class_names),
+            baseline_right_N=_correct_samples(rank_by, data) if isinstance(rank_by, Audit) else None,
             groups=groups,
         )
 
     @property
     def class_names(self) -> tuple[str, ...]:
-        """Names of all classes, unseen ones included, in the order of the class indices."""
+        """Names of all classes, including unseen ones, in the order of the class indices."""
         return tuple(entry.name for entry in self.classes)
+
+    @property
+    def confidence_level(self) -> float:
+        """Level of all intervals."""
+        return self.settings.confidence_level
+
+    def confusion_matrix(self, normalize: str | None = None, *, sparse: bool | None = None) -> Any:
+        """Return the confusion matrix (K, K): rows are true classes, columns predicted classes, as in scikit-learn.
+
+        Args:
+            normalize: ``None`` for counts; "true", "pred" or "all" to divide by the sums of the rows, of the columns
+                or of the matrix.
+            sparse: ``True`` for a SciPy CSR array, ``False`` for a NumPy array; ``None`` is sparse above 1000 classes.
+
+        >>> Audit.from_predictions(targets=[0, 0, 1], predictions=[0, 1, 1]).confusion_matrix().tolist()
+        [[1, 1], [0, 1]]
+        """
+        samples = self.samples
+        return confusion_matrix(
+            samples.targets, samples.predictions, len(self.classes), normalize=normalize, sparse=sparse
+        )
+
+    def to_pandas(self) -> Any:
+        """Return a DataFrame with one row per class, indexed by class name; columns are those of the CSV file.
+
+        Raises:
+            ImportError: if pandas is not installed.
+        """
+        return to_frame(FIGURES, self.classes)
 
     def __repr__(self) -> str:
         hard = self.groups["hard"].accuracy if "hard" in self.groups else None
@@ -221,64 +269,77 @@ class Audit:
             f"{self.overall.accuracy:.3f}{'' if hard is None else f', hard third {hard:.3f}'}>"
         )
 
+    def __str__(self) -> str:
+        from classgap import report
+
+        return report.audit_text(self)
+
+    def _repr_html_(self) -> str:
+        from classgap import report
+
+        return report.audit_fragment(self)
+
     def to_dict(self) -> dict[str, Any]:
-        """The audit as ``audit.json`` holds it."""
+        """Return the content of ``audit.json``."""
         return {"schema": self.SCHEMA, **to_plain(self)}
 
     @classmethod
     def from_dict(cls, data: Any) -> Audit:
-        """The reverse of :meth:`to_dict`.
+        """Read the output of :meth:`to_dict`.
 
         Raises:
-            ValueError: if ``data`` is not an audit of this schema, or its parts do not belong together.
+            ValueError: if ``data`` is not an audit of this schema, or its parts are inconsistent.
         """
         if isinstance(data, dict) and ("before_name" in data or "comparisons" in data):
             raise ValueError(
-                "this is a saved comparison, not an audit: give the sources that were compared; in Python, "
-                "AuditDiff.load reads a comparison of two."
+                "this is a saved comparison, not an audit: pass the sources it compares, or read it in Python with "
+                "AuditDiff.load."
             )
         schema = data.get("schema") if isinstance(data, dict) else None
+        if schema is None:
+            raise ValueError("not an audit: the key schema is missing.")
         if schema != cls.SCHEMA:
-            raise ValueError(
-                f"not an audit that this version reads: schema is {schema!r}, {cls.SCHEMA} is needed; make the audit "
-                "again from its predictions."
-            )
-        audit = from_plain(cls, data)
-        check_loaded(audit)
+            raise ValueError(f"schema must be {cls.SCHEMA}, got {schema!r}: audit the predictions again.")
+        audit = from_plain(cls, {key: value for key, value in data.items() if key != "schema"})
+        check_consistency(audit)
         return audit
 
     def save(self, path: str | os.PathLike[str]) -> None:
-        """Write the audit as JSON; the file is replaced whole or not at all."""
+        """Write the audit as JSON, atomically."""
         write_json(path, self.to_dict())
 
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> Audit:
-        """Read what :meth:`save` wrote.
+        """Read an audit written by :meth:`save`.
 
         Raises:
-            ValueError: if the file is missing, damaged or not an audit.
+            ValueError: if the file does not exist, is damaged or is not an audit.
         """
-        with naming(path):
+        with name_file_in_errors(path):
             return cls.from_dict(read_json(path))
 
     def diff(self, after: Audit) -> AuditDiff:
-        """What changed from this audit to ``after``; :meth:`.AuditDiff.from_audits` compares several seeds.
+        """Compare this audit with ``after``; :func:`classgap.compare` also takes paths and several runs.
 
         Raises:
-            ValueError: with the reason, if the two are not of the same classes and test samples.
+            ValueError: if the two are not of the same classes and test samples.
         """
-        from classgap.audit.diff import AuditDiff  # it compares Audits, so it imports this module
+        from classgap.audit.diff import AuditDiff  # imports this module
 
         return AuditDiff.from_audits(self, after)
 
     def to_html(self, path: str | os.PathLike[str]) -> None:
-        """Write the audit as one self-contained HTML page."""
-        from classgap import report  # an upper room, so only here
+        """Write the audit as a self-contained HTML page."""
+        from classgap import report
 
         report.write_html(self, path)
 
 
-def _rank_by(rank_by: Audit | Sequence[float], names: tuple[str, ...]) -> Floats:
+Source = Audit | str | os.PathLike[str]
+RankBy = Source | Sequence[float]
+
+
+def _ranking(rank_by: Audit | Sequence[float], names: tuple[str, ...]) -> Floats:
     if isinstance(rank_by, Audit):
         if rank_by.class_names != names:
             raise ValueError("rank_by must be an audit of the same classes in the same order; its class names differ.")
@@ -286,14 +347,16 @@ def _rank_by(rank_by: Audit | Sequence[float], names: tuple[str, ...]) -> Floats
     try:
         numbers = np.asarray(rank_by, dtype=np.float64)
     except (TypeError, ValueError):
-        raise ValueError("rank_by must be an audit or a number for each class; got something else.") from None
+        raise ValueError(
+            f"rank_by must be an audit, a path or one number per class, got {type(rank_by).__name__}."
+        ) from None
     if numbers.shape != (len(names),):
-        raise ValueError(f"rank_by must have {len(names)} numbers, one a class; got shape {numbers.shape}.")
+        raise ValueError(f"rank_by must have {len(names)} numbers, one per class, got shape {numbers.shape}.")
     return numbers
 
 
-def _right_of(baseline: Audit, data: Predictions) -> NDArray[np.bool_] | None:
-    """Which samples the baseline got right, if they are these; nothing if they are others."""
+def _correct_samples(baseline: Audit, data: Predictions) -> NDArray[np.bool_] | None:
+    """Which samples the baseline predicts correctly; ``None`` if its samples are not these."""
     theirs, index = baseline.samples, data.index_N
     other_numbers = theirs.index is not None and index is not None and not np.array_equal(theirs.index, index)
     return None if other_numbers or not np.array_equal(theirs.targets, data.targets_N) else theirs.correct

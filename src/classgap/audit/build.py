@@ -1,9 +1,8 @@
-"""Puts an audit together from checked predictions."""
+"""Build an audit from checked predictions."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -14,10 +13,11 @@ from classgap.audit.audit import Audit
 from classgap.audit.diagnosis.causes import Evidence
 from classgap.audit.diagnosis.diagnose import diagnose
 from classgap.audit.diagnosis.label_issues import label_issues
+from classgap.audit.figures import ClassResult
 from classgap.audit.geometry.embedding_map import feature_map, worst_neighbors
 from classgap.audit.geometry.features import FeatureMetrics, measure_features
 from classgap.audit.io.labels import encode
-from classgap.audit.io.predictions import NO_FEATURES, Predictions
+from classgap.audit.io.predictions import Predictions
 from classgap.audit.metrics.accuracy import ClassCounts, top_k_accuracy
 from classgap.audit.metrics.calibration import calibration_errors
 from classgap.audit.metrics.class_order import ClassOrder
@@ -25,17 +25,12 @@ from classgap.audit.metrics.confusions import confusion_pairs, top_confusions
 from classgap.audit.metrics.gaps import compute_gap, mean_interval
 from classgap.audit.metrics.groups import Grouping, build_groups
 from classgap.audit.metrics.scores import SampleScores, score_samples
-from classgap.audit.notes import notes
-from classgap.audit.per_class import class_results
-from classgap.audit.results import ClassResult, Confusion, FeatureMap, GroupResult, Overall
+from classgap.audit.per_class import ClassInputs, class_results
+from classgap.audit.results import Confusion, FeatureMap, GroupResult, Notice, Overall
 from classgap.audit.samples import Samples
 from classgap.audit.settings import AuditSettings
 from classgap.audit.stats.intervals import resample_accuracies, wilson_interval
 from classgap.audit.stats.pairing import count_outcomes
-
-OTHER_RANKING = (
-    "The thirds rank numbers that are not known to be of these samples. If they are, part of the gap is shared luck."
-)
 
 
 def build_audit(
@@ -46,9 +41,14 @@ def build_audit(
     baseline_right_N: NDArray[np.bool_] | None = None,
     groups: Mapping[str, Sequence[Any]] | Sequence[Any] | None = None,
 ) -> Audit:
-    """Compute every figure for which the inputs are there.
+    """Compute every metric that the inputs allow.
 
-    ``baseline_right_N`` says which of these samples the model got right that ``ranking_K`` is of.
+    Args:
+        data: predictions.
+        settings: settings.
+        ranking_K: accuracies that rank the thirds, if not the model's own.
+        baseline_right_N: which of these samples the ranking model predicts correctly, if known.
+        groups: additional groups.
     """
     rng = np.random.default_rng(settings.seed)
     counts = ClassCounts.from_labels(data.targets_N, data.predictions_N, data.num_classes)
@@ -65,15 +65,14 @@ def build_audit(
         names=data.class_names,
     )
     figures = measure_features(data, order, counts.accuracy_K, rng)
-    doubtful_K, label_remark = label_issues(data.logits_NK, data.targets_N, settings.check_labels)
+    doubtful_K, label_notice = label_issues(data.logits_NK, data.targets_N, settings.check_labels)
     confusions = top_confusions(
         data.targets_N, data.predictions_N, data.class_names, counts.support_K, settings.confusions
     )
     evidence = _evidence(data, counts, figures, confusions, doubtful_K, settings)
-    classes = class_results(data, counts, order, scores, figures, groupings, evidence)
     hard_U = next((group.members for group in groupings if group.name == "hard"), np.empty(0, dtype=np.int64))
-    for k, causes in diagnose(evidence, hard_U, counts.balanced_accuracy).items():
-        classes[k] = replace(classes[k], diagnosis=causes)
+    causes = diagnose(evidence, hard_U, counts.balanced_accuracy)
+    classes = class_results(ClassInputs(data, counts, order, scores, figures, groupings, evidence, causes))
     shared_KBA = None
     if baseline_right_N is not None:
         right_N = data.targets_N == data.predictions_N
@@ -81,7 +80,7 @@ def build_audit(
     return Audit(
         name=data.name,
         overall=_overall(data, counts, scores, replicates_RU, settings),
-        classes=tuple(classes),
+        classes=classes,
         groups={group.name: _group(group, classes, counts, replicates_RU, settings) for group in groupings},
         gap=compute_gap(
             counts,
@@ -103,11 +102,10 @@ def build_audit(
         features=figures.summary,
         map=_map(data, order, classes, settings),
         rank_by="own" if ranking_K is None else "baseline",
-        confidence_level=settings.confidence_level,
-        notes=notes(settings, baseline=ranking_K is not None),
-        remarks=(
-            *_remarks(data, counts, figures, label_remark),
-            *([OTHER_RANKING] if ranking_K is not None and baseline_right_N is None else []),
+        settings=settings,
+        notices=(
+            *_notices(data, counts, figures, label_notice),
+            *([Notice("unpaired-ranking")] if ranking_K is not None and baseline_right_N is None else []),
         ),
         samples=Samples(data.targets_N, data.predictions_N, data.index_N),
     )
@@ -144,6 +142,7 @@ def _overall(
             counts.support_K[seen_U],
             settings.confidence_level,
         ),
+        macro_f1=counts.macro_f1,
         top_k=top_k_accuracy(rank_N, ks, data.num_classes),
         calibration_error=calibration,
         margin=margin,
@@ -232,21 +231,22 @@ def _map(
     )
 
 
-def _remarks(data: Predictions, counts: ClassCounts, figures: FeatureMetrics, label_remark: str) -> tuple[str, ...]:
-    remarks = [*data.remarks, *figures.remarks]
+def _notices(
+    data: Predictions, counts: ClassCounts, figures: FeatureMetrics, label_notice: Notice | None
+) -> list[Notice]:
+    notices = [*data.notices, *figures.notices]
     unseen = int((~counts.seen_K).sum())
     if unseen:
-        remarks.append(f"{unseen} of {data.num_classes} classes have no test samples; they enter no figure.")
+        notices.append(Notice("unseen-classes", {"unseen": unseen, "classes": data.num_classes}))
     if np.count_nonzero(counts.predicted_K) == 1 < np.count_nonzero(counts.seen_K):
-        always = data.class_names[int(counts.predicted_K.argmax())]
-        remarks.append(f"Every sample is predicted as {always}: the model tells no classes apart.")
+        notices.append(Notice("constant-prediction", {"name": data.class_names[int(counts.predicted_K.argmax())]}))
     if data.logits_NK is None:
-        remarks.append("Only predicted labels were given: no top-k, calibration or margins.")
-    if data.features_ND is None and not any(remark.startswith(NO_FEATURES) for remark in data.remarks):
-        remarks.append("No features were given: no spread, distances or map.")
-    if label_remark:
-        remarks.append(label_remark)
-    return tuple(remarks)
+        notices.append(Notice("only-predicted-labels"))
+    if data.features_ND is None and not any(notice.code.startswith("features-not") for notice in notices):
+        notices.append(Notice("no-features"))
+    if label_notice is not None:
+        notices.append(label_notice)
+    return notices
 
 
 def _known(value: float) -> float | None:

@@ -1,4 +1,4 @@
-"""``AuditDiff``: what a change did to each class, on the same test samples."""
+"""``AuditDiff``: per-class comparison of two classifiers on the same test samples."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from classgap.audit.audit import Audit
+from classgap.audit.audit import Audit, Source
 from classgap.audit.diff_build import (
     Sides,
     chance_changes,
@@ -20,40 +20,42 @@ from classgap.audit.diff_build import (
     mean_of,
     run_changes,
 )
-from classgap.audit.diff_results import Change, ClassChange, GroupChange, RunsChange
+from classgap.audit.diff_results import CLASS_CHANGES, Change, ClassChange, GroupChange, RunsChange
+from classgap.audit.io.frames import to_frame
 from classgap.audit.metrics.groups import thirds
-from classgap.audit.serialization import from_plain, naming, read_json, to_plain, write_json
-from classgap.audit.settings import format_level
+from classgap.audit.results import STRICT
+from classgap.audit.serialization import from_plain, name_file_in_errors, read_json, to_plain, write_json
+from classgap.audit.settings import AuditSettings
 from classgap.audit.stats.pairing import pair_audits
-from classgap.audit.summary import summary
 
 
 @dataclass(frozen=True)
 class AuditDiff:
-    """Two sides, each of one audit or of several seeds, on the same test samples.
+    """Comparison of two sides, each with one run or several, on the same test samples.
 
     Attributes:
-        before_name: the first side's name.
-        after_name: the second side's name.
-        seeds: how many pairs of runs were compared.
-        n_samples: test samples.
+        before_name: name of the first side.
+        after_name: name of the second side.
+        runs_per_side: number of runs on each side.
+        n_samples: number of test samples.
         overall: accuracy over all samples.
         balanced: mean class accuracy.
-        classes: one entry a class, in the order of the class indices.
-        groups: by name, with the members that the first side's audit gives them ("hard" is what was hard before).
+        classes: one entry per class, in the order of the class indices.
+        groups: name → group, with the members of the first side ("hard" classes were hard before).
         own_groups: "easy", "medium", "hard", each side ranked by its own accuracies.
-        gap: measure → its change: ``easy_hard`` with the first side's thirds, ``own_easy_hard`` with each own,
+        gap: measure → change: ``easy_hard`` with the first side's thirds, ``own_easy_hard`` with each side's own,
             ``best_worst``, ``worst_class``, ``worst_tenth``, ``std``, ``gini``.
-        gained: classes that gained for certain (McNemar, Holm), largest gain first.
-        paid: classes that paid for certain, largest loss first.
-        over_seeds: figure → mean, standard deviation and paired test over seeds ("accuracy", "balanced_accuracy",
-            the groups' names, and the gap measures); empty for one pair.
-        level: of all intervals; the tests' level is 1 - level.
-        summary: the outcome in plain words.
-        notes: figure → how it was computed.
+        gained: names of classes that improved significantly (McNemar, Holm), largest gain first.
+        regressed: names of classes that got significantly worse, largest loss first.
+        over_runs: metric → mean, standard deviation and paired test over runs ("accuracy", "balanced_accuracy", names
+            of groups, gap measures); empty with one run per side.
+        confidence_level: level of all intervals; tests are at 1 - level.
+        n_resamples: number of resamples of the paired bootstrap.
+        seed: seed of the paired bootstrap.
     """
 
-    SCHEMA: ClassVar[int] = 1
+    SCHEMA: ClassVar[int] = 2
+    __pydantic_config__ = STRICT
 
     before_name: str
     after_name: str
@@ -69,8 +71,8 @@ class AuditDiff:
     regressed: tuple[str, ...]
     over_runs: Mapping[str, RunsChange]
     confidence_level: float
-    summary: str
-    notes: Mapping[str, str]
+    n_resamples: int
+    seed: int
 
     @classmethod
     def from_audits(
@@ -78,19 +80,21 @@ class AuditDiff:
         before: Audit | Sequence[Audit],
         after: Audit | Sequence[Audit],
         *,
+        confidence_level: float | None = None,
         n_resamples: int = 1000,
         seed: int = 0,
     ) -> AuditDiff:
-        """Compare two audits, or the audits of several seeds, the i-th before with the i-th after.
+        """Compare two audits, or several runs on each side, the i-th before with the i-th after.
 
         Args:
-            before: the first side.
-            after: the second side, on the same test samples.
-            n_resamples: of the paired bootstrap.
-            seed: of the paired bootstrap.
+            before: first side.
+            after: second side, on the same test samples.
+            confidence_level: level of intervals and tests; by default that of the first audit.
+            n_resamples: number of resamples of the paired bootstrap.
+            seed: seed of the paired bootstrap.
 
         Raises:
-            ValueError: with the reason, if the audits are not of the same classes and test samples.
+            ValueError: if the audits are not of the same classes and test samples.
 
         >>> targets = [0] * 20 + [1] * 20
         >>> a = Audit.from_predictions(predictions=[0] * 30 + [1] * 10, targets=targets, name="a")
@@ -102,7 +106,12 @@ class AuditDiff:
         befores = [before] if isinstance(before, Audit) else list(before)
         afters = [after] if isinstance(after, Audit) else list(after)
         counts = pair_audits(befores, afters)
-        sides = Sides.from_counts(counts, n_resamples, seed, befores[0].confidence_level)
+        settings = AuditSettings(
+            confidence_level=befores[0].confidence_level if confidence_level is None else confidence_level,
+            n_resamples=n_resamples,
+            seed=seed,
+        )
+        sides = Sides.from_counts(counts, n_resamples, seed, settings.confidence_level)
         everyone = np.ones(len(counts.names), dtype=bool)
         own = {"before": thirds(sides.before_U, everyone), "after": thirds(sides.after_U, everyone)}
         groups = first_groups(befores, counts)
@@ -138,93 +147,117 @@ class AuditDiff:
             regressed=_names(classes, "regressed"),
             over_runs=run_changes(counts, members) if counts.runs_per_side > 1 else {},
             confidence_level=sides.confidence_level,
-            summary=summary(overall, group_changes, gaps, classes, runs_per_side=counts.runs_per_side),
-            notes=_notes(n_resamples, seed, sides.confidence_level),
+            n_resamples=settings.n_resamples,
+            seed=settings.seed,
         )
 
     def __repr__(self) -> str:
-        figures = {"accuracy": self.overall}
+        changes = {"accuracy": self.overall}
         if "hard" in self.groups:
-            figures["hard third"] = self.groups["hard"].change
-        moves = [f"{name} {figure.before:.3f} to {figure.after:.3f}" for name, figure in figures.items()]
-        runs_per_side = f"{self.runs_per_side} seeds, " if self.runs_per_side > 1 else ""
+            changes["hard third"] = self.groups["hard"].change
+        moves = [f"{name} {change.before:.3f} to {change.after:.3f}" for name, change in changes.items()]
+        runs_per_side = f"{self.runs_per_side} runs per side, " if self.runs_per_side > 1 else ""
         return (
             f"<AuditDiff {self.before_name!r} to {self.after_name!r}: {len(self.classes)} classes, {self.n_samples} "
-            f"samples, {runs_per_side}{', '.join(moves)}, {len(self.gained)} gained, {len(self.regressed)} paid>"
+            f"samples, {runs_per_side}{', '.join(moves)}, {len(self.gained)} gained, {len(self.regressed)} regressed>"
         )
 
+    def __str__(self) -> str:
+        from classgap import report
+
+        return report.diff_text(self)
+
+    def _repr_html_(self) -> str:
+        from classgap import report
+
+        return report.diff_fragment(self)
+
+    def to_pandas(self) -> Any:
+        """Return a DataFrame with one row per class, indexed by class name.
+
+        Raises:
+            ImportError: if pandas is not installed.
+        """
+        return to_frame(CLASS_CHANGES, self.classes)
+
     def to_dict(self) -> dict[str, Any]:
-        """The comparison as JSON holds it."""
+        """Return the content of the JSON file."""
         return {"schema": self.SCHEMA, **to_plain(self)}
 
     def save(self, path: str | os.PathLike[str]) -> None:
-        """Write the comparison as JSON; the file is replaced whole or not at all."""
+        """Write the comparison as JSON, atomically."""
         write_json(path, self.to_dict())
 
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> AuditDiff:
-        """Read what :meth:`save` wrote.
+        """Read a comparison written by :meth:`save`.
 
         Raises:
-            ValueError: if the file is missing, damaged or not a comparison.
+            ValueError: if the file does not exist, is damaged or is not a comparison.
         """
         data = read_json(path)
-        if not isinstance(data, dict) or data.get("schema") != cls.SCHEMA or "before_name" not in data:
-            raise ValueError(f"{path} is not a comparison that this version reads.")
-        with naming(path):
-            diff = from_plain(cls, data)
+        if not isinstance(data, dict) or "before_name" not in data:
+            raise ValueError(f"{path} is not a saved comparison.")
+        if data.get("schema") != cls.SCHEMA:
+            raise ValueError(f"{path}: schema must be {cls.SCHEMA}, got {data.get('schema')!r}: compare again.")
+        with name_file_in_errors(path):
+            diff = from_plain(cls, {key: value for key, value in data.items() if key != "schema"})
             for verdict in ("gained", "regressed"):
                 if getattr(diff, verdict) != _names(diff.classes, verdict):
-                    raise ValueError(f"the file was edited or cut: {verdict} is not what its classes say.")
+                    raise ValueError(f"{verdict} does not match the verdicts in classes; compare again.")
         return diff
 
     def to_html(self, path: str | os.PathLike[str]) -> None:
-        """Write the comparison as one self-contained HTML page."""
-        from classgap import report  # an upper room, so only here
+        """Write the comparison as a self-contained HTML page."""
+        from classgap import report
 
         report.write_html(self, path)
+
+
+def compare(
+    before: Source | Sequence[Source],
+    after: Source | Sequence[Source],
+    *,
+    confidence_level: float | None = None,
+    n_resamples: int = 1000,
+    seed: int = 0,
+) -> AuditDiff:
+    """Compare two classifiers on the same test samples.
+
+    Args:
+        before: an `Audit`, the path of a prediction file, run directory or saved audit, or a sequence of these: runs
+            that differ in their seed.
+        after: the same for the other side, with as many runs.
+        confidence_level: level of intervals and tests; by default that of the first audit.
+        n_resamples: number of resamples of the paired bootstrap.
+        seed: seed of the paired bootstrap.
+
+    Raises:
+        ValueError: if a source cannot be read, or the sides are not of the same classes and test samples.
+
+    >>> targets = [0] * 20 + [1] * 20
+    >>> before = Audit.from_predictions(predictions=[0] * 30 + [1] * 10, targets=targets, name="before")
+    >>> after = Audit.from_predictions(predictions=targets, targets=targets, name="after")
+    >>> compare(before, after).gained
+    ('1',)
+    """
+    from classgap.audit.io.sources import ACCURACIES_ONLY, read_audits
+
+    befores, afters = _as_list(before), _as_list(after)
+    audits = read_audits([*befores, *afters], settings=replace(ACCURACIES_ONLY, seed=seed))
+    return AuditDiff.from_audits(
+        audits[: len(befores)],
+        audits[len(befores) :],
+        confidence_level=confidence_level,
+        n_resamples=n_resamples,
+        seed=seed,
+    )
+
+
+def _as_list(side: Source | Sequence[Source]) -> list[Source]:
+    return [side] if isinstance(side, Audit | str | os.PathLike) else list(side)
 
 
 def _names(classes: Sequence[ClassChange], verdict: str) -> tuple[str, ...]:
     found = [entry for entry in classes if entry.verdict == verdict]
     return tuple(entry.name for entry in sorted(found, key=lambda entry: -abs(entry.change or 0.0)))
-
-
-def _notes(n_resamples: int, seed: int, confidence_level: float) -> dict[str, str]:
-    return {
-        "interval": (
-            f"{n_resamples} paired bootstrap resamples of the test samples within each class, deviations scaled by "
-            f"√(n/(n-1)), seed {seed}, {format_level(confidence_level)} percentile interval of the difference. "
-            "Intervals of the standard deviation and the Gini coefficient are centered on the change. Single classes: "
-            "Agresti-Min interval."
-        ),
-        "p_value": (
-            "Exact McNemar test: two-sided binomial test of the samples fixed against the samples broken. With several "
-            "runs, the larger of two p-values: a sign-flip test of the changes summed over runs for each sample, and a "
-            "t-test of the mean change over runs with variances pooled over classes in proportion to p(1 - p)/n."
-        ),
-        "p_adjusted": "Holm correction over all classes with test samples.",
-        "verdict": (
-            f"Gained or regressed if the adjusted p-value is below {1 - confidence_level:g}; otherwise unclear."
-        ),
-        "groups": "Mean accuracy of the classes in the group. Both sides use the groups of the first side.",
-        "expected_by_chance": (
-            "Mean change of the thirds over random swaps of the two sides of each sample. Classes that rank as hard by "
-            "bad luck improve without any real change (regression to the mean). A change is significant only if its "
-            "interval also excludes this value."
-        ),
-        "own_groups": "Thirds of each side by its own accuracies; the two sides may contain different classes.",
-        "gap": "The easy-hard gap uses the thirds of the first side; other measures use each side's own ranking.",
-        "over_runs": (
-            "Mean and sample standard deviation over runs, with a two-sided paired t-test. With several runs, a change "
-            "is significant only if this test is significant as well: bootstrap intervals reflect the choice of test "
-            "samples, not the variation between runs."
-        ),
-    }
-
-
-def compare(
-    before: Audit | Sequence[Audit], after: Audit | Sequence[Audit], *, n_resamples: int = 1000, seed: int = 0
-) -> AuditDiff:
-    """Compare two audits, or several runs on each side; see :meth:`AuditDiff.from_audits`."""
-    return AuditDiff.from_audits(before, after, n_resamples=n_resamples, seed=seed)

@@ -1,4 +1,4 @@
-"""Puts a comparison together from paired counts."""
+"""Build a comparison from paired counts."""
 
 from __future__ import annotations
 
@@ -17,19 +17,19 @@ from classgap.audit.stats.intervals import agresti_min_bounds, centered_interval
 from classgap.audit.stats.paired_tests import holm, mcnemar_test, paired_t_test, pooled_t_test, sign_flip_test
 from classgap.audit.stats.pairing import PairedCounts
 
-WIDEST_GAP = 2.0  # the change of a gap that turns round
+WIDEST_GAP = 2.0  # largest possible change of a gap, from 1 to -1
 
 
 @dataclass(frozen=True)
 class Sides:
-    """Mean accuracies over seeds on both sides, as they are and resampled.
+    """Class accuracies on both sides, observed and resampled.
 
     Attributes:
-        before_RU: before, in each bootstrap replicate.
-        after_RU: after, in the same replicates.
-        before_SU: before, of each run.
-        after_SU: after, of each run.
-        level: of intervals.
+        before_RU: mean over runs before, in each bootstrap resample.
+        after_RU: mean over runs after, in the same resamples.
+        before_SU: each run before.
+        after_SU: each run after.
+        confidence_level: level of intervals.
     """
 
     before_RU: Floats
@@ -40,18 +40,18 @@ class Sides:
 
     @classmethod
     def from_counts(cls, counts: PairedCounts, n_resamples: int, seed: int, confidence_level: float) -> Sides:
-        """Resample once; every interval uses the same replicates."""
+        """Resample once; all intervals use the same resamples."""
         before_RU, after_RU = counts.resample(n_resamples, np.random.default_rng(seed))
         return cls(before_RU, after_RU, counts.before_SU, counts.after_SU, confidence_level)
 
     @property
     def before_U(self) -> Floats:
-        """Before, of each seen class."""
+        """Mean over runs before."""
         return self.before_SU.mean(axis=0)
 
     @property
     def after_U(self) -> Floats:
-        """After, of each seen class."""
+        """Mean over runs after."""
         return self.after_SU.mean(axis=0)
 
     def change(
@@ -61,15 +61,15 @@ class Sides:
         *,
         widest: float = 1.0,
     ) -> Change:
-        """Change, of up to ``widest``, of a figure of the class accuracies, which may be another figure after."""
+        """Change of a metric of the class accuracies, clipped to ±``widest``; ``after`` may be another metric."""
         after = after or before
         start, end = float(before(self.before_U)), float(after(self.after_U))
         differences_R = after(self.after_RU) - before(self.before_RU)
         interval = percentile_interval(differences_R, self.confidence_level, within=(-widest, widest))
         return Change(start, end, end - start, interval, runs_agree=self._agree(before, after))
 
-    def centred_change(self, measure: Callable[[Floats], Floats]) -> Change:
-        """The same for a measure of unevenness, which noise enlarges."""
+    def centered_change(self, measure: Callable[[Floats], Floats]) -> Change:
+        """Change of a measure of inequality, which noise inflates: its interval is centered on the change."""
         start, end = float(measure(self.before_U)), float(measure(self.after_U))
         differences_R = measure(self.after_RU) - measure(self.before_RU)
         interval = centered_interval(differences_R, end - start, self.confidence_level, lowest=-np.inf)
@@ -82,20 +82,20 @@ class Sides:
 
 
 def mean_of(members: Integers, weights: Integers | None = None) -> Callable[[Floats], Floats]:
-    """Mean accuracy of some classes, as a function of all classes' accuracies.
+    """Return a function of all class accuracies: the mean over some classes.
 
     >>> float(mean_of(np.array([0, 2]))(np.array([1.0, 9.0, 3.0])))
     2.0
     """
-    share = np.ones(len(members)) if weights is None else weights[members].astype(np.float64)
-    share /= share.sum()
-    return lambda accuracy_U: accuracy_U[..., members] @ share
+    weight = np.ones(len(members)) if weights is None else weights[members].astype(np.float64)
+    weight /= weight.sum()
+    return lambda accuracy_U: accuracy_U[..., members] @ weight
 
 
 def class_changes(
     audit: Audit, counts: PairedCounts, sides: Sides, hardness: Mapping[str, str]
 ) -> tuple[ClassChange, ...]:
-    """Every class, in the order of the first audit."""
+    """Compare every class, in the order of the first audit."""
     p_U = class_tests(counts)
     adjusted_U = holm(p_U)
     low_U, high_U = agresti_min_bounds(*counts.moments(), counts.support_U, sides.confidence_level)
@@ -131,7 +131,7 @@ def class_changes(
 
 
 def class_tests(counts: PairedCounts) -> Floats:
-    """p-value of each class, McNemar's; over several seeds the larger of its samples' and its runs'."""
+    """McNemar's p-value of each class; with several runs, the larger of the tests over samples and over runs."""
     if counts.runs_per_side == 1:
         return mcnemar_test(counts.fixed_U, counts.broken_U)
     total_U = (counts.cells_UBA * counts.steps_BA).sum(axis=(1, 2))
@@ -140,7 +140,7 @@ def class_tests(counts: PairedCounts) -> Floats:
 
 
 def first_groups(befores: Sequence[Audit], counts: PairedCounts) -> list[tuple[str, str, Integers]]:
-    """Name, kind and members of every group as the first side has them; over seeds thirds rank its mean accuracies."""
+    """Name, kind and members of the first side's groups; with several runs, thirds rank mean accuracies."""
     first = befores[0]
     position = {name: i for i, name in enumerate(counts.names)}
     found = []
@@ -158,7 +158,7 @@ def first_groups(befores: Sequence[Audit], counts: PairedCounts) -> list[tuple[s
 def group_change(
     name: str, kind: str, members: Integers, sides: Sides, names: Sequence[str], after_members: Integers | None = None
 ) -> GroupChange:
-    """One group; ``after_members`` where the sides rank their thirds themselves."""
+    """Compare one group; ``after_members`` if each side has its own members."""
     differences_U = (sides.after_U - sides.before_U)[members]
     return GroupChange(
         name=name,
@@ -171,10 +171,10 @@ def group_change(
 
 
 def chance_changes(counts: PairedCounts, rng: np.random.Generator) -> dict[str, float]:
-    """Mean change of the thirds and of their gap when the sides are swapped at random and thirds ranked anew.
+    """Mean change of the thirds and of their gap when sides are swapped at random and thirds are ranked again.
 
-    Thirds are ranked by the accuracies before. A class that is low there by bad luck is ranked hard, and its luck does
-    not repeat after: the hard third gains without any cause. This is how much.
+    Thirds are ranked by the accuracies before. A class with a low accuracy by bad luck is ranked hard, and the bad luck
+    does not repeat after: the hard third improves without a cause (regression to the mean).
     """
     before_RU, after_RU = counts.swap_sides(CHANCE_RESAMPLES, rng)
     found = mean_by_third(before_RU, after_RU - before_RU)
@@ -186,7 +186,7 @@ def chance_changes(counts: PairedCounts, rng: np.random.Generator) -> dict[str, 
 def gap_changes(
     sides: Sides, groups: Mapping[str, Integers], own: Mapping[str, Mapping[str, Integers]]
 ) -> dict[str, Change]:
-    """Every gap measure; which classes are best, worst and so on is each side's own and stays fixed."""
+    """Compare every gap measure; each side's own best and worst classes are fixed over resamples."""
     before, after = sides.before_U, sides.after_U
 
     def fixed(pick: Callable[[Floats], Integers]) -> tuple[Callable[[Floats], Floats], Callable[[Floats], Floats]]:
@@ -210,23 +210,23 @@ def gap_changes(
     found["best_worst"] = sides.change(minus(best[0], worst[0]), minus(best[1], worst[1]), widest=WIDEST_GAP)
     found["worst_class"] = sides.change(*worst)
     found["worst_tenth"] = sides.change(*low)
-    found["std"] = sides.centred_change(MEASURES["std"])
-    found["gini"] = sides.centred_change(MEASURES["gini"])
+    found["std"] = sides.centered_change(MEASURES["std"])
+    found["gini"] = sides.centered_change(MEASURES["gini"])
     return found
 
 
 def run_changes(counts: PairedCounts, groups: Mapping[str, Integers]) -> dict[str, RunsChange]:
-    """Mean, standard deviation and paired test over seeds of every figure; gaps by each run's own ranking."""
+    """Mean, standard deviation and paired test over runs of every metric; gaps use each run's own ranking."""
     everything = np.arange(len(counts.names))
-    figures: dict[str, Callable[[Floats], Floats]] = {
+    metrics: dict[str, Callable[[Floats], Floats]] = {
         "accuracy": mean_of(everything, counts.support_U),
         "balanced_accuracy": mean_of(everything),
         **{name: mean_of(members) for name, members in groups.items()},
         **(MEASURES if len(everything) > 1 else {}),
     }
     found = {}
-    for name, figure in figures.items():
-        before_S, after_S = figure(counts.before_SU), figure(counts.after_SU)
+    for name, metric in metrics.items():
+        before_S, after_S = metric(counts.before_SU), metric(counts.after_SU)
         changes_S = after_S - before_S
         found[name] = RunsChange(
             before_mean=float(before_S.mean()),

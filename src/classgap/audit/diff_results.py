@@ -1,26 +1,29 @@
-"""What a comparison of audits holds: plain frozen records. "Before" and "after" are its two sides."""
+"""Records of a comparison. "Before" and "after" are its two sides."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
-from classgap.audit.results import Interval
+from classgap.audit.figures import ACCURACY, INTERVAL_COLUMNS, SIGNIFICANCE, row, table_of
+from classgap.audit.results import STRICT, Interval
 
 
 @dataclass(frozen=True)
 class Change:
-    """A figure on both sides; over several seeds the figures are means over seeds.
+    """A metric on both sides; means over runs if each side has several.
 
     Attributes:
-        before: the figure before.
-        after: the figure after.
+        before: value before.
+        after: value after.
         change: after - before.
-        interval: paired bootstrap interval of ``change``, over test samples.
-        by_chance: the change to expect if neither side is better, where that is not 0: classes that were picked as
-            hard for their low accuracy on these very samples rise, and easy ones fall, by chance alone.
-        seeds_agree: whether over several seeds the change differs from 0, too (paired t-test over runs at the level):
-            the interval says nothing of what other runs would do. True for one pair.
+        interval: paired bootstrap interval of ``change`` over test samples.
+        expected_by_chance: expected change if neither side is better, where that is not 0. Classes ranked hard for
+            their low accuracy on these samples improve by chance, and easy ones get worse.
+        runs_agree: whether a paired t-test over runs is significant as well; the interval reflects test samples only.
+            True with one run per side.
     """
+
+    __pydantic_config__ = STRICT
 
     before: float
     after: float
@@ -31,7 +34,7 @@ class Change:
 
     @property
     def significant(self) -> bool:
-        """Whether the interval lies on one side of no change, and of what chance alone would do, and seeds agree."""
+        """Whether the interval excludes 0 and the change expected by chance, and runs agree."""
         chance = self.expected_by_chance or 0.0
         beyond = self.interval.low > max(0.0, chance) or self.interval.high < min(0.0, chance)
         return beyond and self.runs_agree
@@ -39,55 +42,80 @@ class Change:
 
 @dataclass(frozen=True)
 class ClassChange:
-    """What happened to one class.
+    """Change of one class; ``CLASS_CHANGES`` describes every field."""
 
-    Attributes:
-        index: the class's number.
-        name: its name.
-        status: "ok", or "unseen" (then every figure below is ``None`` or 0).
-        support: test samples.
-        before: accuracy before (mean over seeds).
-        after: accuracy after (mean over seeds).
-        change: after - before.
-        interval: of ``change``, over test samples (Agresti and Min).
-        fixed: samples that were right more often after than before (with one seed: wrong before, right after).
-        broken: samples that were right less often after than before.
-        p_value: exact McNemar test, that is the two-sided binomial test of ``fixed`` against ``broken``. Over several
-            seeds the larger of two: random signs of the samples' changes, and a t-test over the runs.
-        p_adjusted: ``p_value`` after Holm's correction over all seen classes.
-        verdict: "gained" or "regressed" if ``p_adjusted`` is below the level, else "unclear"; "unchanged" if no
-            sample moved.
-        group: its third by the first audit's ranking.
-    """
+    __pydantic_config__ = STRICT
 
-    index: int
-    name: str
-    status: str
-    support: int
-    before: float | None
-    after: float | None
-    change: float | None
-    interval: Interval | None
-    fixed: int
-    broken: int
-    p_value: float | None
-    p_adjusted: float | None
-    verdict: str
-    group: str | None
+    index: int = field(metadata=row())
+    name: str = field(metadata=row())
+    status: str = field(metadata=row())  # "ok", or "unseen": then metrics are None and counts 0
+    verdict: str = field(
+        metadata=row(
+            label="Verdict",
+            unit="group",
+            section=SIGNIFICANCE,
+            header="Verdict",
+            note="Gained or regressed if the adjusted p-value is below {alpha}; otherwise unclear. Unchanged if no "
+            "sample changed.",
+        )
+    )
+    group: str | None = field(metadata=row(label="Third before", unit="group", section=ACCURACY, header="Third before"))
+    before: float | None = field(metadata=row(label="Before", unit="fraction", section=ACCURACY, header="Before, %"))
+    after: float | None = field(metadata=row(label="After", unit="fraction", section=ACCURACY, header="After, %"))
+    change: float | None = field(metadata=row(label="Change", unit="points", section=ACCURACY, header="Change, points"))
+    interval: Interval | None = field(
+        metadata=row(
+            label="{level} CI of the change",
+            unit="points",
+            section=ACCURACY,
+            header="{level} CI",
+            columns=INTERVAL_COLUMNS,
+        )
+    )
+    support: int = field(metadata=row(label="Support", unit="count", section=ACCURACY, header="Support"))
+    fixed: int = field(  # with several runs: correct more often after
+        metadata=row(label="Samples fixed", unit="count", section=SIGNIFICANCE, header="Fixed")
+    )
+    broken: int = field(metadata=row(label="Samples broken", unit="count", section=SIGNIFICANCE, header="Broken"))
+    p_value: float | None = field(
+        metadata=row(
+            label="p-value",
+            unit="p-value",
+            section=SIGNIFICANCE,
+            note="Exact McNemar test: two-sided binomial test of the samples fixed against the samples broken. With "
+            "several runs, the larger of two p-values: a sign-flip test of the changes summed over runs for each "
+            "sample, and a t-test of the mean change over runs with variances pooled over classes in proportion to "
+            "p(1 - p)/n.",
+        )
+    )
+    p_adjusted: float | None = field(
+        metadata=row(
+            label="Adjusted p-value",
+            unit="p-value",
+            section=SIGNIFICANCE,
+            header="Adjusted p",
+            note="Holm correction over all classes with test samples.",
+        )
+    )
+
+
+CLASS_CHANGES = table_of(ClassChange)
 
 
 @dataclass(frozen=True)
 class GroupChange:
-    """What happened to a group of classes.
+    """Change of a group of classes.
 
     Attributes:
-        name: the group's name.
+        name: name of the group.
         kind: "thirds", "frequency" or "given".
-        change: its mean class accuracy on both sides.
-        gained: how many of its classes have a higher accuracy after.
-        paid: how many have a lower one.
-        members: its classes; for thirds by each own ranking, those of the first side.
+        change: mean class accuracy on both sides.
+        gained: number of its classes with a higher accuracy after.
+        regressed: number of its classes with a lower accuracy after.
+        members: its classes; where each side ranks its own thirds, those before.
     """
+
+    __pydantic_config__ = STRICT
 
     name: str
     kind: str
@@ -99,18 +127,20 @@ class GroupChange:
 
 @dataclass(frozen=True)
 class RunsChange:
-    """One figure over several seeds, the i-th run before paired with the i-th run after.
+    """A metric over several runs, the i-th run before paired with the i-th run after.
 
     Attributes:
-        before_mean: mean over seeds before.
-        before_std: standard deviation over seeds (by n - 1) before.
-        after_mean: mean over seeds after.
-        after_std: standard deviation over seeds after.
+        before_mean: mean over runs before.
+        before_std: sample standard deviation over runs before.
+        after_mean: mean over runs after.
+        after_std: sample standard deviation over runs after.
         change_mean: mean of the paired changes.
-        change_std: standard deviation of the paired changes.
-        p_value: paired t-test over seeds; ``None`` if all changes are equal.
-        seeds: number of pairs.
+        change_std: sample standard deviation of the paired changes.
+        p_value: paired t-test over runs; ``None`` if all changes are equal.
+        runs_per_side: number of pairs.
     """
+
+    __pydantic_config__ = STRICT
 
     before_mean: float
     before_std: float

@@ -1,11 +1,19 @@
-"""One record a class, from columns of figures."""
+"""Compute the per-class metrics of :data:`classgap.audit.figures.FIGURES`."""
 
 from __future__ import annotations
 
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
 import numpy as np
 
-from classgap.audit._types import Floats
+from classgap.audit._types import Floats, Integers
 from classgap.audit.diagnosis.causes import Evidence
+from classgap.audit.figures import FIGURES, ClassResult
+from classgap.audit.geometry.boundaries import Boundaries
+from classgap.audit.geometry.class_clouds import ClassClouds
 from classgap.audit.geometry.features import FeatureMetrics
 from classgap.audit.io.predictions import Predictions
 from classgap.audit.metrics.accuracy import ClassCounts
@@ -13,95 +21,123 @@ from classgap.audit.metrics.calibration import calibration_errors
 from classgap.audit.metrics.class_order import ClassOrder, class_distributions
 from classgap.audit.metrics.groups import Grouping
 from classgap.audit.metrics.scores import SampleScores
-from classgap.audit.results import ClassResult, Distribution, Interval
+from classgap.audit.results import Cause, Distribution, Interval
 from classgap.audit.stats.intervals import wilson_bounds
 
 
-def class_results(
-    data: Predictions,
-    counts: ClassCounts,
-    order: ClassOrder,
-    scores: SampleScores | None,
-    figures: FeatureMetrics,
-    groupings: list[Grouping],
-    evidence: Evidence,
-) -> list[ClassResult]:
-    """Every class, without a diagnosis yet."""
-    columns = {
-        **_count_columns(data, counts, evidence),
-        **_score_columns(data, order, scores),
-        **_feature_columns(figures),
-    }
-    low_K, high_K = wilson_bounds(counts.correct_K, counts.support_K, evidence.confidence_level)
-    logit_margins: list[Distribution | None] = [None] * data.num_classes
-    if scores is not None and data.num_classes > 1 and data.logit_margins:
-        logit_margins = class_distributions(scores.logit_margin_N, order)
-    nearest_K = np.full(data.num_classes, -1) if figures.nearest_Km is None else figures.nearest_Km[:, 0]
-    groups_of: list[list[Grouping]] = [[] for _ in data.class_names]
-    for group in groupings:
-        for k in group.members.tolist():
-            groups_of[k].append(group)
-    doubtful_K, accuracy_K = evidence.label_issues_K, counts.accuracy_K
-    results = []
-    for k, name in enumerate(data.class_names):
-        seen = bool(counts.support_K[k])
-        accuracy = float(accuracy_K[k]) if seen else None
-        results.append(
-            ClassResult(
-                index=k,
-                name=name,
-                status="ok" if seen else "unseen",
-                support=int(counts.support_K[k]),
-                accuracy=accuracy,
-                interval=Interval(float(low_K[k]), float(high_K[k])) if seen else None,
-                recall=accuracy,
-                predicted=int(counts.predicted_K[k]),
-                group=next((group.name for group in groups_of[k] if group.kind == "thirds"), None),
-                groups=tuple(group.name for group in groups_of[k]),
-                logit_margin=logit_margins[k],
-                nearest_class=data.class_names[nearest_K[k]] if nearest_K[k] >= 0 else None,
-                confusions=evidence.confusions[k],
-                label_issues=int(doubtful_K[k]) if doubtful_K is not None and seen else None,
-                diagnosis=(),
-                **{
-                    column: float(values_K[k]) if values_K is not None and np.isfinite(values_K[k]) else None
-                    for column, values_K in columns.items()
-                },
-            )
-        )
-    return results
+@dataclass(frozen=True)
+class ClassInputs:
+    """Inputs of the per-class metrics; properties are columns with one entry per class, or ``None`` if unknown."""
+
+    data: Predictions
+    counts: ClassCounts
+    order: ClassOrder
+    scores: SampleScores | None
+    features: FeatureMetrics
+    groupings: Sequence[Grouping]
+    evidence: Evidence
+    causes: Mapping[int, tuple[Cause, ...]]
+
+    @property
+    def clouds(self) -> ClassClouds | None:
+        """Statistics of each class's features."""
+        return self.features.clouds
+
+    @property
+    def edges(self) -> Boundaries | None:
+        """Distances to decision boundaries."""
+        return self.features.edges
+
+    @property
+    def intervals(self) -> list[Interval | None]:
+        """Wilson intervals of the accuracies."""
+        low_K, high_K = wilson_bounds(self.counts.correct_K, self.counts.support_K, self.evidence.confidence_level)
+        ends = zip(low_K.tolist(), high_K.tolist(), self.counts.seen_K.tolist(), strict=True)
+        return [Interval(low, high) if seen else None for low, high, seen in ends]
+
+    @property
+    def thirds(self) -> list[str | None]:
+        """The third that each class is in."""
+        names: list[str | None] = [None] * self.data.num_classes
+        for group in self.groupings:
+            if group.kind == "thirds":
+                for k in group.members.tolist():
+                    names[k] = group.name
+        return names
+
+    @property
+    def group_names(self) -> list[tuple[str, ...]]:
+        """All groups of each class."""
+        names: list[list[str]] = [[] for _ in range(self.data.num_classes)]
+        for group in self.groupings:
+            for k in group.members.tolist():
+                names[k].append(group.name)
+        return [tuple(found) for found in names]
+
+    @property
+    def calibration_errors(self) -> Floats | None:
+        """Calibration error by predicted class: on samples *of* a hard class a calibrated model is overconfident."""
+        if self.scores is None:
+            return None
+        correct_N = self.data.targets_N == self.data.predictions_N
+        return calibration_errors(self.scores.confidence_N, correct_N, self.data.predictions_N, self.data.num_classes)
+
+    @property
+    def label_issues(self) -> list[int | None] | None:
+        """Number of doubtful labels."""
+        doubtful_K = self.evidence.label_issues_K
+        if doubtful_K is None:
+            return None
+        seen_K = self.counts.seen_K
+        return [count if seen else None for count, seen in zip(doubtful_K.tolist(), seen_K.tolist(), strict=True)]
+
+    @property
+    def output_margins(self) -> Floats | None:
+        """Mean output margin m_o."""
+        return None if self.scores is None else self.order.mean(self.scores.output_margin_N)
+
+    @property
+    def logit_margins(self) -> list[Distribution | None] | None:
+        """Distribution of the logit margins."""
+        if self.scores is None or self.data.num_classes == 1 or not self.data.logit_margins:
+            return None
+        return class_distributions(self.scores.logit_margin_N, self.order)
+
+    @property
+    def complexity_shares(self) -> Floats | None:
+        """Fractions of Σ_k N_k r_k² / γ_k² of MR² Eq. (13) with equal γ_k; see ``theory.rademacher_bound``."""
+        if self.clouds is None or self.data.weight_KD is None:
+            return None
+        size_K = self.clouds.size_K + (self.data.bias_K is not None)  # a bias is the weight of a feature that is 1
+        terms_K = self.counts.support_K * size_K
+        total = float(np.nansum(terms_K))
+        return terms_K / total if total > 0 else None
+
+    @property
+    def nearest_classes(self) -> list[str | None] | None:
+        """Name of the class with the nearest mean."""
+        nearest_Km: Integers | None = self.features.nearest_Km
+        if nearest_Km is None:
+            return None
+        return [self.data.class_names[k] if k >= 0 else None for k in nearest_Km[:, 0].tolist()]
+
+    @property
+    def nearest_distances(self) -> Floats | None:
+        """Distance to the nearest mean."""
+        distance_Km = self.features.nearest_distance_Km
+        return None if distance_Km is None else distance_Km[:, 0]
 
 
-def _count_columns(data: Predictions, counts: ClassCounts, evidence: Evidence) -> dict[str, Floats | None]:
-    return {
-        "precision": counts.precision_K,
-        "train_count": data.train_counts_K,
-        "train_accuracy": evidence.train_accuracy_K,
-    }
+def class_results(inputs: ClassInputs) -> tuple[ClassResult, ...]:
+    """Compute every metric of every class."""
+    count = inputs.data.num_classes
+    columns = {figure.name: _column(figure.compute and figure.compute(inputs), count) for figure in FIGURES}
+    return tuple(ClassResult(**{name: values[k] for name, values in columns.items()}) for k in range(count))
 
 
-def _score_columns(data: Predictions, order: ClassOrder, scores: SampleScores | None) -> dict[str, Floats | None]:
-    if scores is None:
-        return {"calibration_error": None, "margin": None}
-    correct_N = data.targets_N == data.predictions_N
-    return {
-        # By predicted class: among samples *of* a hard class even a calibrated model is right too rarely.
-        "calibration_error": calibration_errors(scores.confidence_N, correct_N, data.predictions_N, data.num_classes),
-        "margin": order.mean(scores.output_margin_N),
-    }
-
-
-def _feature_columns(figures: FeatureMetrics) -> dict[str, Floats | None]:
-    clouds, edges = figures.clouds, figures.edges
-    return {
-        "mean_norm": None if clouds is None else clouds.mean_norm_K,
-        "spread": None if clouds is None else clouds.spread_K,
-        "spread_to_norm": None if clouds is None else clouds.spread_to_norm_K,
-        "gamma": None if clouds is None else clouds.gamma_K,
-        "dispersion": None if clouds is None else clouds.dispersion_K,
-        "max_intra_distance": None if clouds is None else clouds.max_intra_distance_K,
-        "weight_norm": None if figures.head is None else figures.head.weight_norm_K,
-        "class_margin": None if edges is None else edges.class_margin_K,
-        "centroid_margin": None if edges is None else edges.centroid_margin_K,
-        "nearest_distance": None if figures.nearest_distance_Km is None else figures.nearest_distance_Km[:, 0],
-    }
+def _column(values: Any, count: int) -> Sequence[Any]:
+    """Values as Python objects; NaN becomes ``None``."""
+    if values is None:
+        return [None] * count
+    plain = values.tolist() if isinstance(values, np.ndarray) else values
+    return [None if isinstance(value, float) and not math.isfinite(value) else value for value in plain]

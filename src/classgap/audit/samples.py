@@ -1,11 +1,11 @@
-"""The label and the prediction of every test sample, kept small: what a later comparison is paired by."""
+"""Label and prediction of every test sample, packed in JSON; comparisons pair samples by them."""
 
 from __future__ import annotations
 
 import base64
 import zlib
 from dataclasses import dataclass
-from typing import Any
+from typing import Annotated, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,12 +15,12 @@ from classgap.audit._types import Integers
 
 @dataclass(frozen=True, eq=False)
 class Samples:
-    """Test samples in the order of ``index`` if there is one, else in the order they were given.
+    """Test samples, sorted by ``index`` if it is known, else in their original order.
 
     Attributes:
         targets: true class of each sample.
         predictions: predicted class of each sample.
-        index: each sample's number in the test set, if known.
+        index: position of each sample in the test set, if known.
 
     >>> samples = Samples(np.array([0, 1]), np.array([1, 1]), None)
     >>> Samples.from_plain(samples.to_plain()) == samples
@@ -33,7 +33,7 @@ class Samples:
 
     @property
     def correct(self) -> NDArray[np.bool_]:
-        """Whether each sample's prediction is right."""
+        """Whether each prediction is correct."""
         return self.targets == self.predictions
 
     def __eq__(self, other: object) -> bool:
@@ -51,19 +51,31 @@ class Samples:
     __hash__ = None  # type: ignore[assignment]
 
     def to_plain(self) -> dict[str, Any]:
-        """As JSON: smallest unsigned integers, little-endian, zlib, base64."""
+        """Return JSON values: the smallest unsigned integers, little-endian, zlib, base64."""
         arrays = {"targets": self.targets, "predictions": self.predictions, "index": self.index}
         return {name: None if values is None else _pack(values) for name, values in arrays.items()}
 
     @classmethod
     def from_plain(cls, data: Any) -> Samples:
-        """The reverse of :meth:`to_plain`."""
+        """Read the output of :meth:`to_plain`.
+
+        Raises:
+            ValueError: if a key is missing or unknown, or an array is damaged.
+        """
+        if not isinstance(data, dict) or data.keys() != {"targets", "predictions", "index"}:
+            raise ValueError("must have exactly the keys targets, predictions and index")
         try:
             targets, predictions = _unpack(data["targets"]), _unpack(data["predictions"])
             index = None if data["index"] is None else _unpack(data["index"])
         except (KeyError, TypeError, ValueError, zlib.error):
-            raise ValueError("samples must hold the packed labels and predictions; they are damaged.") from None
+            raise ValueError("must hold packed labels and predictions; they are damaged") from None
         return cls(targets, predictions, index)
+
+    @classmethod
+    def __get_pydantic_core_schema__(cls, source: Any, handler: Any) -> Any:
+        from pydantic import PlainValidator  # slow to import
+
+        return handler.generate_schema(Annotated[Any, PlainValidator(cls.from_plain)])
 
 
 def _pack(values: Integers) -> dict[str, str]:

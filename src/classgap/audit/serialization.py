@@ -1,25 +1,32 @@
-"""Frozen records to JSON and back, by their type hints alone; files are replaced whole or not at all."""
+"""Audits and comparisons as JSON: written atomically, and checked when read."""
 
 from __future__ import annotations
 
 import json
 import os
 import reprlib
-import types
-import typing
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import fields, is_dataclass
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import numpy as np
 
 from classgap._atomic_write import atomic_write_text
+from classgap.audit._types import Integers
+from classgap.audit.results import QUANTILE_LEVELS
+
+if TYPE_CHECKING:
+    from classgap.audit.audit import Audit
 
 Record = TypeVar("Record")
 
+FIX = "audit the predictions again"
+
 
 def to_plain(value: Any) -> Any:
-    """A record as dictionaries, lists and numbers that ``json`` can write.
+    """Convert a record to dictionaries, lists and numbers that ``json`` can write.
 
     >>> from classgap.audit.results import Confusion
     >>> to_plain(Confusion("cat", 2, 0.5))
@@ -37,43 +44,54 @@ def to_plain(value: Any) -> Any:
 
 
 def from_plain(kind: type[Record], data: Any) -> Record:
-    """The record of type ``kind`` that :func:`to_plain` made ``data`` of.
+    """Build a record from the output of :func:`to_plain`.
 
     Raises:
-        ValueError: if something is missing, superfluous or of another type, and where.
+        ValueError: if a key is missing or unknown, or a value has the wrong type; the message names its path.
 
     >>> from classgap.audit.results import Confusion
     >>> from_plain(Confusion, {"name": "cat", "count": 2, "rate": 0.5})
     Confusion(name='cat', count=2, rate=0.5)
+    >>> from_plain(Confusion, {"name": "cat", "count": "2", "rate": 0.5})
+    Traceback (most recent call last):
+    ValueError: count must be a valid integer, got '2'.
     """
-    return _read(kind, data, kind.__name__)
+    from pydantic import TypeAdapter, ValidationError
+
+    try:
+        # As JSON, because pydantic's strict mode turns JSON lists into tuples, but not Python lists.
+        return TypeAdapter(kind).validate_json(json.dumps(data), strict=True)
+    except ValidationError as error:
+        raise ValueError(_describe(error.errors(include_url=False)[0])) from None
+    except RecursionError:
+        raise ValueError("values are nested too deeply.") from None
 
 
 def write_json(path: str | os.PathLike[str], data: Any) -> None:
-    """Write ``data`` to ``path``, which at no time holds half of it."""
-    # allow_nan=False: NaN is not JSON, and other programs would refuse the file.
+    """Write ``data`` to ``path`` atomically."""
+    # NaN is not JSON, and other programs would not read the file.
     atomic_write_text(path, json.dumps(data, allow_nan=False, ensure_ascii=False, separators=(",", ":")) + "\n")
 
 
 def read_json(path: str | os.PathLike[str]) -> Any:
-    """What a JSON file holds.
+    """Read a JSON file.
 
     Raises:
-        ValueError: if there is no such file or it is not JSON.
+        ValueError: if the file does not exist or is not JSON.
     """
     try:
         return json.loads(Path(path).read_text(encoding="utf-8"))
     except OSError as error:
         raise ValueError(f"{path} cannot be read: {error.strerror}.") from None
     except RecursionError:
-        raise ValueError(f"{path} cannot be read: its lists and objects are nested too deeply.") from None
+        raise ValueError(f"{path} cannot be read: values are nested too deeply.") from None
     except ValueError:
-        raise ValueError(f"{path} is not a JSON file: it is empty, cut off or something else.") from None
+        raise ValueError(f"{path} is not a valid JSON file: it is empty, truncated or in another format.") from None
 
 
 @contextmanager
-def naming(path: str | os.PathLike[str]) -> Iterator[None]:
-    """Let every complaint about what a file holds name the file."""
+def name_file_in_errors(path: str | os.PathLike[str]) -> Iterator[None]:
+    """Prefix error messages with the path of the file."""
     try:
         yield
     except ValueError as error:
@@ -81,48 +99,86 @@ def naming(path: str | os.PathLike[str]) -> Iterator[None]:
         raise ValueError(message if str(path) in message else f"{path}: {message}") from None
 
 
-def _read(kind: Any, data: Any, where: str) -> Any:
-    if hasattr(kind, "from_plain"):
-        return kind.from_plain(data)
-    if is_dataclass(kind):
-        return _read_dataclass(kind, data, where)
-    origin, parts = typing.get_origin(kind), typing.get_args(kind)
-    if origin in (types.UnionType, typing.Union):
-        return None if data is None else _read(next(part for part in parts if part is not type(None)), data, where)
-    if origin is tuple:
-        _expect(isinstance(data, list), "a list", data, where)
-        inner = [parts[0]] * len(data) if parts[-1] is Ellipsis else parts
-        _expect(len(inner) == len(data), f"a list of {len(inner)}", data, where)
-        pairs = zip(inner, data, strict=True)
-        return tuple(_read(part, entry, f"{where}[{i}]") for i, (part, entry) in enumerate(pairs))
-    if origin is not None and issubclass(origin, Mapping):
-        _expect(isinstance(data, dict), "an object", data, where)
-        return {parts[0](key): _read(parts[1], entry, f"{where}.{key}") for key, entry in data.items()}
-    if hasattr(kind, "_fields"):  # a named tuple
-        _expect(
-            isinstance(data, list) and len(data) == len(kind._fields), f"a list of {len(kind._fields)}", data, where
+def check_consistency(audit: Audit) -> None:
+    """Check that the parts of a loaded audit name and number the same classes and samples.
+
+    Raises:
+        ValueError: naming the first part that does not match.
+    """
+    _check_classes(audit)
+    known, classes = set(audit.class_names), len(audit.classes)
+    for where, name in _class_names_in(audit):
+        if name not in known:
+            raise ValueError(f"{where} names the class {name!r}, which is not one of the {classes} classes; {FIX}.")
+    for where, indices in _class_indices_in(audit):
+        if len(indices) and not (indices.min() >= 0 and indices.max() < classes):
+            worst = int(indices.min() if indices.min() < 0 else indices.max())
+            raise ValueError(f"{where} must be in [0, {classes - 1}], got {worst}; {FIX}.")
+    _check_lengths(audit)
+
+
+def _describe(error: Mapping[str, Any]) -> str:
+    """One line about the first error, with its path such as ``classes[3].accuracy``."""
+    path = _path(error["loc"])
+    if error["type"] == "missing":
+        return f"{path} is missing."
+    if error["type"] == "unexpected_keyword_argument":
+        return f"{path} is not a known key."
+    message = str(error["msg"])
+    if error["type"] == "value_error":
+        reason = str(error["ctx"]["error"]).rstrip(".")
+        return f"{path}{' ' if reason.startswith('must') else ': '}{reason}." if path else f"{reason}."
+    expected = message.removeprefix("Input should be ")
+    return f"{path or 'the file'} must be {expected}, got {reprlib.repr(error['input'])[:80]}."
+
+
+def _path(loc: Sequence[str | int]) -> str:
+    text = "".join(f"[{part}]" if isinstance(part, int) else f".{part}" for part in loc)
+    return text.removeprefix(".")
+
+
+def _check_classes(audit: Audit) -> None:
+    count = len(audit.classes)
+    if not count or count != audit.overall.num_classes:
+        raise ValueError(f"classes must have {audit.overall.num_classes} entries (num_classes), got {count}; {FIX}.")
+    for position, entry in enumerate(audit.classes):
+        if entry.index != position:
+            raise ValueError(f"classes[{position}].index must be {position}, got {entry.index}; {FIX}.")
+        if entry.logit_margin is not None and len(entry.logit_margin.quantiles) != len(QUANTILE_LEVELS):
+            found = f"{len(QUANTILE_LEVELS)} quantiles, got {len(entry.logit_margin.quantiles)}"
+            raise ValueError(f"classes[{position}].logit_margin must have {found}; {FIX}.")
+    if len(set(audit.class_names)) != count:
+        raise ValueError(f"classes must have unique names; some of the {count} names are equal; {FIX}.")
+
+
+def _check_lengths(audit: Audit) -> None:
+    samples, points = audit.samples, audit.map
+    index = samples.targets if samples.index is None else samples.index
+    lengths = {len(samples.targets), len(samples.predictions), len(index)}
+    if lengths != {audit.overall.n_samples}:
+        raise ValueError(
+            f"samples must hold {audit.overall.n_samples} labels and predictions (n_samples), got "
+            f"{' and '.join(map(str, sorted(lengths)))}; {FIX}."
         )
-        return kind(*(_read(float, entry, where) for entry in data))
-    if kind is float:
-        _expect(isinstance(data, int | float) and not isinstance(data, bool), "a number", data, where)
-        return float(data)
-    _expect(isinstance(data, kind), f"of type {kind.__name__}", data, where)
-    return data
+    if points is not None and len({len(points.x), len(points.y), len(points.target), len(points.prediction)}) > 1:
+        raise ValueError(f"map must have x, y, target and prediction for every point; {FIX}.")
 
 
-def _read_dataclass(kind: Any, data: Any, where: str) -> Any:
-    _expect(isinstance(data, dict), "an object", data, where)
-    hints = typing.get_type_hints(kind)
-    names = [field.name for field in fields(kind)]
-    missing = [name for name in names if name not in data]
-    _expect(not missing, f"an object with {', '.join(missing)}", sorted(data), where)
-    return kind(**{name: _read(hints[name], data[name], f"{where}.{name}") for name in names})
+def _class_names_in(audit: Audit) -> Iterator[tuple[str, str]]:
+    yield from (("gap", name) for name in (audit.gap.worst_name, audit.gap.best_name))
+    for key, group in audit.groups.items():
+        yield from ((f"groups.{key}", name) for name in group.members)
+    for i, pair in enumerate(audit.pairs):
+        yield from ((f"pairs[{i}]", name) for name in (pair.first, pair.second))
+    for entry in audit.classes:
+        yield from ((f"classes[{entry.index}].confusions", confusion.name) for confusion in entry.confusions)
+    if audit.map is not None:
+        yield from (("map", name) for name in audit.map.classes)
 
 
-def _expect(ok: bool, wanted: str, data: Any, where: str) -> None:
-    if not ok:
-        raise ValueError(f"{where} must be {wanted}; got {_shown(data)}.")
-
-
-def _shown(data: Any) -> str:
-    return data[:80] if isinstance(data, str) else reprlib.repr(data)[:80]  # str() of deep lists goes as deep
+def _class_indices_in(audit: Audit) -> Iterator[tuple[str, Integers]]:
+    yield "samples.targets", audit.samples.targets
+    yield "samples.predictions", audit.samples.predictions
+    if audit.map is not None:
+        yield "map.target", np.array(audit.map.target, dtype=np.int64)
+        yield "map.prediction", np.array(audit.map.prediction, dtype=np.int64)

@@ -7,11 +7,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, ClassVar
 
+from classgap.audit.io.sources import read_audit
 from classgap.audit.serialization import read_json
 from classgap.audit.settings import AuditSettings
-from classgap.cli.outputs import check_outputs, print_written
+from classgap.cli.outputs import busy, check_outputs, print_written
 from classgap.cli.parser import Arg, Command
-from classgap.cli.sources import ACCURACIES, busy, read_audit
 
 
 @dataclass(frozen=True)
@@ -71,15 +71,15 @@ class AuditCommand(Command):
         check_outputs(outputs, [path for path in (self.source, self.rank_by, self.groups) if path is not None])
         choices = {name: value for name in ("confidence_level", "seed") if (value := getattr(self, name)) is not None}
         settings = AuditSettings(**choices)
-        given = [
+        flags = [
             f"--{name.replace('_', '-')}"
             for name in ("groups", "rank_by", "confidence_level", "seed")
             if getattr(self, name) is not None
         ]
         groups = None if self.groups is None else _read_groups(self.groups)
         with busy(f"Auditing {self.source}"):
-            rank_by = None if self.rank_by is None else read_audit(self.rank_by, settings=ACCURACIES)
-            audit = read_audit(self.source, settings=settings, groups=groups, rank_by=rank_by, asked=given)
+            rank_by = None if self.rank_by is None else read_audit(self.rank_by)
+            audit = read_audit(self.source, settings=settings, groups=groups, rank_by=rank_by, flags=flags)
             if self.json is not None:
                 audit.save(self.json)
             if self.csv is not None:

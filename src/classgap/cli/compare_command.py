@@ -8,10 +8,10 @@ from pathlib import Path
 from typing import ClassVar
 
 from classgap.audit import Audit, AuditDiff
+from classgap.audit.io.sources import ACCURACIES_ONLY, read_audits
 from classgap.audit.serialization import write_json
-from classgap.cli.outputs import check_outputs, print_written
+from classgap.cli.outputs import busy, check_outputs, print_written
 from classgap.cli.parser import Arg, Command
-from classgap.cli.sources import ACCURACIES, busy, read_audit
 
 
 @dataclass(frozen=True)
@@ -84,18 +84,10 @@ class CompareCommand(Command):
             raise ValueError(f"SOURCE must be given as {runs}, got {len(self.sources)}.")
 
     def _diffs(self) -> list[AuditDiff]:
-        settings = replace(
-            ACCURACIES,
-            seed=self.seed,
-            confidence_level=ACCURACIES.confidence_level if self.confidence_level is None else self.confidence_level,
-        )
-        audits = [read_audit(source, settings=settings) for source in self.sources]
-        if self.confidence_level is not None:  # saved audits have their own level
-            audits = [replace(audit, confidence_level=self.confidence_level) for audit in audits]
-        names = [audit.name for audit in audits]
-        if len(set(names)) < len(names):  # runs in different directories may share a name
-            audits = [replace(audit, name=str(path)) for audit, path in zip(audits, self.sources, strict=True)]
+        level = self.confidence_level
+        settings = ACCURACIES_ONLY if level is None else replace(ACCURACIES_ONLY, confidence_level=level)
+        audits = read_audits(self.sources, settings=replace(settings, seed=self.seed))
         blocks: list[list[Audit]] = [
             audits[i : i + self.runs_per_side] for i in range(0, len(audits), self.runs_per_side)
         ]
-        return [AuditDiff.from_audits(blocks[0], block, seed=self.seed) for block in blocks[1:]]
+        return [AuditDiff.from_audits(blocks[0], block, confidence_level=level, seed=self.seed) for block in blocks[1:]]

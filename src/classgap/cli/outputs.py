@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 
 
@@ -59,3 +60,15 @@ def print_written(outputs: Mapping[str, Path | None]) -> None:
         if path is not None:
             size = f" ({path.stat().st_size / 1000:,.0f} kB)" if path.is_file() else ""  # pipes have no size
             print(f"Wrote {printable(str(path))}{size}.")
+
+
+@contextmanager
+def busy(message: str) -> Iterator[None]:
+    """Show a spinner on standard error while the block runs, if it is a terminal."""
+    from rich.console import Console
+    from rich.text import Text
+
+    from classgap.report.formatting import printable
+
+    with Console(stderr=True).status(Text(printable(message))):
+        yield

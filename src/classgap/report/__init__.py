@@ -1,8 +1,25 @@
-"""Render audits and comparisons as HTML, terminal output or CSV. All numbers come from ``classgap.audit``."""
+"""Render audits and comparisons as HTML, terminal output, notebook output or CSV.
+
+All numbers come from ``classgap.audit``.
+"""
 
 from classgap.report.csv_table import write_csv, write_diff_csv
+from classgap.report.diff_summary import diff_summary
 from classgap.report.html.render import render_html, write_html
-from classgap.report.terminal.audit_output import print_audit
-from classgap.report.terminal.diff_output import print_diff
+from classgap.report.notebook import audit_fragment, diff_fragment
+from classgap.report.terminal.audit_output import audit_text, print_audit
+from classgap.report.terminal.diff_output import diff_text, print_diff
 
-__all__ = ["print_audit", "print_diff", "render_html", "write_csv", "write_diff_csv", "write_html"]
+__all__ = [
+    "audit_fragment",
+    "audit_text",
+    "diff_fragment",
+    "diff_summary",
+    "diff_text",
+    "print_audit",
+    "print_diff",
+    "render_html",
+    "write_csv",
+    "write_diff_csv",
+    "write_html",
+]

@@ -1,14 +1,16 @@
-"""The table of all classes: columns of ready cells. A column in which nothing is known is left out."""
+"""The table of all classes, with formatted cells; columns without any known value are left out."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from classgap.audit.audit import Audit
 from classgap.audit.diff import AuditDiff
-from classgap.audit.results import ClassResult
+from classgap.audit.diff_results import CLASS_CHANGES
+from classgap.audit.figures import FIGURES, Figure
+from classgap.audit.results import Cause, Confusion, Distribution, Interval
 from classgap.report.formatting import (
     MISSING,
     format_count,
@@ -23,8 +25,17 @@ from classgap.report.formatting import (
 )
 from classgap.report.ordering import GROUP_ORDER
 
-LETTERS = 48  # of a confused class; opening the class shows it whole
-VERDICTS = ("gained", "unclear", "unchanged", "regressed", "unseen")
+LETTERS = 48  # of a confused class; a class's details have the full name
+GROUPS = (*GROUP_ORDER[:3], "gained", "unclear", "unchanged", "regressed", "unseen")  # in the order they sort in
+
+FORMATS: Mapping[str, Callable[[Any], str]] = {
+    "fraction": format_percent,
+    "points": format_points,
+    "count": format_count,
+    "number": format_number,
+    "p-value": format_p_value,
+    "text": str,
+}
 
 
 @dataclass(frozen=True)
@@ -32,20 +43,18 @@ class Column:
     """One column.
 
     Attributes:
-        label: its header.
-        cells: the text of each row.
-        kind: "number", "text", "group" (coloured by its value) or "share" (a number drawn as a bar as well).
-        order: words in the order they sort in, if not by number or alphabet.
+        label: header.
+        cells: text of each row.
+        kind: "number", "text", "group" (colored by its value) or "share" (a number that is also drawn as a bar).
     """
 
     label: str
     cells: tuple[str, ...]
     kind: str = "number"
-    order: tuple[str, ...] = ()
 
     def sort_key(self, row: int) -> str | None:
-        """What the cell sorts by if not its own text."""
-        return str(self.order.index(self.cells[row])) if self.cells[row] in self.order else None
+        """Sort key of a cell that is not sorted by its text."""
+        return str(GROUPS.index(self.cells[row])) if self.cells[row] in GROUPS else None
 
 
 @dataclass(frozen=True)
@@ -53,11 +62,11 @@ class ClassTable:
     """All rows.
 
     Attributes:
-        names: of the classes.
-        indices: of the classes.
-        columns: those that hold anything.
-        order: positions of the rows as first shown.
-        sorted_by: the column that they are in ascending order of.
+        names: names of the classes.
+        indices: indices of the classes.
+        columns: columns with at least one known value.
+        order: positions of the rows in the initial order.
+        sorted_by: header of the column that is initially ascending.
     """
 
     names: tuple[str, ...]
@@ -69,59 +78,56 @@ class ClassTable:
 
 def audit_table(audit: Audit) -> ClassTable:
     """The classes of an audit, hardest first."""
-    rows = audit.classes
-    columns = [
-        _column("Third", rows, lambda e: e.group or "unseen", "group", (*GROUP_ORDER[:3], "unseen")),
-        _column("Accuracy, %", rows, lambda e: format_percent(e.accuracy), "share"),
-        _column(
-            f"{format_level(audit.confidence_level)} interval", rows, lambda e: format_percent_interval(e.interval)
-        ),
-        _column("Samples", rows, lambda e: format_count(e.support)),
-        _column("Training", rows, lambda e: format_count(e.train_count)),
-        _column("Most mistaken for", rows, _confusion, "text"),
-        _column(
-            "Likely cause", rows, lambda e: e.diagnosis[0].name.replace("-", " ") if e.diagnosis else MISSING, "text"
-        ),
-        _column("Margin", rows, lambda e: format_number(e.margin)),
-        _column("Spread", rows, lambda e: format_number(e.spread)),
-    ]
-    return _table(rows, columns, [entry.accuracy for entry in rows], "Accuracy, %")
+    return _table(FIGURES, audit.classes, audit.confidence_level, "accuracy")
 
 
 def diff_table(diff: AuditDiff) -> ClassTable:
     """The classes of a comparison, largest loss first."""
-    rows = diff.classes
-    columns = [
-        _column("Verdict", rows, lambda e: e.verdict if e.status == "ok" else "unseen", "group", VERDICTS),
-        _column("Third before", rows, lambda e: e.group or MISSING, "group", GROUP_ORDER[:3]),
-        _column("Before, %", rows, lambda e: format_percent(e.before), "share"),
-        _column("After, %", rows, lambda e: format_percent(e.after), "share"),
-        _column("Change, points", rows, lambda e: format_points(e.change)),
-        _column(f"{format_level(diff.confidence_level)} interval", rows, lambda e: format_points_interval(e.interval)),
-        _column("Test samples", rows, lambda e: format_count(e.support)),
-        _column("Fixed", rows, lambda e: format_count(e.fixed)),
-        _column("Broken", rows, lambda e: format_count(e.broken)),
-        _column("p, corrected", rows, lambda e: format_p_value(e.p_adjusted)),
-    ]
-    return _table(rows, columns, [entry.change for entry in rows], "Change, points")
+    return _table(CLASS_CHANGES, diff.classes, diff.confidence_level, "change")
 
 
-def _confusion(entry: ClassResult) -> str:
-    top = entry.top_confusion
-    return MISSING if top is None else f"{truncate(top.name, LETTERS)} ({format_percent(top.rate)}\N{NO-BREAK SPACE}%)"
+def format_cell(figure: Figure, entry: Any) -> str:
+    """Format a field of a class for people."""
+    value = getattr(entry, figure.name)
+    if figure.unit == "group":
+        return "unseen" if entry.status == "unseen" else value or MISSING
+    if isinstance(value, Interval):
+        return format_points_interval(value) if figure.unit == "points" else format_percent_interval(value)
+    if isinstance(value, Distribution):
+        return format_number(value.mean)
+    if isinstance(value, tuple):
+        return _format_list(value)
+    return MISSING if value is None else FORMATS[figure.unit](value)
 
 
-def _column(
-    label: str, rows: Iterable[Any], cell: Callable[[Any], str], kind: str = "number", order: tuple[str, ...] = ()
-) -> Column:
-    return Column(label, tuple(cell(entry) for entry in rows), kind, order)
+def _format_list(values: tuple[Any, ...]) -> str:
+    """The first confusion or cause, or all names."""
+    if not values:
+        return MISSING
+    first = values[0]
+    if isinstance(first, Confusion):
+        return f"{truncate(first.name, LETTERS)} ({format_percent(first.rate)}\N{NO-BREAK SPACE}%)"
+    return first.name.replace("-", " ") if isinstance(first, Cause) else ", ".join(values)
 
 
-def _table(
-    rows: Sequence[Any], columns: Iterable[Column], values: Sequence[float | None], sorted_by: str
-) -> ClassTable:
-    known = tuple(column for column in columns if any(cell != MISSING for cell in column.cells))
-    # What is not known comes last.
-    order = sorted(range(len(rows)), key=lambda i: (values[i] is None, values[i] or 0.0, i))
+def _table(figures: Sequence[Figure], rows: Sequence[Any], confidence_level: float, sort_by: str) -> ClassTable:
+    columns, sorted_by = [], ""
+    for figure in figures:
+        if not figure.header:
+            continue
+        header = figure.header.replace("{level}", format_level(confidence_level))
+        cells = tuple(format_cell(figure, entry) for entry in rows)
+        if any(cell != MISSING for cell in cells):
+            columns.append(Column(header, cells, _kind(figure)))
+        if figure.name == sort_by:
+            sorted_by = header
+    values = [getattr(entry, sort_by) for entry in rows]
+    order = sorted(range(len(rows)), key=lambda i: (values[i] is None, values[i] or 0.0, i))  # unknown last
     names, indices = tuple(entry.name for entry in rows), tuple(entry.index for entry in rows)
-    return ClassTable(names, indices, known, tuple(order), sorted_by)
+    return ClassTable(names, indices, tuple(columns), tuple(order), sorted_by)
+
+
+def _kind(figure: Figure) -> str:
+    if figure.unit in ("group", "text"):
+        return figure.unit
+    return "share" if figure.unit == "fraction" and figure.columns is None else "number"

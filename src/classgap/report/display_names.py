@@ -1,4 +1,4 @@
-"""Display names of groups, gap measures, causes, methods and notes."""
+"""Display names of groups, gap measures, causes and methods."""
 
 from __future__ import annotations
 
@@ -36,43 +36,6 @@ GAPS = {
     "gini": "Gini coefficient",
 }
 
-# Titles of the notes on how each metric is computed, where the metric's own name would not do.
-NOTES = {
-    "balanced_accuracy": "balanced accuracy",
-    "top_k": "top-k accuracy",
-    "interval": "confidence intervals",
-    "unseen": "classes without test samples",
-    "thirds": "easy, medium and hard thirds",
-    "frequency": "head, torso and tail",
-    "gap.easy_hard": "gap: easy third − hard third",
-    "gap.best_worst": "gap: best class − worst class",
-    "gap.worst_class": "gap: worst class",
-    "gap.worst_tenth": "gap: worst 10 % of classes",
-    "gap.std": "gap: standard deviation across classes",
-    "gap.gini": "gap: Gini coefficient",
-    "gap.expected_by_chance": "gap expected by chance",
-    "pairs": "confused pairs",
-    "margin": "output margin m_o",
-    "angle": "smallest angle m_c",
-    "mean_norm": "norm of the class mean ‖μ̂‖",
-    "spread": "spread ‖ŝ‖",
-    "spread_to_norm": "spread / norm of the class mean",
-    "gamma": "margin γ",
-    "weight_norm": "weight norm ‖w‖",
-    "dispersion": "largest distance within the class",
-    "max_intra_distance": "distance to the farthest sample",
-    "class_margin": "smallest distance to a decision boundary",
-    "centroid_margin": "class mean to nearest decision boundary",
-    "within_between": "within-class / between-class variance",
-    "centroid_agreement": "agreement with the nearest class mean",
-    "correlation": "rank correlation",
-    "diagnosis": "diagnosis",
-    "p_value": "p-value",
-    "p_adjusted": "adjusted p-value",
-    "own_groups": "each side's own thirds",
-    "over_runs": "statistics over runs",
-}
-
 
 def cause_name(name: str) -> str:
     """Display name of a cause.
@@ -90,16 +53,6 @@ def method_names(methods: Iterable[str]) -> str:
     ('MR2Loss, logit adjustment', '')
     """
     return ", ".join(METHODS.get(method, method.replace("-", " ")) for method in methods)
-
-
-def note_name(metric: str) -> str:
-    """Title of the note on a metric.
-
-    >>> note_name("gap.easy_hard"), note_name("new_metric")
-    ('Gap: easy third − hard third', 'New metric')
-    """
-    name = NOTES.get(metric, metric.replace("_", " ").replace(".", ": "))
-    return name[:1].upper() + name[1:]
 
 
 def gap_name(measure: str, rank_by: str = "own") -> str:

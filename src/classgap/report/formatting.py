@@ -6,9 +6,17 @@ import re
 import unicodedata
 
 from classgap.audit.results import Interval
-from classgap.audit.settings import format_level as format_level
 
 MISSING = "–"
+
+
+def format_level(confidence_level: float) -> str:
+    """Format a confidence level as a percentage.
+
+    >>> format_level(0.95), format_level(0.975)
+    ('95 %', '97.5 %')
+    """
+    return f"{100 * confidence_level:g} %"
 
 
 def format_percent(value: float | None) -> str:

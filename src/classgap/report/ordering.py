@@ -7,7 +7,7 @@ from typing import TypeVar
 
 from classgap.audit.diff import AuditDiff
 from classgap.audit.diff_results import ClassChange
-from classgap.audit.results import ClassResult
+from classgap.audit.figures import ClassResult
 
 THIRDS = ("easy", "medium", "hard")
 GROUP_ORDER = (*THIRDS, "head", "torso", "tail")

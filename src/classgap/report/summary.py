@@ -6,8 +6,10 @@ import numpy as np
 
 from classgap.audit.audit import Audit
 from classgap.audit.diff import AuditDiff
+from classgap.audit.figures import ClassResult
 from classgap.audit.metrics.gaps import easy_hard
-from classgap.audit.results import ClassResult, ConfusionPair
+from classgap.audit.results import ConfusionPair
+from classgap.report.causes import cause_evidence
 from classgap.report.display_names import cause_name
 from classgap.report.formatting import (
     format_count,
@@ -59,7 +61,7 @@ def cause_sentence(entry: ClassResult) -> str | None:
     if not entry.diagnosis:
         return None
     cause = entry.diagnosis[0]
-    return f"{cause_name(cause.name)}: {cause.evidence}"
+    return f"{cause_name(cause.name)}: {cause_evidence(cause)}"
 
 
 def comparison_name(diff: AuditDiff) -> str:

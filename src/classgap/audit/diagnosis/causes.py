@@ -108,21 +108,21 @@ def few_training_samples(k: int, evidence: Evidence) -> Cause | None:
     counts_K = evidence.train_counts_K
     if counts_K is None:
         return None
-    count, usual, whose = float(counts_K[k]), float(np.median(counts_K)), "the median class has"
+    count, usual, compared_with = float(counts_K[k]), float(np.median(counts_K)), "median"
     few = count < FEW_TRAINING * usual
     if not few and count < evidence.tail_below:
-        usual, whose = float(np.median(counts_K[evidence.doing_well_K])), "classes that do well usually have"
+        usual, compared_with = float(np.median(counts_K[evidence.doing_well_K])), "classes-above-mean"
         few = count < CLEARLY_FEWER * usual
     if not few:
         return None
     return Cause(
         name="few-training-samples",
-        evidence=f"{count:g} training samples; {whose} {usual:g}.",
         figure=count,
         reference=usual,
         strength=_strength(min(count / usual, FEW_TRAINING), FEW_TRAINING, 0),
         other=None,
         methods=("logit-adjustment", "balanced-softmax", "ldam", "elm"),
+        details={"compared_with": compared_with},
     )
 
 
@@ -135,7 +135,6 @@ def large_spread(k: int, evidence: Evidence) -> Cause | None:
         return None
     return Cause(
         name="large-spread",
-        evidence=f"feature spread {spread:.3g}, {spread / median:.2f} times the median class's {median:.3g}.",
         figure=spread,
         reference=median,
         strength=_strength(median / spread, 1 / WIDE_SPREAD, 0),
@@ -166,18 +165,20 @@ def overlap(k: int, evidence: Evidence) -> Cause | None:
     usual = float(np.nanmedian(evidence.nearest_distance_Km[:, 0]))
     if distance > usual:
         return None
-    place = ("nearest", "second nearest", "third nearest")[neighbors.index(other)]
     return Cause(
         name="overlap",
-        evidence=(
-            f"{top.count} of its {errors} mistakes are taken for {top.name}, whose class mean is the {place} "
-            f"(distance {distance:.3g}; nearest means are usually {usual:.3g} apart)."
-        ),
         figure=top.rate,
         reference=distance,
         strength=_strength(top.count / errors, needed, 1),
         other=top.name,
         methods=("lmdl", "supcon"),
+        details={
+            "confused": top.count,
+            "errors": errors,
+            "neighbor_rank": neighbors.index(other) + 1,
+            "distance": distance,
+            "usual_distance": usual,
+        },
     )
 
 
@@ -201,13 +202,8 @@ def close_boundary(k: int, evidence: Evidence) -> Cause | None:
         return None
     facing = int(evidence.facing_K[k])
     other = evidence.names[facing]
-    where = f"{share:.0%} of the way from the class mean to" if share >= 0 else "beyond the class mean, away from"
     return Cause(
         name="close-boundary",
-        evidence=(
-            f"the boundary to {other} is {where} the midpoint between the two means; it is usually at {usual:.0%} of "
-            "the way for classes that do well."
-        ),
         figure=share,
         reference=usual,
         strength=_strength(share / usual, CLOSE_BOUNDARY, -1) - SYMPTOM,
@@ -234,15 +230,12 @@ def wrong_labels(k: int, evidence: Evidence) -> Cause | None:
         return None
     return Cause(
         name="wrong-labels",
-        evidence=(
-            f"{doubtful} of its {support} test labels are doubtful by confident learning; of the median class "
-            f"{usual:.1%} are."
-        ),
         figure=doubtful / support,
         reference=usual,
         strength=_strength(doubtful / max(errors, 1) * float(np.nanmean(evidence.accuracy_K)), 0, 1),
         other=None,
         methods=(),
+        details={"doubtful": doubtful, "samples": support},
     )
 
 
@@ -260,12 +253,12 @@ def over_fitted(k: int, evidence: Evidence) -> Cause | None:
         return None
     return Cause(
         name="over-fitted",
-        evidence=f"{train:.1%} right in training but {test:.1%} in the test; the median class loses {usual:.1%}.",
         figure=train - test,
         reference=usual,
         strength=_strength(train - test - usual, EXCESS_FIT, 1) - SYMPTOM,
         other=None,
         methods=("feature-norm", "mr2", "sam"),
+        details={"train_accuracy": train, "test_accuracy": test},
     )
 
 

@@ -66,38 +66,35 @@ def _too_few_to_tell(k: int, evidence: Evidence, balanced_accuracy: float, limit
     # Normal approximation of ``below_mean`` for this accuracy and an exact mean: n = z² b(1-b) / (b - p)².
     z = NormalDist().inv_cdf(1 - limit / 2)
     wanted = z**2 * balanced_accuracy * (1 - balanced_accuracy) / (balanced_accuracy - share) ** 2
-    enough = f"about {int(np.ceil(wanted)):,} would be" if wanted > support else "slightly more would be"
     return Cause(
         name="too-few-test-samples",
-        evidence=f"{share:.1%} right of only {support} test samples could be chance in one of {classes:,} classes; "
-        f"{enough} enough to tell.",
         figure=float(support),
         reference=float(wanted),
         strength=1.0,
         other=None,
         methods=(),
+        details={"accuracy": share, "classes": classes},
     )
 
 
 def _not_enough(evidence: Evidence) -> Cause:
-    looked = {
-        "training counts": evidence.train_counts_K,
-        "feature spread": evidence.spread_K,
+    inputs = {
+        "train-counts": evidence.train_counts_K,
+        "spread": evidence.spread_K,
         "overlap": evidence.nearest_Km,
-        "decision boundaries": evidence.midpoint_K,
+        "boundaries": evidence.midpoint_K,
         "labels": evidence.label_issues_K,
-        "training accuracy": evidence.train_accuracy_K,
+        "train-accuracy": evidence.train_accuracy_K,
     }
-    seen = [what for what, value in looked.items() if value is not None]
-    unseen = [what for what, value in looked.items() if value is None]
-    text = f"nothing unusual in {', '.join(seen)}" if seen else "nothing but predictions was given"
-    text += f"; not known: {', '.join(unseen)}." if unseen else "."
     return Cause(
         name="not-enough-evidence",
-        evidence=text,
         figure=None,
         reference=None,
         strength=0.0,
         other=None,
         methods=(),
+        details={
+            "examined": tuple(name for name, value in inputs.items() if value is not None),
+            "unknown": tuple(name for name, value in inputs.items() if value is None),
+        },
     )

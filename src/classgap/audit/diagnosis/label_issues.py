@@ -9,46 +9,61 @@ import numpy as np
 from torch import Tensor
 
 from classgap.audit._types import Integers
+from classgap.audit.results import Notice
 
 MOST_SCORES = 20_000_000  # beyond it, cleanlab's copies in double precision would take most of an audit's memory
 
 
-def label_issues(logits_NK: Tensor | None, targets_N: Integers, wanted: bool | None) -> tuple[Integers | None, str]:
-    """How many samples of each class have a doubtful label, (K,), and a remark if that was not found out.
+# Reasons not to check labels, for error messages and reports.
+REASONS = {
+    "disabled": "check_labels is False.",
+    "no-scores": "confident learning needs logits or probabilities, got predicted labels only.",
+    "one-class": "there is only one class.",
+    "one-target": "all test samples are of one class; confident learning needs at least two.",
+    "no-cleanlab": "cleanlab is not installed (pip install 'classgap[labels]').",
+    "too-many-scores": f"there are more than {MOST_SCORES:,} scores; set check_labels=True to check them anyway.",
+}
 
-    The predictions must be out of sample, as those for a test set are: a model that has learnt a wrong label by heart
-    does not doubt it.
+
+def label_issues(
+    logits_NK: Tensor | None, targets_N: Integers, wanted: bool | None
+) -> tuple[Integers | None, Notice | None]:
+    """Count the samples of each class with a doubtful label, (K,); return a notice if labels are not checked.
+
+    Predictions must be out of sample, as on a test set: a model that memorized a wrong label does not doubt it.
 
     Args:
-        logits_NK: scores, if there are any.
-        targets_N: the labels in question.
-        wanted: ``None`` to do it where it is possible and quick; ``True`` to insist; ``False`` to leave it.
+        logits_NK: scores, if known.
+        targets_N: labels to check.
+        wanted: ``None`` to check labels where possible and fast, ``True`` to require it, ``False`` to skip it.
+
+    Raises:
+        ValueError: if ``wanted`` is ``True`` and labels cannot be checked.
     """
-    if wanted is False:
-        return None, "Labels were not checked: check_labels is off."
-    reason = _reason_not_to(logits_NK, targets_N, wanted)
-    if reason or logits_NK is None:
+    reason = "disabled" if wanted is False else _reason_not_to(logits_NK, targets_N, wanted)
+    if reason is not None or logits_NK is None:
+        reason = reason or "no-scores"
         if wanted:
-            raise ValueError(f"check_labels: {reason}")
-        return None, f"Labels were not checked: {reason}"
+            raise ValueError(f"check_labels: {REASONS[reason]}")
+        return None, Notice("labels-not-checked", {"reason": reason})
     from cleanlab.filter import find_label_issues
 
     probabilities_NK = logits_NK.double().softmax(dim=1).numpy()
-    with warnings.catch_warnings():  # one a class that is too small to doubt, which its support says already
+    with warnings.catch_warnings():  # one per class that is too small, which its support shows already
         warnings.simplefilter("ignore", UserWarning)
         doubtful_N = find_label_issues(targets_N, probabilities_NK, filter_by="both", n_jobs=1)
-    return np.bincount(targets_N[doubtful_N], minlength=logits_NK.shape[1]), ""
+    return np.bincount(targets_N[doubtful_N], minlength=logits_NK.shape[1]), None
 
 
-def _reason_not_to(logits_NK: Tensor | None, targets_N: Integers, wanted: bool | None) -> str:
+def _reason_not_to(logits_NK: Tensor | None, targets_N: Integers, wanted: bool | None) -> str | None:
     if logits_NK is None:
-        return "confident learning needs logits or probabilities, and only predicted labels are here."
+        return "no-scores"
     if logits_NK.shape[1] < 2:
-        return "there is only one class."
+        return "one-class"
     if (targets_N == targets_N[0]).all():
-        return "all test samples are of one class, and confident learning needs two to compare."
+        return "one-target"
     if importlib.util.find_spec("cleanlab") is None:
-        return "confident learning is done by cleanlab, which is not installed (pip install 'classgap[labels]')."
+        return "no-cleanlab"
     if wanted is None and logits_NK.numel() > MOST_SCORES:
-        return f"there are {logits_NK.numel():,} scores; set check_labels to have it done all the same."
-    return ""
+        return "too-many-scores"
+    return None

@@ -9,8 +9,9 @@ import torch
 from torch import Tensor
 
 from classgap.audit._types import Integers
+from classgap.audit.figures import ClassResult
 from classgap.audit.metrics.class_order import ClassOrder
-from classgap.audit.results import ClassResult, FeatureMap
+from classgap.audit.results import FeatureMap
 
 AUTO_CLASSES = 8
 COMPONENTS = 50  # t-SNE of the leading principal components looks the same and is much faster

@@ -15,7 +15,7 @@ from classgap.audit.geometry.class_clouds import ClassClouds, class_clouds
 from classgap.audit.geometry.head import HeadGeometry, head_geometry
 from classgap.audit.io.predictions import Predictions
 from classgap.audit.metrics.class_order import ClassOrder
-from classgap.audit.results import FeatureSummary
+from classgap.audit.results import FeatureSummary, Notice
 from classgap.audit.stats.rank_correlation import rank_correlation
 
 
@@ -31,7 +31,7 @@ class FeatureMetrics:
         midpoint_K: half the distance between the mean of a class and that of the class across its nearest boundary.
         head: norms and angles of the head's rows.
         summary: metrics over all classes.
-        remarks: what was left out, and why.
+        notices: metrics that could not be computed, and why.
     """
 
     clouds: ClassClouds | None = None
@@ -41,7 +41,7 @@ class FeatureMetrics:
     midpoint_K: Floats | None = None
     head: HeadGeometry | None = None
     summary: FeatureSummary | None = None
-    remarks: tuple[str, ...] = ()
+    notices: tuple[Notice, ...] = ()
 
 
 def measure_features(
@@ -52,7 +52,7 @@ def measure_features(
         return FeatureMetrics()
     head = None if data.weight_KD is None else head_geometry(data.weight_KD)
     clouds, nearest, distances, edges, midpoint, agreement = None, None, None, None, None, None
-    remarks: list[str] = []
+    notices: list[Notice] = []
     if data.features_ND is not None:
         clouds = class_clouds(data.features_ND, order)
         nearest, distances = nearest_centroids(clouds.centroids_KD, order.seen_U)
@@ -64,10 +64,7 @@ def measure_features(
                 edges = measure_boundaries(scorer, centroids, order, data.weight_KD, data.bias_K)
                 midpoint = _midpoints(clouds, edges.facing_K, order)
             else:
-                remarks.append(
-                    "No distances to decision boundaries: the predictions are not those of the head's weight and bias "
-                    "on these features (a cosine head, or features of another layer)."
-                )
+                notices.append(Notice("head-does-not-fit"))
     return FeatureMetrics(
         clouds=clouds,
         nearest_Km=nearest,
@@ -76,7 +73,7 @@ def measure_features(
         midpoint_K=midpoint,
         head=head,
         summary=_summary(clouds, head, agreement, accuracy_K, order, data.class_names),
-        remarks=tuple(remarks),
+        notices=tuple(notices),
     )
 
 

@@ -1,7 +1,7 @@
 """Read prediction files in CSV: a header and one row per sample, in one of two layouts.
 
 - ``target`` and ``prediction`` columns, both class names or both class indices. The classes are the labels that occur.
-  Other columns are ignored with a remark.
+  Other columns are ignored with a notice.
 - A ``target`` column and one column of scores per class, named after the class. ``target`` is a class name or, if no
   name matches, a class index from 0. Scores in [0, 1] whose rows sum to 1 are probabilities, others are logits; with
   two decimals, a row sum may be off by 0.005 per class. A column that numbers the samples is an error.
@@ -21,18 +21,18 @@ from numpy.typing import NDArray
 
 from classgap.audit._types import Floats, Integers
 from classgap.audit.io.fields import suggest_rename
-from classgap.audit.io.predictions import SUM_TOLERANCE
+from classgap.audit.io.probabilities import sum_to_one
+from classgap.audit.results import Notice
 
 MAX_SHOWN = 40  # characters of a cell shown in a message
-ROUNDING_ERROR = 0.005  # of a probability written with two decimals
-MAX_ROUNDING_ERROR = 0.5  # of a row sum; with hundreds of classes, rounding could otherwise explain any sum
+
 LIKELY_SUMS = (0.5, 2.0)  # median row sums of scores in [0, 1] that were probably meant to be 1
 
-Content = tuple[dict[str, Any], tuple[str, ...]]  # arrays by name, and remarks
+Content = tuple[dict[str, Any], tuple[Notice, ...]]  # arrays by name, and notices
 
 
 def read_csv(path: Path) -> Content:
-    """Read a CSV file into arrays, named as in an ``.npz`` file, and remarks on how it was interpreted.
+    """Read a CSV file into arrays, named as in an ``.npz`` file, and notices about how it was interpreted.
 
     Raises:
         ValueError: if the file is not a valid prediction file. The message does not contain the path.
@@ -76,12 +76,12 @@ def _read_labels(header: list[str], rows: Any) -> Content:
     return result, _unused(unused, classes=len({*content["target"], *content["prediction"]}))
 
 
-def _unused(columns: list[str], classes: int) -> tuple[str, ...]:
-    """The remark on columns beside ``prediction``; as many as there are classes may be the scores of these."""
+def _unused(columns: list[str], classes: int) -> tuple[Notice, ...]:
+    """Notice about columns other than ``prediction``; if there are as many as classes, they may be scores."""
     if not columns:
         return ()
-    hint = "; if they hold the classes' scores, leave out the column prediction" if len(columns) >= classes > 1 else ""
-    return (f"{_join(columns)} {'is' if len(columns) == 1 else 'are'} not used{hint}.",)
+    code = "unused-columns-maybe-scores" if len(columns) >= classes > 1 else "unused-columns"
+    return (Notice(code, {"names": tuple(columns)}),)
 
 
 def _read_scores(header: list[str], rows: Any) -> Content:
@@ -109,7 +109,7 @@ def _read_scores(header: list[str], rows: Any) -> Content:
     content = {"targets": np.array(targets), kind: scores_NK, "class_names": scores.names}
     if index is not None:
         content["index"] = _to_integers(numbers)
-    return content, (f"{len(classes)} columns were taken as classes, and their scores as {kind}.",)
+    return content, (Notice("columns-are-classes", {"classes": len(classes), "kind": kind}),)
 
 
 class ScoreColumns:
@@ -158,14 +158,10 @@ class ScoreColumns:
         if not self.in_range:
             return "logits", scores_NK
         sums_N = np.array(self.sums)
-        tolerance = SUM_TOLERANCE
-        if self.two_decimals:
-            tolerance = max(tolerance, min(len(self.names) * ROUNDING_ERROR, MAX_ROUNDING_ERROR))
-        error_N = np.abs(sums_N - 1)
-        if error_N.max() <= tolerance + 1e-9:
+        if sum_to_one(sums_N, len(self.names), two_decimals=self.two_decimals):
             return "probabilities", (scores_NK / sums_N[:, None]).astype(np.float32)
         if LIKELY_SUMS[0] <= float(np.median(sums_N)) <= LIKELY_SUMS[1]:
-            worst = int(error_N.argmax())
+            worst = int(np.abs(sums_N - 1).argmax())
             raise ValueError(
                 f"the scores look like probabilities, but those of sample {worst + 1} sum to {sums_N[worst]:.4g} "
                 "instead of 1: keep exactly one column per class, or save logits."

@@ -11,8 +11,9 @@ from torch import Tensor, nn
 from torch.utils.data import DistributedSampler
 
 from classgap._eval_mode import evaluating
-from classgap.audit.io.predictions import NO_FEATURES, Predictions, to_tensor
+from classgap.audit.io.predictions import Predictions, to_tensor
 from classgap.audit.io.sample_ids import find_conflict
+from classgap.audit.results import Notice
 from classgap.distributed import Shards, all_agree, world_size
 from classgap.features import FeatureTap, unwrap_logits
 
@@ -56,7 +57,7 @@ def collect_predictions(
             "or pass its predictions to Audit.from_predictions."
         )
     with evaluating(model):
-        tap, remark = _try_tap(model)
+        tap, notice = _try_tap(model)
         try:
             outputs = _run(model, loader, tap)
         finally:
@@ -76,13 +77,13 @@ def collect_predictions(
         logits=gathered.logits,
         features=gathered.features,
         head=head,
-        class_names=class_names,
+        class_names=id2label_names(model, gathered.logits.shape[1]) if class_names is None else class_names,
         train_counts=train_counts,
         index=gathered.index,
         name=name,
     )
-    remark = remark or outputs.without_features
-    return replace(predictions, remarks=(*predictions.remarks, NO_FEATURES + remark)) if remark else predictions
+    notice = notice or outputs.without_features
+    return replace(predictions, notices=(*predictions.notices, notice)) if notice else predictions
 
 
 @dataclass(frozen=True)
@@ -104,7 +105,7 @@ class _Outputs:
     features: list[Tensor] = field(default_factory=list)
     index: list[Tensor] = field(default_factory=list)
     index_source: tuple[str, str] = _THIRD_ITEM
-    without_features: str = ""  # why features are missing
+    without_features: Notice | None = None  # why features are missing
 
     def problem(self) -> str | None:
         if not self.targets:
@@ -147,13 +148,18 @@ def _run(model: nn.Module, loader: Iterable[Any], tap: FeatureTap | None) -> _Ou
         if tap is not None and not outputs.without_features:
             try:
                 features = tap.features
-            except (RuntimeError, ValueError) as error:
-                outputs.without_features = str(error)
+            except RuntimeError:
+                outputs.without_features = Notice("features-not-computed", {"head": type(tap.head).__name__})
+                continue
+            except ValueError:
+                outputs.without_features = Notice(
+                    "features-not-of-logits", {"head": type(tap.head).__name__, "logits": logits.shape[1]}
+                )
                 continue
             if features.dim() == 2 and len(features) == len(logits):
                 outputs.features.append(_at_least_float32(features))
             else:
-                outputs.without_features = f"they have the shape {tuple(features.shape)}, not a row a sample."
+                outputs.without_features = Notice("features-not-per-sample", {"shape": tuple(features.shape)})
     return outputs
 
 
@@ -180,6 +186,23 @@ def find_logits(output: Any, head: nn.Module | None = None) -> Tensor:
     if not isinstance(found, Tensor):
         raise ValueError(f"the model returned {type(found).__name__} instead of logits: {_RETURN_LOGITS}.")
     return found
+
+
+def id2label_names(model: nn.Module, num_classes: int) -> tuple[str, ...] | None:
+    """Return the class names in ``model.config.id2label`` of a Hugging Face model, or ``None`` if it has none.
+
+    Args:
+        model: a model, or a wrapper with the model as ``module`` (``DistributedDataParallel``).
+        num_classes: number of logits.
+    """
+    config = getattr(getattr(model, "module", model), "config", None)
+    id2label = getattr(config, "id2label", None)
+    if not isinstance(id2label, Mapping) or len(id2label) != num_classes:
+        return None
+    names = {int(index): str(label) for index, label in id2label.items()}
+    if sorted(names) != list(range(num_classes)) or len(set(names.values())) < num_classes:
+        return None
+    return tuple(names[k] for k in range(num_classes))
 
 
 def _is_output_of(head: nn.Module, item: Any) -> bool:
@@ -248,11 +271,11 @@ def _device_of(model: nn.Module) -> torch.device:
     return next((parameter.device for parameter in model.parameters()), torch.device("cpu"))
 
 
-def _try_tap(model: nn.Module) -> tuple[FeatureTap | None, str]:
+def _try_tap(model: nn.Module) -> tuple[FeatureTap | None, Notice | None]:
     try:
-        return FeatureTap(model), ""
-    except ValueError as error:
-        return None, str(error)
+        return FeatureTap(model), None
+    except ValueError:
+        return None, Notice("features-not-found", {"model": type(model).__name__})
 
 
 def _matching_head(head: nn.Module, gathered: _Gathered) -> nn.Module | None:

@@ -13,15 +13,11 @@ from torch import Tensor, nn
 
 from classgap.audit._types import Floats, Integers
 from classgap.audit.io.labels import check_class_names, encode, infer_class_names, is_text
-from classgap.audit.io.sample_ids import check_duplicates, left_out
+from classgap.audit.io.probabilities import as_log_probabilities, count_zero_margins, normalized_if_probabilities
+from classgap.audit.io.sample_ids import check_duplicates, dropped_duplicates
+from classgap.audit.results import Notice
 
 WIDE_UNSIGNED = (torch.uint16, torch.uint32, torch.uint64)  # torch implements few operations for these
-SUM_TOLERANCE = 1e-2  # how far probabilities may be from summing to 1: half precision over a thousand classes needs it
-NO_FEATURES = "No feature figures: "  # begins the remark of a pass over a model that has no features to offer
-_HARD = (
-    "No logit margins: in {hard} of {samples} samples the probability of the true class, or of every other class, is "
-    "exactly 0, which has no logarithm; save logits to have them."
-)
 
 
 @dataclass(frozen=True)
@@ -42,7 +38,7 @@ class Predictions:
         index_N: position of each sample in the test set; samples are sorted by it.
         logit_margins: whether logit margins are defined; they are not if a probability in one is exactly 0.
         name: title of the audit.
-        remarks: what was left out on the way here, and why.
+        notices: warnings about the inputs.
     """
 
     targets_N: Integers
@@ -58,7 +54,7 @@ class Predictions:
     index_N: Integers | None = None
     logit_margins: bool = True
     name: str = "audit"
-    remarks: tuple[str, ...] = ()
+    notices: tuple[Notice, ...] = ()
 
     @classmethod
     def from_arrays(
@@ -92,7 +88,7 @@ class Predictions:
             train_predictions: predictions on the training set, labels (M,) or scores (M, K).
             train_targets: (M,), true labels of the training set. ``train_counts`` defaults to their counts.
             index: (N,), position of each sample in the test set. Samples are sorted by it. Repeated positions, such as
-                the padding of a distributed sampler, are dropped with a remark.
+                the padding of a distributed sampler, are dropped with a notice.
             name: title of the audit.
 
         Raises:
@@ -115,10 +111,16 @@ class Predictions:
         features_ND = None if features is None else _matrix("features", features)
         index_N = None if index is None else _indices(index)
         _check_lengths(targets_N, {kind: labels, "features": features_ND, "index": index_N})
-        hard = 0
-        if scores is not None and probabilities is not None:
-            hard = _without_logit_margin(scores, targets_N)
-            scores = _log(scores)
+        notices: list[Notice] = []
+        zeros = 0
+        if scores is not None and kind == "logits" and (normalized := normalized_if_probabilities(scores)) is not None:
+            scores, kind = normalized, "probabilities"
+            notices.append(Notice("logits-are-probabilities"))
+        if scores is not None and kind == "probabilities":
+            zeros = count_zero_margins(scores, targets_N)
+            scores = as_log_probabilities(scores)
+            if zeros:
+                notices.append(Notice("zero-probabilities", {"zeros": zeros, "samples": len(targets_N)}))
         _check_head(weight, bias, len(names), features_ND)
         train_labels, train_truth = _training(train_predictions, train_targets, names)
         checked = cls(
@@ -132,9 +134,9 @@ class Predictions:
             train_counts_K=_counts(train_counts, train_truth, names),
             train_targets_M=train_truth,
             train_predictions_M=train_labels,
-            logit_margins=not hard,
+            logit_margins=not zeros,
             name=name,
-            remarks=(_HARD.format(hard=hard, samples=len(targets_N)),) if hard else (),
+            notices=tuple(notices),
         )
         return checked if index_N is None else checked._each_once(index_N)
 
@@ -160,7 +162,7 @@ class Predictions:
             logits_NK=None if self.logits_NK is None else self.logits_NK[rows],
             features_ND=None if self.features_ND is None else self.features_ND[rows],
             index_N=numbers,
-            remarks=(*self.remarks, *left_out(len(index), len(numbers))),
+            notices=(*self.notices, *dropped_duplicates(len(index), len(numbers))),
         )
 
 
@@ -237,29 +239,6 @@ def _column(what: str, values: Any) -> Tensor:
     if tensor.dim() != 1:
         raise ValueError(f"{what} must be a 1-D array, got shape {tuple(tensor.shape)}.")
     return tensor
-
-
-def _log(probabilities_NK: Tensor) -> Tensor:
-    if probabilities_NK.numel():
-        values = probabilities_NK.to(torch.promote_types(probabilities_NK.dtype, torch.float32))
-        off = (values.sum(dim=1) - 1).abs().max()
-        if bool(values.min() < 0) or bool(off > SUM_TOLERANCE):
-            raise ValueError(
-                "probabilities must not be negative and every row must sum to 1: pass raw scores as logits."
-            )
-        # softmax(ln p) = p, so logits and probabilities can be treated alike from here on.
-        return values.clamp(min=torch.finfo(values.dtype).tiny).log_()
-    return probabilities_NK
-
-
-def _without_logit_margin(probabilities_NK: Tensor, targets_N: Integers) -> int:
-    """Samples whose logit margin ln P(true) - ln P(best other) has a logarithm of 0 in it."""
-    if probabilities_NK.shape[1] < 2:
-        return 0
-    own_N1 = torch.from_numpy(targets_N)[:, None]
-    own_N = probabilities_NK.gather(1, own_N1)[:, 0]
-    others_N = (probabilities_NK != 0).sum(dim=1) - (own_N != 0).long()
-    return int(((own_N == 0) | (others_N == 0)).sum())
 
 
 def _head(head: Any) -> tuple[Tensor | None, Tensor | None]:

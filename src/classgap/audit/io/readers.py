@@ -3,7 +3,7 @@
 ``.npz`` and ``.safetensors`` files hold ``targets`` and one of ``logits``, ``probabilities`` and ``predictions``.
 Optional arrays: ``features``, ``head_weight``, ``head_bias``, ``class_names`` (a JSON list in the metadata of a
 safetensors file), ``train_counts``, ``train_predictions``, ``train_targets`` and ``index``. Other arrays are ignored
-with a remark.
+with a notice.
 
 :mod:`classgap.audit.io.csv` describes the CSV layouts.
 """
@@ -23,6 +23,7 @@ import numpy as np
 from classgap.audit.io.csv import Content, read_csv
 from classgap.audit.io.fields import FIELDS, KINDS, NAMES, suggest_rename
 from classgap.audit.io.predictions import Predictions
+from classgap.audit.results import Notice
 from classgap.registry import nearest
 
 RUN_FILES = ("predictions.safetensors", "predictions.npz", "predictions.csv")  # in order of preference
@@ -51,14 +52,14 @@ def read_predictions(path: str | os.PathLike[str]) -> Predictions:
     try:
         with file.open("rb"):  # zipfile reports an unreadable file as "not a zip file"
             pass
-        content, remarks = reader(file)
+        content, notices = reader(file)
         arguments = _to_arguments(content)
         predictions = Predictions.from_arrays(**arguments, name=name)
     except ValueError as error:
         raise ValueError(f"{file}: {error}") from None
     except OSError as error:
         raise ValueError(f"{file} cannot be read: {error.strerror or 'it is damaged'}.") from None
-    return replace(predictions, remarks=(*predictions.remarks, *remarks))
+    return replace(predictions, notices=(*predictions.notices, *notices))
 
 
 def find_predictions(run: Path) -> Path:
@@ -108,15 +109,14 @@ def _unknown_suffix(file: Path) -> str:
     return f"{file} must be a run directory or end in {expected}, got {file.suffix or 'no file extension'}."
 
 
-def _unused(content: dict[str, Any]) -> tuple[str, ...]:
-    """The remark on arrays of unknown names, with the names they may have been meant for."""
+def _unused(content: dict[str, Any]) -> tuple[Notice, ...]:
+    """Notice about arrays with unknown names, with the names that may have been meant."""
     unknown = sorted(set(content) - set(NAMES))
     if not unknown:
         return ()
     missing = [name for name in NAMES if name not in content and name not in KINDS]
     meant = dict.fromkeys(near for name in unknown if (near := nearest(name, missing)))
-    hint = f"; did you mean {', '.join(meant)}?" if meant else "."
-    return (f"{', '.join(unknown)} {'is' if len(unknown) == 1 else 'are'} not used{hint}",)
+    return (Notice("unused-arrays", {"names": tuple(unknown), "suggestions": tuple(meant)}),)
 
 
 def _to_arguments(content: dict[str, Any]) -> dict[str, Any]:

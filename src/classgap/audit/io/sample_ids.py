@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from classgap.audit._types import Integers
+from classgap.audit.results import Notice
 
 
 def find_conflict(index_N: Integers, targets_N: NDArray[Any]) -> tuple[int, int, int] | None:
@@ -46,15 +47,10 @@ def check_duplicates(index_N: Integers, targets_N: Integers, names: Sequence[str
         )
 
 
-def left_out(samples: int, kept: int) -> tuple[str, ...]:
-    """The remark on samples that were there before, if there are any.
+def dropped_duplicates(samples: int, kept: int) -> tuple[Notice, ...]:
+    """Return a notice if samples were dropped because their index occurred before.
 
-    >>> left_out(24, 23)
-    ('1 of 24 samples was left out: its number in index was there before.',)
+    >>> dropped_duplicates(24, 23)
+    (Notice(code='duplicate-index', values={'dropped': 1, 'samples': 24}),)
     """
-    repeats = samples - kept
-    if not repeats:
-        return ()
-    which = "was left out: its number" if repeats == 1 else "were left out: their numbers"
-    verb = "was" if repeats == 1 else "were"
-    return (f"{repeats:,} of {samples:,} samples {which} in index {verb} there before.",)
+    return (Notice("duplicate-index", {"dropped": samples - kept, "samples": samples}),) if kept < samples else ()

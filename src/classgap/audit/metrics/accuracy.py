@@ -49,6 +49,16 @@ class ClassCounts:
         return _ratio(self.correct_K, self.predicted_K)
 
     @property
+    def f1_K(self) -> Floats:
+        """F1 score of each class, 2 · correct / (support + predicted); NaN for unseen classes."""
+        return np.where(self.seen_K, _ratio(2 * self.correct_K, self.support_K + self.predicted_K), np.nan)
+
+    @property
+    def macro_f1(self) -> float:
+        """Mean F1 score of the seen classes."""
+        return float(self.f1_K[self.seen_K].mean())
+
+    @property
     def accuracy(self) -> float:
         """Fraction of correct samples."""
         return float(self.correct_K.sum() / self.support_K.sum())

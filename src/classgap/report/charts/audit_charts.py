@@ -8,7 +8,8 @@ from collections.abc import Iterable
 from markupsafe import Markup
 
 from classgap.audit.audit import Audit
-from classgap.audit.results import QUANTILE_LEVELS, ClassResult, GroupResult
+from classgap.audit.figures import ClassResult
+from classgap.audit.results import QUANTILE_LEVELS, GroupResult
 from classgap.report.charts.dot_chart import Axes, Dot, dot_chart, map_chart
 from classgap.report.charts.row_chart import Axis, Row, row_chart
 from classgap.report.formatting import format_count, format_number, format_percent, format_percent_interval

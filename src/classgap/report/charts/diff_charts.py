@@ -10,6 +10,7 @@ from classgap.audit.diff import AuditDiff
 from classgap.audit.diff_results import ClassChange
 from classgap.report.charts.row_chart import Axis, Row, row_chart
 from classgap.report.charts.slope_chart import Slope, slope_chart
+from classgap.report.diff_summary import diff_summary
 from classgap.report.formatting import format_percent, format_points, format_points_interval
 from classgap.report.ordering import largest_changes, order_groups
 
@@ -46,7 +47,7 @@ def class_slopes(diff: AuditDiff, key: str) -> Markup:
         for g in order_groups(diff.groups)
         if g.kind == "thirds"
     ]
-    description = f"{diff.summary} The table below lists all values."
+    description = f"{diff_summary(diff)} The table below lists all values."
     sides = (diff.before_name, diff.after_name)
     return slope_chart(f"{key}slopes", "Accuracy of each class before and after", description, thin, thick, sides)
 

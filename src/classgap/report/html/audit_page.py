@@ -20,6 +20,8 @@ from classgap.report.formatting import (
     format_percent_interval,
 )
 from classgap.report.gap_rows import gap_rows
+from classgap.report.notes import audit_notes
+from classgap.report.notices import notice_text
 from classgap.report.ordering import THIRDS, failing_classes, order_groups
 from classgap.report.summary import headline, summarize_audit
 
@@ -35,8 +37,8 @@ def audit_page(audit: Audit) -> dict[str, Any]:
         "data_sets": [audit_details(audit)],
         "headline": headline(audit),
         "summary": summarize_audit(audit),
-        "remarks": audit.remarks,
-        "notes": audit.notes,
+        "notices": [notice_text(notice) for notice in audit.notices],
+        "notes": audit_notes(audit),
         "level": format_level(audit.confidence_level),
         "charts": {
             "classes": audit_charts.class_chart(audit),

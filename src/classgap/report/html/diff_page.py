@@ -10,6 +10,7 @@ from classgap.audit.diff_results import Change, GroupChange
 from classgap.report.charts import diff_charts
 from classgap.report.class_table import diff_table
 from classgap.report.details import diff_details
+from classgap.report.diff_summary import diff_summary
 from classgap.report.formatting import (
     MISSING,
     format_count,
@@ -19,6 +20,7 @@ from classgap.report.formatting import (
     format_points_interval,
 )
 from classgap.report.gap_rows import gap_change_row, run_rows
+from classgap.report.notes import diff_notes
 from classgap.report.ordering import order_groups
 from classgap.report.summary import comparison_name, diff_headline
 
@@ -30,7 +32,7 @@ def diff_page(diffs: Sequence[AuditDiff]) -> dict[str, Any]:
         "views": [_view(diff, key) for diff, key in zip(diffs, keys, strict=True)],
         "data_sets": [diff_details(diff) for diff in diffs],
         "overview": _overview(diffs),
-        "notes": diffs[0].notes,
+        "notes": diff_notes(diffs[0]),
     }
 
 
@@ -43,8 +45,8 @@ def _view(diff: AuditDiff, key: str) -> dict[str, Any]:
         "name": comparison_name(diff),
         "level": format_level(diff.confidence_level),
         "headline": diff_headline(diff),
-        "summary": diff.summary,
-        "key_changes": _key_changes(diff),
+        "summary": diff_summary(diff),
+        "key_changes": key_changes(diff),
         "slopes": diff_charts.class_slopes(diff, key),
         "changes": diff_charts.class_changes(diff, key),
         "groups": diff_charts.group_changes(diff, key),
@@ -56,7 +58,7 @@ def _view(diff: AuditDiff, key: str) -> dict[str, Any]:
     }
 
 
-def _key_changes(diff: AuditDiff) -> list[tuple[str, Change, str]]:
+def key_changes(diff: AuditDiff) -> list[tuple[str, Change, str]]:
     """The changes at the top of the page: label, change, CSS class."""
     found = [("Accuracy", diff.overall, ""), ("Balanced accuracy", diff.balanced, "")]
     found += [
@@ -82,10 +84,10 @@ def _group_row(label: str, group: GroupChange, *, counts: bool = True) -> tuple[
 
 def _overview(diffs: Sequence[AuditDiff]) -> dict[str, Any]:
     """Headers and rows of the table of all comparisons."""
-    headers = ["Compared with", "Gained", "Regressed", *(label for label, _, _ in _key_changes(diffs[0]))]
+    headers = ["Compared with", "Gained", "Regressed", *(label for label, _, _ in key_changes(diffs[0]))]
     rows = []
     for diff in diffs:
         counts = (format_count(len(diff.gained)), format_count(len(diff.regressed)))
-        changes = [(format_points(c.change), format_points_interval(c.interval)) for _, c, _ in _key_changes(diff)]
+        changes = [(format_points(c.change), format_points_interval(c.interval)) for _, c, _ in key_changes(diff)]
         rows.append({"name": diff.after_name, "counts": counts, "changes": changes})
     return {"headers": headers, "rows": rows}

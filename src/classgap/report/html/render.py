@@ -15,9 +15,11 @@ from classgap._atomic_write import atomic_write_text
 from classgap.audit.audit import Audit
 from classgap.audit.diff import AuditDiff
 from classgap.report import display_names, formatting
+from classgap.report.causes import cause_evidence
 from classgap.report.details import island
 from classgap.report.html.audit_page import audit_page
 from classgap.report.html.diff_page import diff_page
+from classgap.report.notes import note_name
 
 if TYPE_CHECKING:
     import jinja2
@@ -64,9 +66,10 @@ def _environment() -> jinja2.Environment:
         lstrip_blocks=True,
     )
     functions = (
+        cause_evidence,
+        note_name,
         display_names.cause_name,
         display_names.method_names,
-        display_names.note_name,
         formatting.format_count,
         formatting.format_percent,
         formatting.format_percent_interval,

@@ -7,9 +7,12 @@ from typing import TextIO
 from rich.console import Console
 from rich.padding import Padding
 from rich.table import Table
+from rich.text import Text
 
 from classgap.audit.audit import Audit
-from classgap.audit.results import ClassResult
+from classgap.audit.figures import FIGURES, ClassResult, Figure
+from classgap.audit.results import Interval
+from classgap.report.class_table import format_cell
 from classgap.report.display_names import method_names
 from classgap.report.formatting import (
     MISSING,
@@ -21,9 +24,18 @@ from classgap.report.formatting import (
     pluralize,
 )
 from classgap.report.gap_rows import gap_rows
+from classgap.report.notices import notice_text
 from classgap.report.ordering import failing_classes, order_groups, sort_by_accuracy
 from classgap.report.summary import cause_sentence, headline
-from classgap.report.terminal.console import STYLES, interval_bar, name_cell, open_console, plain_text, print_title
+from classgap.report.terminal.console import (
+    STYLES,
+    interval_bar,
+    name_cell,
+    open_console,
+    plain_text,
+    print_title,
+    render_text,
+)
 from classgap.report.terminal.table import new_table
 
 WORST_CLASSES = 10
@@ -38,7 +50,15 @@ def print_audit(audit: Audit, file: TextIO | None = None) -> None:
         audit: the audit to print.
         file: destination; standard output by default.
     """
-    console = open_console(file)
+    _show(open_console(file), audit)
+
+
+def audit_text(audit: Audit) -> str:
+    """Return the terminal output as plain text."""
+    return render_text(lambda console: _show(console, audit))
+
+
+def _show(console: Console, audit: Audit) -> None:
     print_title(console, f"classgap audit: {audit.name}", headline(audit))
     console.print(_overall(audit))
     tables = [_group_table(audit), _gap_table(audit), _worst_table(audit)]
@@ -46,8 +66,8 @@ def print_audit(audit: Audit, file: TextIO | None = None) -> None:
         console.print("\n", table, sep="")
     console.print()
     _print_diagnoses(console, failing_classes(audit.classes))
-    for remark in audit.remarks:
-        console.print(plain_text(f"Note: {remark}", "bright_black"))
+    for notice in audit.notices:
+        console.print(plain_text(f"Note: {notice_text(notice)}", "bright_black"))
 
 
 def _overall(audit: Audit) -> str:
@@ -57,7 +77,8 @@ def _overall(audit: Audit) -> str:
     return (
         f"Accuracy {format_percent(overall.accuracy)} %{top_k}; balanced accuracy "
         f"{format_percent(overall.balanced_accuracy)} % ({format_level(audit.confidence_level)} CI "
-        f"{format_percent_interval(overall.balanced_interval)}). {format_count(overall.n_samples)} samples, {classes}."
+        f"{format_percent_interval(overall.balanced_interval)}); macro F1 {format_percent(overall.macro_f1)} %. "
+        f"{format_count(overall.n_samples)} samples, {classes}."
     )
 
 
@@ -89,23 +110,27 @@ def _gap_table(audit: Audit) -> Table:
 
 
 def _worst_table(audit: Audit) -> Table:
+    shown = [figure for figure in FIGURES if figure.terminal]
     table = new_table(
         f"Worst classes (accuracy in %, {format_level(audit.confidence_level)} CI)",
-        "class", "accuracy", "0 to 100 %", "support", "confused with", "rate, %",
-        text=("confused with",),
-        optional=("support", "rate, %", "confused with"),
-    )  # fmt: skip
+        "class",
+        *(figure.terminal for figure in shown),
+        text=tuple(figure.terminal for figure in shown if figure.unit == "text"),
+        optional=("support", "confused with"),
+    )
     for entry in sort_by_accuracy(audit.classes)[:WORST_CLASSES]:
-        top = entry.top_confusion
-        table.add_row(
-            name_cell(entry.name),
-            format_percent(entry.accuracy),
-            interval_bar(entry.accuracy or 0.0, entry.interval, entry.group or "", width=18),
-            format_count(entry.support),
-            name_cell(top.name if top else MISSING),
-            format_percent(top.rate if top else None),
-        )
+        table.add_row(name_cell(entry.name), *(_class_cell(figure, entry) for figure in shown))
     return table
+
+
+def _class_cell(figure: Figure, entry: ClassResult) -> Text | str:
+    value = getattr(entry, figure.name)
+    if isinstance(value, Interval):
+        return interval_bar(entry.accuracy or 0.0, value, entry.group or "", width=18)
+    if figure.name == "confusions" and value:
+        return name_cell(f"{format_percent(value[0].rate)} % {value[0].name}")  # rate first: long names are truncated
+    cell = format_cell(figure, entry)
+    return name_cell(cell) if figure.unit == "text" else cell
 
 
 def _pair_table(audit: Audit) -> Table:

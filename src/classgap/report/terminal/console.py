@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import io
 import sys
+from collections.abc import Callable
 from typing import TextIO
 
 from rich.console import Console
@@ -32,6 +34,17 @@ def open_console(file: TextIO | None) -> Console:
     console = _Console(file=file, highlight=False, soft_wrap=False)
     console.width = min(MAX_WIDTH, console.width)
     return console
+
+
+def render_text(show: Callable[[Console], None]) -> str:
+    """Return the output of ``show`` as 80 columns of text without control sequences."""
+    text = io.StringIO()
+    show(
+        Console(
+            file=text, width=MAX_WIDTH, color_system=None, force_terminal=False, force_jupyter=False, highlight=False
+        )
+    )
+    return "\n".join(line.rstrip() for line in text.getvalue().splitlines())
 
 
 def print_title(console: Console, title: str, headline: str) -> None:

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from typing import TextIO
 
+from rich.console import Console
 from rich.table import Table
 
 from classgap.audit.diff import AuditDiff
 from classgap.audit.diff_results import ClassChange
+from classgap.report.diff_summary import diff_summary
 from classgap.report.formatting import (
     format_level,
     format_p_value,
@@ -19,7 +21,15 @@ from classgap.report.formatting import (
 from classgap.report.gap_rows import gap_change_row, run_rows
 from classgap.report.ordering import insignificant_losses, largest_changes, order_groups
 from classgap.report.summary import comparison_name, diff_headline
-from classgap.report.terminal.console import STYLES, interval_bar, name_cell, open_console, plain_text, print_title
+from classgap.report.terminal.console import (
+    STYLES,
+    interval_bar,
+    name_cell,
+    open_console,
+    plain_text,
+    print_title,
+    render_text,
+)
 from classgap.report.terminal.table import new_table
 
 MAX_CLASSES = 8
@@ -35,9 +45,17 @@ def print_diff(diff: AuditDiff, file: TextIO | None = None) -> None:
         diff: the comparison to print.
         file: destination; standard output by default.
     """
-    console = open_console(file)
+    _show(open_console(file), diff)
+
+
+def diff_text(diff: AuditDiff) -> str:
+    """Return the terminal output as plain text."""
+    return render_text(lambda console: _show(console, diff))
+
+
+def _show(console: Console, diff: AuditDiff) -> None:
     print_title(console, f"classgap compare: {comparison_name(diff)}", diff_headline(diff))
-    console.print(plain_text(diff.summary))
+    console.print(plain_text(diff_summary(diff)))
     tables = [_group_table(diff), _gap_table(diff)] + ([_run_table(diff)] if diff.over_runs else [])
     for table in tables:
         console.print("\n", table, sep="")

@@ -2,37 +2,32 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 
-from classgap.audit.diff_results import Change, ClassChange, GroupChange
+from classgap.audit.diff import AuditDiff
+from classgap.audit.diff_results import Change, ClassChange
+from classgap.report.formatting import format_count, format_percent, format_points, pluralize
 
 NAMED = 3
 
 
-def summary(
-    overall: Change,
-    groups: Mapping[str, GroupChange],
-    gap: Mapping[str, Change],
-    classes: Sequence[ClassChange],
-    *,
-    runs_per_side: int,
-) -> str:
+def diff_summary(diff: AuditDiff) -> str:
     """Summarize accuracy, hard and easy thirds, their gap, and the classes that changed significantly."""
-    over = f" (mean of {runs_per_side} runs)" if runs_per_side > 1 else ""
-    sentences = [f"Accuracy{over} {_accuracy_change(overall)}."]
-    if "hard" in groups and "easy" in groups and "easy_hard" in gap:
-        hard, easy = groups["hard"].change, groups["easy"].change
-        sentences.append(_thirds_change(hard, easy))
-        sentences.append(f"The gap between them {_gap_change(gap['easy_hard'])}.")
-        own = gap.get("own_easy_hard")
-        if own is not None and own.significant and own.change * gap["easy_hard"].change < 0:  # other classes are hard
+    over = f" (mean of {diff.runs_per_side} runs)" if diff.runs_per_side > 1 else ""
+    sentences = [f"Accuracy{over} {_accuracy_change(diff.overall)}."]
+    gap = diff.gap.get("easy_hard")
+    if "hard" in diff.groups and "easy" in diff.groups and gap is not None:
+        sentences.append(_thirds_change(diff.groups["hard"].change, diff.groups["easy"].change))
+        sentences.append(f"The gap between them {_gap_change(gap)}.")
+        own = diff.gap.get("own_easy_hard")
+        if own is not None and own.significant and own.change * gap.change < 0:  # other classes are hard
             sentences.append(f"Between each side's own thirds, the gap {_gap_change(own)}.")
-    sentences.append(_class_changes(classes))
+    sentences.append(_class_changes(diff.classes))
     return " ".join(sentences)
 
 
 def _accuracy_change(change: Change) -> str:
-    before, after = _percent(change.before), _percent(change.after)
+    before, after = format_percent(change.before), format_percent(change.after)
     if not change.significant:
         return f"did not change significantly ({before} % → {after} %)"
     return f"{'rose' if change.change > 0 else 'fell'} from {before} % to {after} %"
@@ -40,19 +35,19 @@ def _accuracy_change(change: Change) -> str:
 
 def _thirds_change(hard: Change, easy: Change) -> str:
     if not hard.significant and not easy.significant:
-        changes = f"hard third ({_percent(hard.change, '+')} points) nor the easy third ({_percent(easy.change, '+')})"
+        changes = f"hard third ({format_points(hard.change)} points) nor the easy third ({format_points(easy.change)})"
         return f"Neither the {changes} changed significantly."
     return f"The hard third {_points_change(hard)}, the easy third {_points_change(easy)}."
 
 
 def _points_change(change: Change) -> str:
     if not change.significant:
-        return f"did not change significantly ({_percent(change.change, '+')} points)"
-    return f"{'gained' if change.change > 0 else 'lost'} {abs(100 * change.change):.1f} points"
+        return f"did not change significantly ({format_points(change.change)} points)"
+    return f"{'gained' if change.change > 0 else 'lost'} {format_percent(abs(change.change))} points"
 
 
 def _gap_change(change: Change) -> str:
-    before, after = _percent(change.before), _percent(change.after)
+    before, after = format_percent(change.before), format_percent(change.after)
     if not change.significant:
         return f"did not change significantly ({before} → {after} points)"
     if round(change.before, 3) > 0 > round(change.after, 3):
@@ -62,19 +57,14 @@ def _gap_change(change: Change) -> str:
     return f"{verb} from {before} to {after} points"
 
 
-def _percent(fraction: float, sign: str = "-") -> str:
-    text = f"{100 * fraction:{sign}.1f}"
-    return text[1:] if text in ("+0.0", "-0.0") else text.replace("-", "\N{MINUS SIGN}")
-
-
 def _class_changes(classes: Sequence[ClassChange]) -> str:
     seen = [entry for entry in classes if entry.status == "ok"]
     gained, regressed = _by_verdict(seen, "gained"), _by_verdict(seen, "regressed")
     if not gained and not regressed:
         return "No class changed significantly."
-    total = f"{len(seen):,} {'class' if len(seen) == 1 else 'classes'}"
+    total = pluralize(len(seen), "class", "classes")
     sentences = [
-        f"{len(some):,} of {total} got significantly {direction} ({_name_largest(some)})."
+        f"{format_count(len(some))} of {total} got significantly {direction} ({_name_largest(some)})."
         if some
         else f"No class got significantly {direction}."
         for some, direction in ((gained, "better"), (regressed, "worse"))
@@ -87,5 +77,5 @@ def _by_verdict(classes: Sequence[ClassChange], verdict: str) -> list[ClassChang
 
 
 def _name_largest(classes: Sequence[ClassChange]) -> str:
-    named = ", ".join(f"{entry.name} {_percent(entry.change or 0.0, '+')}" for entry in classes[:NAMED])
+    named = ", ".join(f"{entry.name} {format_points(entry.change)}" for entry in classes[:NAMED])
     return named + (" …" if len(classes) > NAMED else "")

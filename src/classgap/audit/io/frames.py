@@ -1,0 +1,71 @@
+"""Conversion from and to pandas, which is imported only when needed."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+from classgap.audit.figures import Figure, column_names, column_values
+
+
+def names_from_columns(*scores: Any) -> tuple[str, ...] | None:
+    """Column names of the first DataFrame among ``scores``, or ``None``."""
+    for values in scores:
+        if hasattr(values, "columns") and hasattr(values, "to_numpy"):
+            return tuple(str(name) for name in values.columns)
+    return None
+
+
+def counts_in_class_order(counts: Any, class_names: Sequence[Any] | None) -> Any:
+    """Sort a Series of counts, such as ``labels.value_counts()``, by class; return anything else unchanged.
+
+    Raises:
+        ValueError: if its index is neither the class names nor the class indices.
+    """
+    if not (hasattr(counts, "to_numpy") and hasattr(counts, "index")) or hasattr(counts, "columns"):
+        return counts
+    position = {str(label): i for i, label in enumerate(counts.index)}
+    indices = [str(k) for k in range(len(counts))]
+    for names in ([str(name) for name in class_names or ()], indices):
+        if len(names) == len(counts) and position.keys() == set(names):
+            return counts.to_numpy()[[position[name] for name in names]]
+    raise ValueError(
+        f"train_counts is a Series, so its index must be the class names or 0 to {len(counts) - 1}, got "
+        f"{', '.join(map(repr, list(counts.index)[:5]))}: reindex it, or pass an array."
+    )
+
+
+def check_scores(what: str, scores: Any) -> None:
+    """Reject a vector of labels where scores are expected.
+
+    Raises:
+        ValueError: if ``scores`` has one dimension.
+    """
+    dimensions = getattr(scores, "ndim", None)
+    if dimensions is None and isinstance(scores, Sequence) and not isinstance(scores, str):
+        dimensions = 2 if len(scores) and hasattr(scores[0], "__len__") and not isinstance(scores[0], str) else 1
+    if dimensions == 1:
+        raise ValueError(
+            f"{what} must be scores of shape (n_samples, n_classes), got a vector of {len(scores)}. Pass labels by "
+            "keyword: Audit.from_predictions(targets=..., predictions=...)."
+        )
+
+
+def to_frame(table: Sequence[Figure], records: Iterable[Any]) -> Any:
+    """Return a DataFrame with one row per record, indexed by class name.
+
+    Raises:
+        ImportError: if pandas is not installed.
+    """
+    try:
+        import pandas
+    except ImportError:
+        raise ImportError("to_pandas needs pandas: pip install pandas") from None
+    columns = column_names(table)
+    rows = [column_values(table, record) for record in records]
+    frame = pandas.DataFrame(rows, columns=list(columns)).set_index("name")
+    for name in frame.columns:
+        if not any(isinstance(entry[name], str) for entry in rows) and frame[name].isna().any():
+            frame[name] = frame[name].astype(float)  # None becomes NaN
+    frame.index.name = "class"
+    return frame

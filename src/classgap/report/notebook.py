@@ -1,0 +1,119 @@
+"""HTML fragments of audits and comparisons for notebooks, with inline styles and without scripts."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+from markupsafe import Markup
+
+from classgap.audit.audit import Audit
+from classgap.audit.diff import AuditDiff
+from classgap.report.diff_summary import diff_summary
+from classgap.report.display_names import third_name
+from classgap.report.formatting import (
+    format_count,
+    format_level,
+    format_percent,
+    format_percent_interval,
+    format_points,
+    format_points_interval,
+)
+from classgap.report.html.diff_page import key_changes
+from classgap.report.notices import notice_text
+from classgap.report.ordering import THIRDS, largest_changes, sort_by_accuracy
+from classgap.report.summary import comparison_name, diff_headline, headline
+
+WORST = 10
+
+
+def audit_fragment(audit: Audit) -> str:
+    """Return the headline, thirds, worst classes and notices of an audit."""
+    interval = f"{format_level(audit.confidence_level)} CI"
+    overall = audit.overall
+    rows = [
+        ("Accuracy", format_percent(overall.accuracy), format_percent_interval(overall.interval)),
+        (
+            "Balanced accuracy",
+            format_percent(overall.balanced_accuracy),
+            format_percent_interval(overall.balanced_interval),
+        ),
+    ]
+    for name in THIRDS:
+        if name in audit.groups:
+            group = audit.groups[name]
+            rows.append(
+                (
+                    third_name(name, audit.rank_by),
+                    format_percent(group.accuracy),
+                    format_percent_interval(group.interval),
+                )
+            )
+    worst = [
+        (
+            entry.name,
+            format_percent(entry.accuracy),
+            format_percent_interval(entry.interval),
+            format_count(entry.support),
+            entry.top_confusion.name if entry.top_confusion else "",
+        )
+        for entry in sort_by_accuracy(audit.classes)[:WORST]
+    ]
+    return _fragment(
+        audit.name,
+        headline(audit),
+        _table(("", "Accuracy, %", interval), rows),
+        _table(("Worst classes", "Accuracy, %", interval, "Support", "Most confused with"), worst),
+        *(Markup("<p>{}</p>").format(notice_text(notice)) for notice in audit.notices),
+    )
+
+
+def diff_fragment(diff: AuditDiff) -> str:
+    """Return the headline, key metrics and significant changes of a comparison."""
+    interval = f"{format_level(diff.confidence_level)} CI"
+    rows = [
+        (
+            label,
+            format_percent(c.before),
+            format_percent(c.after),
+            format_points(c.change),
+            format_points_interval(c.interval),
+        )
+        for label, c, _ in key_changes(diff)
+    ]
+    changed = [
+        (
+            entry.name,
+            format_percent(entry.before),
+            format_percent(entry.after),
+            format_points(entry.change),
+            format_points_interval(entry.interval),
+        )
+        for verdict in ("regressed", "gained")
+        for entry in largest_changes(diff, verdict, WORST)
+    ]
+    headers = ("Before, %", "After, %", "Change", interval)
+    return _fragment(
+        comparison_name(diff),
+        diff_headline(diff),
+        Markup("<p>{}</p>").format(diff_summary(diff)),
+        _table(("", *headers), rows),
+        *([_table(("Significant changes", *headers), changed)] if changed else []),
+    )
+
+
+def _fragment(name: str, line: str, *parts: Markup) -> str:
+    title = Markup("<p>{}</p><p><strong>{}</strong></p>").format(name, line)
+    return str(Markup("<div>{}{}</div>").format(title, Markup("").join(parts)))
+
+
+def _table(headers: Sequence[str], rows: Iterable[Sequence[str]]) -> Markup:
+    """Return a table whose first column is text; every cell is escaped."""
+    head = Markup("").join(Markup("<th>{}</th>").format(header) for header in headers)
+    body = Markup("").join(
+        Markup("<tr>{}</tr>").format(
+            Markup('<th style="text-align:left">{}</th>').format(row[0])
+            + Markup("").join(Markup('<td style="text-align:right">{}</td>').format(cell) for cell in row[1:])
+        )
+        for row in rows
+    )
+    return Markup("<table><thead><tr>{}</tr></thead><tbody>{}</tbody></table>").format(head, body)

@@ -1,0 +1,191 @@
+"""How each metric of an audit or a comparison is computed."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from classgap.audit.audit import Audit
+from classgap.audit.diagnosis.causes import (
+    CLEARLY_FEWER,
+    CLOSE_BOUNDARY,
+    EXCESS_FIT,
+    FEW_TRAINING,
+    LABEL_EXCESS,
+    LABEL_SHARE,
+    OVERLAP_RATE,
+    OVERLAP_SHARE,
+    WIDE_SPREAD,
+)
+from classgap.audit.diff import AuditDiff
+from classgap.audit.diff_results import CLASS_CHANGES
+from classgap.audit.figures import FIGURES, TEST, Figure
+from classgap.audit.geometry.embedding_map import COMPONENTS
+from classgap.audit.settings import AuditSettings
+from classgap.audit.stats.rank_correlation import ALL_ORDERS
+from classgap.report.display_names import GAPS
+from classgap.report.formatting import format_level
+
+# Titles of notes that are not about a per-class metric.
+TITLES = {
+    "interval": "confidence intervals",
+    "balanced_accuracy": "balanced accuracy",
+    "macro_f1": "macro F1",
+    "top_k": "top-k accuracy",
+    "unseen": "classes without test samples",
+    "thirds": "easy, medium and hard thirds",
+    "frequency": "head, torso and tail",
+    **{f"gap.{name}": f"gap: {label}" for name, label in GAPS.items()},
+    "gap.expected_by_chance": "gap expected by chance",
+    "pairs": "confused pairs",
+    "angle": "smallest angle m_c",
+    "within_between": "within-class / between-class variance",
+    "centroid_agreement": "agreement with the nearest class mean",
+    "correlation": "rank correlation",
+    "diagnosis": "diagnosis",
+    "own_groups": "each side's own thirds",
+    "over_runs": "statistics over runs",
+}
+LABELS = {figure.name: figure.label for figure in (*FIGURES, *CLASS_CHANGES) if figure.label}
+
+# Fallback for the interval of a mean where all resamples are equal.
+ALL_EQUAL = "Wilson interval of the pooled samples if all of them are correct or all are wrong"
+
+
+def audit_notes(audit: Audit) -> dict[str, str]:
+    """Return a description of how each metric of ``audit`` is computed."""
+    settings = audit.settings
+    level = settings.confidence_level
+    bootstrap = (
+        f"{settings.n_resamples} bootstrap resamples of the test samples within each class, deviations scaled by "
+        f"√(n/(n-1)), seed {settings.seed}, {format_level(level)} percentile interval"
+    )
+    ranking = "the accuracies of this model" if audit.rank_by == "own" else "the accuracies of the baseline"
+    return {
+        **_figure_notes((figure for figure in FIGURES if figure.section == TEST), level),
+        **_accuracy_notes(settings, bootstrap, ranking),
+        **_gap_notes(format_level(level), bootstrap),
+        "pairs": (
+            "Errors in both directions divided by the samples of both classes. Ranked by the lower end of the Wilson "
+            "interval, so that pairs with few samples do not lead the list."
+        ),
+        **_figure_notes((figure for figure in FIGURES if figure.section != TEST), level),
+        "angle": "m_c: smallest angle between the weights of two classes in the head, in degrees (MR² Table 4).",
+        "within_between": "Mean ‖ŝ_k‖² divided by the mean squared distance of the class means to their mean.",
+        "centroid_agreement": (
+            "Fraction of samples whose nearest class mean is that of the predicted class; estimated on a random subset "
+            "of large test sets."
+        ),
+        "correlation": (
+            "Spearman's rank correlation over classes. Two-sided p-value: exact (all permutations) for up to "
+            f"{ALL_ORDERS} classes, from the t distribution for more."
+        ),
+        "map": (
+            f"t-SNE of the first {COMPONENTS} principal components of at most {settings.map_points} samples, seed "
+            f"{settings.seed}."
+        ),
+        "diagnosis": DIAGNOSIS,
+    }
+
+
+def diff_notes(diff: AuditDiff) -> dict[str, str]:
+    """Return a description of how each metric of ``diff`` is computed."""
+    return {
+        "interval": (
+            f"{diff.n_resamples} paired bootstrap resamples of the test samples within each class, deviations scaled "
+            f"by √(n/(n-1)), seed {diff.seed}, {format_level(diff.confidence_level)} percentile interval of the "
+            "difference. Intervals of the standard deviation and the Gini coefficient are centered on the change. "
+            "Single classes: Agresti-Min interval."
+        ),
+        **_figure_notes(CLASS_CHANGES, diff.confidence_level),
+        "groups": "Mean accuracy of the classes in the group. Both sides use the groups of the first side.",
+        "expected_by_chance": (
+            "Mean change of the thirds over random swaps of the two sides of each sample. Classes that rank as hard by "
+            "bad luck improve without any real change (regression to the mean). A change is significant only if its "
+            "interval also excludes this value."
+        ),
+        "own_groups": "Thirds of each side by its own accuracies; the two sides may contain different classes.",
+        "gap": "The easy-hard gap uses the thirds of the first side; other measures use each side's own ranking.",
+        "over_runs": (
+            "Mean and sample standard deviation over runs, with a two-sided paired t-test. With several runs, a change "
+            "is significant only if this test is significant as well: bootstrap intervals reflect the choice of test "
+            "samples, not the variation between runs."
+        ),
+    }
+
+
+def note_name(key: str) -> str:
+    """Return the title of a note.
+
+    >>> note_name("gap.easy_hard"), note_name("spread"), note_name("new_metric")
+    ('Gap: easy third − hard third', 'Spread ‖ŝ‖', 'New metric')
+    """
+    name = TITLES.get(key) or LABELS.get(key) or key.replace("_", " ").replace(".", ": ")
+    return name[:1].upper() + name[1:]
+
+
+def _figure_notes(figures: Iterable[Figure], confidence_level: float) -> dict[str, str]:
+    values = {"{level}": format_level(confidence_level), "{alpha}": f"{1 - confidence_level:g}"}
+    notes = {figure.name: figure.note for figure in figures if figure.label and figure.note}
+    for placeholder, value in values.items():
+        notes = {name: note.replace(placeholder, value) for name, note in notes.items()}
+    return notes
+
+
+def _accuracy_notes(settings: AuditSettings, bootstrap: str, ranking: str) -> dict[str, str]:
+    head, tail = settings.frequency_cuts
+    return {
+        "balanced_accuracy": f"Mean accuracy of the classes with test samples. Interval: {bootstrap}; {ALL_EQUAL}.",
+        "macro_f1": "Mean F1 score of the classes with test samples.",
+        "top_k": "Fraction of samples whose label is among the k highest scores.",
+        "unseen": "A class without test samples has no accuracy. Averages, rankings and gaps ignore it.",
+        "thirds": (
+            f"Classes with test samples, ranked by {ranking} (ties by class index) and split into three equal parts. "
+            "If one class remains, it is medium; if two remain, one is easy and one is hard."
+        ),
+        "frequency": (
+            f"Head: at least {head:g} training samples. Tail: fewer than {tail:g}. Torso: the classes in between."
+        ),
+        "groups": f"Mean accuracy of the classes in the group. Interval: {bootstrap}; {ALL_EQUAL}.",
+    }
+
+
+def _gap_notes(confidence_level: str, bootstrap: str) -> dict[str, str]:
+    return {
+        "gap.easy_hard": (
+            f"Accuracy of the easy third minus accuracy of the hard third. Interval: {bootstrap}, with fixed thirds; "
+            "Newcombe interval of the pooled samples if in each third all samples are correct or all are wrong."
+        ),
+        "gap.best_worst": (
+            f"Accuracy of the best class minus accuracy of the worst class. Interval: Newcombe, {confidence_level}."
+        ),
+        "gap.worst_class": f"Lowest accuracy of a class. Interval: Wilson, {confidence_level}.",
+        "gap.worst_tenth": (
+            f"Mean accuracy of the worst 10 % of classes, rounded up. Interval: {bootstrap}; {ALL_EQUAL}."
+        ),
+        "gap.std": f"Standard deviation of the class accuracies. Interval: {bootstrap}, centered on the estimate.",
+        "gap.gini": f"Gini coefficient of the class accuracies. Interval: {bootstrap}, centered on the estimate.",
+        "gap.expected_by_chance": (
+            "Mean of the measure over simulated test sets in which every class has the balanced accuracy: the gap that "
+            "sampling noise alone produces. If a baseline ranks the thirds on the same samples, the simulation also "
+            "keeps the fractions of samples that both models, one of them or neither predict correctly."
+        ),
+    }
+
+
+DIAGNOSIS = (
+    "A class fails if it is in the hard third and significantly below the balanced accuracy (exact binomial test, "
+    "Benjamini-Hochberg correction over all classes with test samples). "
+    f"Few training samples: fewer than {FEW_TRAINING:g} times the median, or in the tail with fewer than "
+    f"{CLEARLY_FEWER:g} times the median of the classes above the balanced accuracy. "
+    f"Large feature spread: at least {WIDE_SPREAD:g} times the median. "
+    f"Overlap: at least {OVERLAP_RATE:.0%} of its samples and {OVERLAP_SHARE:.0%} of its errors (more with few "
+    "classes) go to one class whose mean is among its three nearest and closer than usual. "
+    "Decision boundary too close: the distance from the class mean to the boundary, relative to the midpoint between "
+    f"the two means, is less than {CLOSE_BOUNDARY:g} times the usual value of the classes above the balanced accuracy "
+    "and lower than almost all of theirs. "
+    f"Likely label errors: cleanlab flags at least {LABEL_SHARE:.0%} of its labels and {LABEL_EXCESS:g} times as many "
+    "as in the median class. "
+    f"Overfitting: train minus test accuracy exceeds that of the median class by {EXCESS_FIT:.0%}. "
+    "Causes are ranked by strength on a common scale. A close boundary and overfitting are often consequences of the "
+    "other causes, so they count less."
+)

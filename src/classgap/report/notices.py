@@ -1,0 +1,84 @@
+"""Sentences of an audit's notices."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from classgap.audit.diagnosis.label_issues import REASONS
+from classgap.audit.results import Notice
+from classgap.report.formatting import format_count, pluralize
+
+LISTED = 6  # names in one sentence
+
+
+def notice_text(notice: Notice) -> str:
+    """Return the sentence of a notice.
+
+    >>> notice_text(Notice("unseen-classes", {"unseen": 2, "classes": 10}))
+    '2 of 10 classes have no test samples; all metrics leave them out.'
+    """
+    sentence = SENTENCES.get(notice.code)
+    if sentence is None:  # saved by a newer version
+        return f"{notice.code}: {', '.join(f'{key} {value}' for key, value in notice.values.items()) or 'no details'}."
+    return sentence if isinstance(sentence, str) else sentence(notice.values)
+
+
+def _names(names: Any) -> str:
+    return ", ".join(names[:LISTED]) + (" …" if len(names) > LISTED else "")
+
+
+def _not_used(values: Mapping[str, Any]) -> str:
+    return f"{_names(values['names'])} {'is' if len(values['names']) == 1 else 'are'} not used"
+
+
+def _unused_arrays(values: Mapping[str, Any]) -> str:
+    hint = f"; did you mean {_names(values['suggestions'])}?" if values["suggestions"] else "."
+    return _not_used(values) + hint
+
+
+def _duplicates(values: Mapping[str, Any]) -> str:
+    dropped = pluralize(values["dropped"], "sample", "samples")
+    return f"Dropped {dropped} of {format_count(values['samples'])} with a duplicate index."
+
+
+SENTENCES: Mapping[str, str | Callable[[Mapping[str, Any]], str]] = {
+    "unseen-classes": lambda of: (
+        f"{format_count(of['unseen'])} of {format_count(of['classes'])} classes have no test samples; all metrics "
+        "leave them out."
+    ),
+    "constant-prediction": lambda of: f"Every sample is predicted as {of['name']}.",
+    "only-predicted-labels": "Only predicted labels were given: no top-k accuracy, calibration or margins.",
+    "no-features": "No features were given: no spread, distances or map.",
+    "features-not-found": lambda of: f"No feature metrics: {of['model']} has no single linear head.",
+    "features-not-computed": lambda of: f"No feature metrics: the forward pass did not call the head ({of['head']}).",
+    "features-not-of-logits": lambda of: (
+        f"No feature metrics: the {format_count(of['logits'])} logits are not the output of the head ({of['head']})."
+    ),
+    "features-not-per-sample": lambda of: (
+        f"No feature metrics: features must have shape (n_samples, n_features), got {tuple(of['shape'])}."
+    ),
+    "head-does-not-fit": (
+        "No distances to decision boundaries: the head's weight and bias do not reproduce the predictions from these "
+        "features (a cosine head, or features of another layer)."
+    ),
+    "unpaired-ranking": (
+        "The accuracies that rank the thirds may be of other samples. If they are of the same samples, chance "
+        "contributes to the gap."
+    ),
+    "labels-not-checked": lambda of: f"Labels were not checked: {REASONS.get(of['reason'], of['reason'])}",
+    "logits-are-probabilities": "Scores were read as probabilities: they are in [0, 1] and every row sums to 1.",
+    "zero-probabilities": lambda of: (
+        f"No logit margins: in {format_count(of['zeros'])} of {format_count(of['samples'])} samples the probability of "
+        "the true class, or of every other class, is 0. Pass logits instead."
+    ),
+    "duplicate-index": _duplicates,
+    "unused-arrays": _unused_arrays,
+    "unused-columns": lambda of: f"{_not_used(of)}.",
+    "unused-columns-maybe-scores": lambda of: (
+        f"{_not_used(of)}; if they are scores of the classes, remove the column prediction."
+    ),
+    "columns-are-classes": lambda of: (
+        f"Read {pluralize(of['classes'], 'column', 'columns')} as classes with {of['kind']}."
+    ),
+}
