@@ -132,7 +132,7 @@ def test_hugging_face_with_two_heads_of_one_shape_is_rejected() -> None:
         FeatureTap(model)
 
 
-def test_head_on_every_token_gives_features_that_losses_refuse() -> None:
+def test_head_on_every_token_gives_features_that_losses_reject() -> None:
     sizes = {"vocab_size": 11, "n_embd": 8, "n_layer": 1, "n_head": 2, "pad_token_id": 0}
     model, inputs = hugging_face("GPT2ForSequenceClassification", sizes)
     tap = FeatureTap(model)
@@ -195,7 +195,7 @@ def test_head_that_is_given(name: str) -> None:
 
 
 def test_head_that_is_given_wrongly() -> None:
-    with pytest.raises(ValueError, match=r"head='fc' is not part of Net.*'top' \(7 wide\)"):
+    with pytest.raises(ValueError, match=r"head='fc' is not part of Net.*'top'"):
         FeatureTap(Net(), head="fc")
     with pytest.raises(ValueError, match=r"head=Linear\(\) is not part of Net"):
         FeatureTap(Net(), head=nn.Linear(5, CLASSES))
@@ -204,5 +204,5 @@ def test_head_that_is_given_wrongly() -> None:
 
 
 def test_model_without_linear_layers_is_rejected() -> None:
-    with pytest.raises(ValueError, match=r"Sequential\(Conv2d, Flatten\).*no linear layer"):
+    with pytest.raises(ValueError, match=r"\(Conv2d, Flatten\).*no linear layer"):
         FeatureTap(nn.Sequential(nn.Conv2d(3, CLASSES, 1), nn.Flatten()))
