@@ -25,8 +25,8 @@ def test_without_their_term_they_are_cross_entropy(method: str) -> None:
     torch.testing.assert_close(value, F.cross_entropy(run.model(batch.inputs), batch.labels))
 
 
-def test_trained_centres_have_a_rate_of_their_own() -> None:
+def test_trained_centers_have_a_rate_of_their_own() -> None:
     run = moons_run("center:centers=trained", loss_lr=0.5)
     own = run.optimizer.param_groups[1]
-    assert own["params"] == [run.method.loss.centres]
+    assert own["params"] == [run.method.loss.centers]
     assert (own["lr"], own["weight_decay"]) == (0.5, 0.0)
