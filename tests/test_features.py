@@ -71,7 +71,7 @@ def test_wrong_layer_is_noticed(compiled: bool) -> None:
     tap = FeatureTap(model, head="body")
     run = torch.compile(model, backend="aot_eager", fullgraph=True) if compiled else model
     run(torch.randn(2, 6))
-    with pytest.raises(ValueError, match=r"logits have 7 columns, but Linear\(in_features=6.*gave 5\. Pass head="):
+    with pytest.raises(ValueError, match=r"have 7 columns, but Linear.*returned 5\."):
         _ = tap.features
 
 
@@ -265,7 +265,7 @@ def test_compiled_model_that_ran_before_the_tap_is_explained() -> None:
     model(x)
     tap = FeatureTap(model)
     model(x)
-    with pytest.raises(RuntimeError, match="tap before the first call of a compiled model"):
+    with pytest.raises(RuntimeError, match="before the first call of a compiled model"):
         _ = tap.features
     torch.compiler.reset()
     model(x)

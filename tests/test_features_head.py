@@ -42,18 +42,18 @@ def test_timm_classifier_with_a_norm_in_front() -> None:
 @pytest.mark.parametrize(
     ("architecture", "classes", "message"),
     [
-        ("resnet18", 0, r"get_classifier\(\) is Identity\(\).*built with its num_classes.*no linear layer"),
+        ("resnet18", 0, r"Identity\(\).*its num_classes.*no linear layer"),
         (
             "deit_tiny_distilled_patch16_224",
             7,
-            r"tuple\(Linear, Linear\).*'head_dist' \(7 wide\), 'head' \(7 wide\), 'b",
+            r"tuple\(Linear, Linear\).*'head_dist' .*'head'",
         ),
         ("resnetv2_18", 7, r"is Conv2d\(\).*convolution.*no linear layer"),
         ("repvit_m0_9", 7, r"RepVitClassifier.*several heads.*Pass head="),
         ("crossvit_9_240", 7, r"ModuleList\(Linear, Linear\).*Pass head="),
     ],
 )
-def test_timm_without_a_single_linear_head_is_refused(architecture: str, classes: int, message: str) -> None:
+def test_timm_without_a_single_linear_head_is_rejected(architecture: str, classes: int, message: str) -> None:
     timm = pytest.importorskip("timm")
     with torch.device("meta"):  # nothing is computed
         model = timm.create_model(architecture, num_classes=classes)
@@ -94,9 +94,9 @@ def test_torchvision_auxiliary_logits() -> None:
     check_tap(model, torch.randn(2, 3, 32, 32), "fc")  # in training the output is a tuple with a field `logits`
 
 
-def test_torchvision_without_a_linear_classifier_is_refused() -> None:
+def test_torchvision_without_a_linear_classifier_is_rejected() -> None:
     models = pytest.importorskip("torchvision.models")
-    with pytest.raises(ValueError, match=r"SqueezeNet: classifier is Sequential\(Dropout, Conv2d, ReLU.*no linear"):
+    with pytest.raises(ValueError, match=r"classifier is Sequential\(Dropout.*no linear"):
         FeatureTap(models.squeezenet1_1(weights=None))
     headless = models.mobilenet_v3_small(weights=None)
     headless.features.append(nn.Linear(3, 3))  # not to be taken for the head
@@ -126,19 +126,19 @@ def test_hugging_face(kind: str, options: dict[str, Any], name: str) -> None:
     check_tap(*hugging_face(kind, options), name)
 
 
-def test_hugging_face_with_two_heads_of_one_shape_is_refused() -> None:
+def test_hugging_face_with_two_heads_of_one_shape_is_rejected() -> None:
     model, _ = hugging_face("DeiTForImageClassificationWithTeacher", IMAGE)
-    with pytest.raises(ValueError, match=r"'distillation_classifier' \(7 wide\), 'cls_classifier' \(7 wide\)"):
+    with pytest.raises(ValueError, match=r"'distillation_classifier' .*'cls_classifier'"):
         FeatureTap(model)
 
 
-def test_head_on_every_token_gives_features_that_losses_refuse() -> None:
+def test_head_on_every_token_gives_features_that_losses_reject() -> None:
     sizes = {"vocab_size": 11, "n_embd": 8, "n_layer": 1, "n_head": 2, "pad_token_id": 0}
     model, inputs = hugging_face("GPT2ForSequenceClassification", sizes)
     tap = FeatureTap(model)
     logits = model(**inputs).logits
     assert tap.features.shape == (2, 4, 8)
-    with pytest.raises(ValueError, match=r"features must be a tensor of shape \(2, features\).*got shape \(2, 4, 8\)"):
+    with pytest.raises(ValueError, match=r"features must be .*got shape \(2, 4, 8\)"):
         MR2Loss(CLASSES)(logits, torch.tensor([0, 1]), features=tap.features)
 
 
@@ -195,14 +195,14 @@ def test_head_that_is_given(name: str) -> None:
 
 
 def test_head_that_is_given_wrongly() -> None:
-    with pytest.raises(ValueError, match=r"head='fc' is not a part of Net.*'top' \(7 wide\), 'body' \(5 wide\)"):
+    with pytest.raises(ValueError, match=r"head='fc' is not part of Net.*'top'"):
         FeatureTap(Net(), head="fc")
-    with pytest.raises(ValueError, match=r"head=Linear\(\) is not a part of Net.*Pass head="):
+    with pytest.raises(ValueError, match=r"head=Linear\(\) is not part of Net"):
         FeatureTap(Net(), head=nn.Linear(5, CLASSES))
     with pytest.raises(ValueError, match=r"head is ReLU\(\).*Pass head=….*'0' \(5 wide\)"):
         FeatureTap(nn.Sequential(nn.Linear(6, 5), nn.ReLU()), head="1")
 
 
-def test_model_without_linear_layers_is_refused() -> None:
-    with pytest.raises(ValueError, match=r"the model is Sequential\(Conv2d, Flatten\).*no linear layer: give it"):
+def test_model_without_linear_layers_is_rejected() -> None:
+    with pytest.raises(ValueError, match=r"\(Conv2d, Flatten\).*no linear layer"):
         FeatureTap(nn.Sequential(nn.Conv2d(3, CLASSES, 1), nn.Flatten()))

@@ -1,4 +1,4 @@
-"""The penultimate features and the head of any model, read by hooks: the model itself stays as it is."""
+"""Access to the penultimate features and the head of any model, by hooks."""
 
 from __future__ import annotations
 
@@ -8,35 +8,35 @@ from typing import Any, Self
 from torch import Tensor, nn
 from torch.nn.parameter import is_lazy
 
-# Where timm, torchvision, Hugging Face and most plain models keep their classifier.
+# Names of the classifier in timm, torchvision, Hugging Face and most plain models.
 HEAD_NAMES = ("fc", "classifier", "head", "heads", "score", "classification_head", "out_proj", "last_linear", "linear")
-# A wrapper is a module whose one child has such a name: data-parallel and averaged models, then compiled ones.
+# Name of the only child of a wrapper: data-parallel and averaged models, and compiled models.
 WRAPPED_NAMES = (["module"], ["_orig_mod"])
-NOT_LINEAR = (nn.Embedding, nn.EmbeddingBag, nn.LayerNorm, nn.RMSNorm)  # these may have a 2-D weight too
+NOT_LINEAR = (nn.Embedding, nn.EmbeddingBag, nn.LayerNorm, nn.RMSNorm)  # may have a 2-D weight
 
 
 class FeatureTap:
-    """Gives the head of a model, and what the head was applied to in the last forward.
+    """Access to the head of a model and to the input of the head in the last forward pass.
 
-    The head is, in this order: ``head``; ``model.get_classifier()`` (timm); an attribute with a usual name (``fc``,
-    ``classifier``, ``head``, ...) or the last linear layer inside it; the last linear layer of the model. Where the
-    model tells its number of classes, layers of that width go first. Any layer with a 2-D weight of its own, such as
-    a cosine classifier, counts as linear. Wrappers (DistributedDataParallel, torch.compile, ...) are looked through.
+    The head is, in this order: ``head``; ``model.get_classifier()`` (timm); an attribute with a common name (``fc``,
+    ``classifier``, ``head``, …) or the last linear layer in it; the last linear layer of the model. If the model states
+    its number of classes, layers of that width are preferred. Any layer with a 2-D weight, such as a cosine classifier,
+    counts as linear. Wrappers (DistributedDataParallel, torch.compile, …) are unwrapped.
 
-    Limits. A head that is applied to every token (``score`` of GPT2ForSequenceClassification) has 3-D features, which
-    losses refuse. A model that has already run compiled does not notice new hooks: tap it before its first call. The
-    next forward lets go of the features at its start; compiled code may do so at its end. ``nn.DataParallel`` on
+    Limitations. A head that is applied to every token (``score`` of GPT2ForSequenceClassification) has 3-D features,
+    which losses reject. A compiled model that has already run ignores new hooks: create the tap before the first call.
+    The next forward pass releases the features at its start; compiled code may do so at its end. ``nn.DataParallel`` on
     several devices runs copies of the head, which are not tapped.
 
-    Nothing is added to the model but hooks. Copying or pickling a tapped model copies its tap too, without features:
-    the copies never touch the first tap, and a model and a tap that are copied together stay together.
+    Only hooks are added to the model. Copying or pickling a tapped model also copies its tap, without features. Copies
+    do not affect the original tap, and a model and a tap that are copied together belong together.
 
     Args:
-        model: any module.
-        head: the head, or a module that ends in it; the layer itself or its dotted name.
+        model: Any module.
+        head: The head, or a module that ends in it; the layer itself or its dotted name.
 
     Attributes:
-        head: the layer that turns features into logits.
+        head: The layer that maps features to logits.
 
     >>> import torch
     >>> model = nn.Sequential(nn.Linear(8, 4), nn.ReLU(), nn.Linear(4, 3))
@@ -60,31 +60,31 @@ class FeatureTap:
 
     @property
     def features(self) -> Tensor:
-        """What the head was last applied to, (B, D): the tensor itself, so gradients flow through it to the model.
+        """Input of the head in the last forward pass, (B, D), part of the autograd graph of the model.
 
         Raises:
-            RuntimeError: if the model has not been called, or not through its head.
-            ValueError: if the model's logits are not what the head gave.
+            RuntimeError: If the model has not been called, or did not call its head.
+            ValueError: If the logits of the model are not the output of the head.
         """
         if self._features is None:
             raise RuntimeError(
-                "FeatureTap has no features: call the model first. If it was called, its head was not: tap the model "
-                "again if the layer was replaced or the tap removed; tap before the first call of a compiled model; "
-                "use DistributedDataParallel in place of DataParallel on several devices."
+                "FeatureTap has no features: call the model first. If it was called, it did not call its head: create "
+                "a new tap if the layer was replaced or the tap removed; create the tap before the first call of a "
+                "compiled model; use DistributedDataParallel instead of DataParallel on several devices."
             )
         if self._other_width is not None:
             raise ValueError(
-                f"FeatureTap has the wrong layer: the model's logits have {self._other_width} columns, but {self.head} "
-                f"gave {self._head_width}. Pass head=…, the layer that makes the logits, or its name."
+                f"FeatureTap has the wrong layer: the model's logits have {self._other_width} columns, but "
+                f"{self.head} returned {self._head_width}. Pass head=…, the layer of the logits or its name."
             )
         return self._features
 
     def release(self) -> None:
-        """Let go of the features, so that their memory can be used again."""
+        """Release the features to free their memory."""
         self._features = self._head_width = self._other_width = None
 
     def remove(self) -> None:
-        """Take the hooks off the model and let go of the features."""
+        """Remove the hooks from the model and release the features."""
         for handle in self._handles:
             handle.remove()
         self.release()
@@ -96,16 +96,16 @@ class FeatureTap:
         self.remove()
 
     def __getstate__(self) -> dict[str, Any]:
-        # Serves deepcopy, which refuses a tensor that has a gradient history, and pickle, which would store the batch.
+        # For deepcopy, which rejects tensors with a gradient history, and pickle, which would store the batch.
         return {**self.__dict__, "_features": None}
 
-    # The hooks only assign attributes: torch.compile turns that into further outputs of its one graph. A check that
-    # raises belongs in `features`, which compiled code does not have to contain.
+    # The hooks only assign attributes, which torch.compile turns into additional outputs of its graph. Checks that
+    # raise are in `features`, outside of compiled code.
     def _before_model(self, module: nn.Module, args: Any) -> None:
         self.release()
 
     def _after_head(self, module: nn.Module, args: tuple[Any, ...], kwargs: dict[str, Any], output: Any) -> None:
-        if module is self.head:  # a shallow copy, such as a DataParallel replica, shares the hooks
+        if module is self.head:  # shallow copies such as DataParallel replicas share the hooks
             self._features = args[0] if args else next(iter(kwargs.values()))
             self._head_width = output.shape[-1] if isinstance(output, Tensor) else None
 
@@ -133,13 +133,13 @@ def _unwrap(model: nn.Module) -> nn.Module:
 
 
 def _places(outer: nn.Module, model: nn.Module, head: nn.Module | str | None) -> dict[str, Any]:
-    """Where to look for the head, by a name for messages; the first place that has one wins."""
+    """Return the modules in which to look for the head, by a name for messages; the first match wins."""
     if head is not None:
-        parts = {**dict(model.named_modules()), **dict(outer.named_modules())}  # names with "module." are fine too
+        parts = {**dict(model.named_modules()), **dict(outer.named_modules())}  # also names with "module."
         part = parts.get(head) if isinstance(head, str) else head
         if not any(part is other for other in parts.values()):
             shown = repr(head) if isinstance(head, str) else _outline(head)
-            raise ValueError(f"head={shown} is not a part of {type(model).__name__}. {_candidates(model)}")
+            raise ValueError(f"head={shown} is not part of {type(model).__name__}. {_candidates(model)}")
         return {"head": part}
     if callable(getattr(model, "get_classifier", None)):
         return {"get_classifier()": model.get_classifier()}  # type: ignore[operator]
@@ -150,16 +150,16 @@ def _places(outer: nn.Module, model: nn.Module, head: nn.Module | str | None) ->
 def _find_head(model: nn.Module, places: dict[str, Any]) -> nn.Module:
     classes = getattr(model, "num_classes", None) or getattr(getattr(model, "config", None), "num_labels", None)
     found = [[layer for _, layer in _layers(place)] for place in places.values() if _is_one(place)]
-    # The number of classes may be out of date (a head that was exchanged by hand): it is a preference, not a condition.
+    # The number of classes may be outdated (a replaced head), so it is a preference, not a requirement.
     fitting = [[layer for layer in layers if _shape(layer)[0] == classes] for layers in found]
     layers = next((layers for layers in (*fitting, *found) if layers), [])
     if layers and not _are_parallel(layers, classes):
         return layers[-1]
     seen = ", ".join(f"{name} is {_outline(place)}" for name, place in places.items())
     raise ValueError(
-        f"FeatureTap finds no single head in {type(model).__name__}: {seen}. A head is one linear layer that is "
-        "applied to the features: a model without a classifier must be built with its num_classes; a convolution, or "
-        f"several heads whose outputs are combined, have no such features. {_candidates(model)}"
+        f"FeatureTap finds no single head in {type(model).__name__}: {seen}. A head is one linear layer applied to "
+        "the features: build a model without a classifier with its num_classes; convolutional heads and several heads "
+        f"whose outputs are combined are not supported. {_candidates(model)}"
     )
 
 
@@ -169,13 +169,13 @@ def _is_one(place: Any) -> bool:
 
 
 def _are_parallel(layers: list[nn.Module], classes: int | None) -> bool:
-    """Whether the last layer has a twin: two maps from D to K ≠ D numbers are not one after the other."""
+    """Return whether another layer has the shape (K, D), K ≠ D, of the last one: they cannot follow each other."""
     wide, deep = _shape(layers[-1])
     return wide == classes != deep and [_shape(layer) for layer in layers].count((wide, deep)) > 1
 
 
 def _layers(module: nn.Module, name: str = "") -> Iterator[tuple[str, nn.Module]]:
-    """The linear layers inside ``module`` (or itself), in the order in which they were made."""
+    """Yield the linear layers in ``module`` (or itself) in order of registration."""
     if _is_linear(module):
         yield name, module
         return
@@ -184,7 +184,7 @@ def _layers(module: nn.Module, name: str = "") -> Iterator[tuple[str, nn.Module]
 
 
 def _is_linear(module: nn.Module) -> bool:
-    # Parameters, not attributes: reading a parametrized weight would compute it, which may change its state.
+    # Parameters, not attributes: reading a parametrized weight computes it, which may change its state.
     weight = dict(module.named_parameters(recurse=False)).get("weight")
     matrix = weight is not None and not is_lazy(weight) and weight.dim() == 2
     leaf = next(module.children(), None) is None
@@ -192,7 +192,7 @@ def _is_linear(module: nn.Module) -> bool:
 
 
 def _shape(layer: nn.Module) -> tuple[int, ...]:
-    if isinstance(layer, nn.Linear):  # whose weight may be lazy or packed
+    if isinstance(layer, nn.Linear):  # its weight may be lazy or packed
         return layer.out_features, layer.in_features
     return tuple(layer.get_parameter("weight").shape)
 
@@ -200,8 +200,8 @@ def _shape(layer: nn.Module) -> tuple[int, ...]:
 def _candidates(model: nn.Module) -> str:
     names = [f"{name!r} ({_shape(layer)[0]} wide)" for name, layer in _layers(model)]
     if not names:
-        return "It has no linear layer: give it an nn.Linear(number of features, number of classes) of its own."
-    return f"Pass head=…, a layer or its name; the linear layers, last first: {', '.join(names[:-9:-1])}."
+        return "It has no linear layer: add an nn.Linear(num_features, num_classes)."
+    return f"Pass head=…, a layer or its name. Linear layers, last first: {', '.join(names[:-9:-1])}."
 
 
 def _outline(found: Any) -> str:

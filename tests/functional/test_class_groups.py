@@ -59,10 +59,10 @@ def test_nothing_at_all() -> None:
     assert groups.mean(torch.empty(0, 2)).shape == (0, 2)
 
 
-def test_carried_terms_have_the_weighted_sum_of_class_means_as_their_mean() -> None:
+def test_sample_factors_give_the_weighted_sum_of_class_means() -> None:
     labels, values = torch.tensor([3, 1, 3, -1, 3, 1]), torch.tensor([1.0, 5.0, 3.0, 100.0, 2.0, 7.0])
     groups = group_by_class(labels, num_classes=5)
-    carried = values * groups.carried(torch.tensor([0.5, 2.0]))
+    carried = values * groups.sample_factors(torch.tensor([0.5, 2.0]))
     assert carried[3] == 0
     torch.testing.assert_close(carried.sum() / 5, torch.tensor(0.5 * 6.0 + 2.0 * 2.0))
 

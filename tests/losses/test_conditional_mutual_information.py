@@ -54,6 +54,6 @@ def test_separation_has_a_bound() -> None:
         ({"decay": 1.0}, r"decay must be in \[0, 1\)"),
     ],
 )
-def test_wrong_arguments_are_named(settings: dict, message: str) -> None:
+def test_invalid_arguments_are_rejected(settings: dict, message: str) -> None:
     with pytest.raises(ValueError, match=message):
         ConditionalMutualInformationLoss(3, **settings)

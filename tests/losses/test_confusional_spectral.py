@@ -53,14 +53,14 @@ def test_without_strength_it_is_cross_entropy() -> None:
 
 
 @pytest.mark.parametrize("counts", [[[0.0, 1.0]], [[0.0, -1.0], [1.0, 0.0]], [[0.0, float("nan")], [1.0, 0.0]]])
-def test_wrong_counts_are_named_and_change_nothing(counts) -> None:
+def test_wrong_counts_are_rejected(counts) -> None:
     loss = ConfusionalSpectralLoss(2)
     with pytest.raises(ValueError, match="counts must be confusions by"):
         loss.update_confusion(counts)
     assert loss.pair_weights.tolist() == [[1.0, 1.0], [1.0, 1.0]]
 
 
-def test_wrong_arguments_are_named() -> None:
+def test_invalid_arguments_are_rejected() -> None:
     with pytest.raises(ValueError, match=r"strength must be in \[0, 1\]"):
         ConfusionalSpectralLoss(3, strength=1.5)
     with pytest.raises(ValueError, match="narrowing must be a finite number >= 0"):

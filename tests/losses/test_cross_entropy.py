@@ -60,6 +60,6 @@ def test_a_batch_whose_classes_have_no_weight_is_worth_nothing() -> None:
         ({"weight": [1.0, 2.0]}, "weight must be 3 numbers"),
     ],
 )
-def test_wrong_arguments_are_named(settings: dict, message: str) -> None:
+def test_invalid_arguments_are_rejected(settings: dict, message: str) -> None:
     with pytest.raises(ValueError, match=message):
         CrossEntropyLoss(3, **settings)

@@ -56,23 +56,23 @@ def test_no_strength_is_cross_entropy_without_features_or_centroids() -> None:
 @pytest.mark.parametrize(
     ("settings", "message"),
     [
-        ({"epsilon": -1.0}, "epsilon must be a finite number >= 0 or 'learned'"),
-        ({"epsilon": "sqrt"}, "epsilon must be a finite number >= 0 or 'learned'"),
+        ({"epsilon": -1.0}, "epsilon must be a finite number .*'learned'"),
+        ({"epsilon": "sqrt"}, "epsilon must be a finite number .*'learned'"),
         ({"class_counts": [1, 2]}, "class_counts scales a fixed epsilon"),
         ({"epsilon": 1.0, "class_counts": [1]}, "class_counts must be 2 numbers"),
         ({"centroids": "exact"}, "centroids must be one of 'given', 'running'"),
         ({"average": "mean"}, "average must be one of 'class', 'sample'"),
     ],
 )
-def test_wrong_arguments_are_named(settings: dict, message: str) -> None:
+def test_invalid_arguments_are_rejected(settings: dict, message: str) -> None:
     with pytest.raises(ValueError, match=message):
         DROLTLoss(2, 1, **settings)
 
 
-def test_wrong_centroids_are_refused_and_change_nothing() -> None:
+def test_wrong_centroids_are_rejected() -> None:
     loss = DROLTLoss(2, 1)
     for centroids, seen, message in (
-        (torch.zeros(2, 3), None, r"centroids must be finite and of shape \(2, 1\); got \(2, 3\)"),
+        (torch.zeros(2, 3), None, r"centroids .*\(2, 1\), got shape \(2, 3\)"),
         (torch.tensor([[0.0], [torch.nan]]), None, "centroids must be finite"),
         (PLACES, torch.ones(2), "seen must be 2 booleans"),
     ):

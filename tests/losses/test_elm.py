@@ -54,6 +54,6 @@ def test_rare_classes_are_pulled_more() -> None:
         ((COUNTS, -1.0), "slack must be a finite number >= 0"),
     ],
 )
-def test_wrong_arguments_are_named(arguments: tuple, message: str) -> None:
+def test_invalid_arguments_are_rejected(arguments: tuple, message: str) -> None:
     with pytest.raises(ValueError, match=message):
         ELMLoss(arguments[0], **({"slack": arguments[1]} if len(arguments) > 1 else {}))

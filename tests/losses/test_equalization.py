@@ -61,7 +61,7 @@ def test_evaluation_draws_no_random_numbers() -> None:
     assert EqualizationLoss(COUNTS).stochastic
 
 
-def test_wrong_arguments_are_named() -> None:
+def test_invalid_arguments_are_rejected() -> None:
     with pytest.raises(ValueError, match=r"drop must be in \[0, 1\], got 1\.5"):
         EqualizationLoss(COUNTS, drop=1.5)
     with pytest.raises(ValueError, match="threshold must be a finite number >= 0"):

@@ -49,7 +49,7 @@ def test_late_answers_move_the_weights_less() -> None:
         ([1.0, 2.0], 1.5, r"progress must be in \[0, 1\], got 1.5"),
     ],
 )
-def test_wrong_class_losses_are_named_and_change_nothing(losses: list[float], progress: float, message: str) -> None:
+def test_wrong_class_losses_are_rejected(losses: list[float], progress: float, message: str) -> None:
     loss = FairDROLoss(2)
     with pytest.raises(ValueError, match=message):
         loss.update_weights(losses, progress=progress)

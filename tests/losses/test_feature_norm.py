@@ -50,7 +50,7 @@ def test_auto_leaves_a_model_alone_that_does_not_classify() -> None:
     assert loss.terms["norm_weight"] == 0
 
 
-def test_wrong_arguments_are_named() -> None:
+def test_invalid_arguments_are_rejected() -> None:
     with pytest.raises(ValueError, match="strength must be a finite number >= 0"):
         FeatureNormLoss(3, strength=-1)
     with pytest.raises(ValueError, match="FeatureNormLoss needs features"):

@@ -57,7 +57,7 @@ def test_without_beta_class_balance_is_the_focal_loss() -> None:
     torch.testing.assert_close(balanced(LOGITS, targets), FocalLoss(3)(LOGITS, targets))
 
 
-def test_wrong_arguments_are_named() -> None:
+def test_invalid_arguments_are_rejected() -> None:
     with pytest.raises(ValueError, match="gamma must be a finite number >= 0"):
         FocalLoss(3, gamma=-1)
     with pytest.raises(ValueError, match=r"form must be one of .*got 'hinge'"):

@@ -58,7 +58,7 @@ def test_no_gradient_flows_through_the_weights() -> None:
     torch.testing.assert_close(logits.grad, plain * weights[targets, None] / torch.tensor([3, 3, 3, 1])[:, None])
 
 
-def test_wrong_arguments_are_named() -> None:
+def test_invalid_arguments_are_rejected() -> None:
     with pytest.raises(ValueError, match="step must be a finite number >= 0"):
         GroupDROLoss(2, step=-1)
     with pytest.raises(ValueError, match="renormalize must be True or False"):

@@ -39,7 +39,7 @@ def test_no_strength_is_cross_entropy_without_a_queue() -> None:
     assert not loss.state_dict()
 
 
-def test_wrong_arguments_are_named() -> None:
+def test_invalid_arguments_are_rejected() -> None:
     with pytest.raises(ValueError, match="queue must be an integer >= 0"):
         HybridContrastiveLoss(3, queue=-1)
     with pytest.raises(ValueError, match="temperature must be a finite number > 0"):

@@ -39,7 +39,7 @@ def call(**changes) -> torch.Tensor:
         ({"sample_weight": torch.tensor([1.0, 1.0, -2.0, 1.0])}, "sample_weight .*negative, got -2"),
     ],
 )
-def test_wrong_inputs_are_named(changes: dict, message: str) -> None:
+def test_invalid_inputs_are_rejected(changes: dict, message: str) -> None:
     with pytest.raises(ValueError, match=message):
         call(**changes)
 
@@ -54,7 +54,7 @@ def test_wrong_inputs_are_named(changes: dict, message: str) -> None:
         (torch.full((4, 3), torch.nan), "row 0 is nan"),
     ],
 )
-def test_wrong_soft_targets_are_named(targets: torch.Tensor, message: str) -> None:
+def test_invalid_soft_targets_are_rejected(targets: torch.Tensor, message: str) -> None:
     with pytest.raises(ValueError, match=message):
         CrossEntropyLoss(3)(LOGITS, targets)
 
@@ -91,7 +91,7 @@ def test_unneeded_inputs_are_not_looked_at() -> None:
     MR2Loss(3, logit="none", strength=0)(LOGITS, TARGETS, features="anything", head=nn.ReLU(), index=None)
 
 
-def test_a_head_that_does_not_fit_is_named() -> None:
+def test_a_mismatched_head_is_rejected() -> None:
     loss = LargeMarginDiscriminativeLoss(3, 5)
     for head in (nn.ReLU(), nn.Linear(4, 3)):
         with pytest.raises(ValueError, match=r"head must be the nn.Linear\(5, 3\).*got "):
@@ -121,7 +121,7 @@ def test_compiled_code_ignores_the_ignored_alone() -> None:
         loss(LOGITS, torch.tensor([0, 1, 2, -1]))
 
 
-def test_another_device_is_named() -> None:
+def test_other_devices_are_rejected() -> None:
     with pytest.raises(ValueError, match=r"MR2Loss is on meta.*loss.to\('cpu'\)"):
         MR2Loss(3).to("meta")(LOGITS, TARGETS, features=FEATURES)
     with pytest.raises(ValueError, match=r"features must be on .*cpu; got meta"):

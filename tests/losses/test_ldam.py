@@ -45,6 +45,6 @@ def test_deferred_weights_make_a_weighted_mean() -> None:
         ({"weight": [1, 2]}, "weight must be 3 numbers"),
     ],
 )
-def test_wrong_arguments_are_named(settings: dict, message: str) -> None:
+def test_invalid_arguments_are_rejected(settings: dict, message: str) -> None:
     with pytest.raises(ValueError, match=message):
         LDAMLoss(COUNTS, **settings)

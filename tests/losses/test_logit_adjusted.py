@@ -33,7 +33,7 @@ def test_soft_targets_mix_the_adjusted_losses() -> None:
     torch.testing.assert_close(loss(LOGITS, mixed), expected)
 
 
-def test_wrong_arguments_are_named() -> None:
+def test_invalid_arguments_are_rejected() -> None:
     with pytest.raises(ValueError, match="tau must be a finite number >= 0"):
         LogitAdjustedLoss(COUNTS, tau=-1)
     with pytest.raises(ValueError, match=r"class_counts .*got 0 for class 1"):

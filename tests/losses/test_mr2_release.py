@@ -39,6 +39,6 @@ def test_the_two_versions_differ_in_the_slack_only() -> None:
     assert terms["cifar"]["representation"] > terms["imagenet"]["representation"]
 
 
-def test_wrong_source_is_named() -> None:
+def test_invalid_source_is_rejected() -> None:
     with pytest.raises(ValueError, match="source must be one of 'cifar', 'imagenet'"):
         MR2ReleaseLoss(3, source="svhn")

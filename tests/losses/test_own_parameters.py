@@ -36,7 +36,7 @@ def test_two_processes_train_the_same_parameters_as_one(processes: Processes) ->
     torch.testing.assert_close(second, alone)
 
 
-def test_a_loss_without_parameters_is_left_alone_and_a_second_call_is_refused() -> None:
+def test_a_loss_without_parameters_is_left_alone_and_a_second_call_is_rejected() -> None:
     optimizer = torch.optim.SGD(nn.Linear(2, 2).parameters(), lr=0.1)
     train_own_parameters(MR2Loss(3), optimizer)
     assert len(optimizer.param_groups) == 1

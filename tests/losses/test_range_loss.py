@@ -49,7 +49,7 @@ def test_no_weights_are_cross_entropy_without_features() -> None:
         ({"margin": float("inf")}, "margin must be a finite number"),
     ],
 )
-def test_wrong_arguments_are_named(settings: dict, message: str) -> None:
+def test_invalid_arguments_are_rejected(settings: dict, message: str) -> None:
     with pytest.raises(ValueError, match=message):
         RangeLoss(3, **settings)
 

@@ -53,7 +53,7 @@ def test_no_strength_is_cross_entropy_without_features() -> None:
     torch.testing.assert_close(value, F.cross_entropy(logits, targets))
 
 
-def test_wrong_arguments_are_named() -> None:
+def test_invalid_arguments_are_rejected() -> None:
     with pytest.raises(ValueError, match="temperature must be a finite number > 0"):
         SupervisedContrastiveLoss(3, temperature=0.0)
     with pytest.raises(ValueError, match="strength and cross_entropy must not both be 0"):

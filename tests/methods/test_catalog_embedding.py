@@ -25,7 +25,7 @@ def test_without_their_term_they_are_cross_entropy(method: str) -> None:
     torch.testing.assert_close(value, F.cross_entropy(run.model(batch.inputs), batch.labels))
 
 
-def test_trained_centers_use_loss_lr() -> None:
+def test_trained_centers_have_a_rate_of_their_own() -> None:
     run = moons_run("center:centers=trained", loss_lr=0.5)
     own = run.optimizer.param_groups[1]
     assert own["params"] == [run.method.loss.centers]

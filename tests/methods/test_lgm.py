@@ -55,7 +55,7 @@ def test_it_trains_and_resumes(tmp_path: Path) -> None:
 
 
 def test_wrong_options() -> None:
-    with pytest.raises(ValueError, match="largest must be"):
+    with pytest.raises(ValueError, match=r"largest must be a finite number >= 0\.2"):
         moons_run("lgm:margin=0.2:largest=0.1")
     with pytest.raises(ValueError, match="variances"):
         moons_run("lgm:variances=some")

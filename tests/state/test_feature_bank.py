@@ -18,9 +18,9 @@ def test_it_holds_the_latest_in_first_in_first_out_order() -> None:
 def test_joined_batch_comes_first_and_empty_places_have_no_class() -> None:
     bank = FeatureBank(3)
     features, labels = torch.randn(2, 4), torch.tensor([1, 0])
-    assert bank.joined_to(features, labels)[0].shape == (2, 4)
+    assert bank.append_to(features, labels)[0].shape == (2, 4)
     bank.update(features, labels)
-    joined, joined_labels = bank.joined_to(features + 1, labels)
+    joined, joined_labels = bank.append_to(features + 1, labels)
     assert joined[:2].equal(features + 1)
     assert joined_labels.tolist() == [1, 0, 1, 0, -1]
 

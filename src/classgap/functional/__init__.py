@@ -1,7 +1,7 @@
-"""The papers' formulas as pure functions of tensors: per-sample terms out, no state, no reduction.
+"""Formulas of the papers as pure functions of tensors. They return per-sample terms, without state or reduction.
 
-Shapes are written as suffixes: B samples here, N samples in the whole batch (all processes, and a bank), K classes,
-D features, U classes present. A label of -1 means "belongs to no class".
+Suffixes give shapes: B local samples, N samples of the joined batch (all processes and a memory), K classes, D
+features, U classes present. A label of -1 means that the sample has no class.
 """
 
 from classgap.functional.class_groups import ClassGroups, group_by_class

@@ -1,4 +1,4 @@
-"""Samples grouped by class, so that per-class sums cost what the classes *present* cost, not all K."""
+"""Samples grouped by class, so that the cost of per-class sums depends on the classes *present*, not on all K."""
 
 from __future__ import annotations
 
@@ -10,49 +10,49 @@ from torch import Tensor
 
 @dataclass(frozen=True)
 class ClassGroups:
-    """Which class each group is, which group each sample is in, and how large the groups are.
+    """The class and size of each group, and the group of each sample.
 
-    Samples without a class (label -1) have the group number U and enter no sum.
+    Samples without a class (label -1) have the group index U and are excluded from all sums.
     """
 
     classes_U: Tensor
     group_N: Tensor
     counts_U: Tensor
-    complete: bool  # every sample has a class
+    complete: bool  # whether every sample has a class
 
     def sum(self, values: Tensor) -> Tensor:
-        """Sum of ``values``, (N,) or (N, D), over each group, (U,) or (U, D); differentiable."""
+        """Sum ``values``, (N,) or (N, D), over each group; differentiable."""
         groups = len(self.classes_U)
         sums = values.new_zeros((groups if self.complete else groups + 1, *values.shape[1:]))
         sums.index_add_(0, self.group_N, values)
         return sums if self.complete else sums[:groups]
 
     def mean(self, values: Tensor) -> Tensor:
-        """Mean of ``values``, (N,) or (N, D), over each group, 0 for an empty one; differentiable."""
+        """Average ``values``, (N,) or (N, D), over each group; 0 for an empty group; differentiable."""
         counts = self.counts_U.clamp(min=1)
         return self.sum(values) / (counts if values.dim() == 1 else counts[:, None])
 
     def of_samples(self, values: Tensor, rows: slice = slice(None)) -> Tensor:
-        """Each sample's own group value, or that of some ``rows``; zeros for samples without a class."""
+        """Return the value of each sample's group, for all samples or some ``rows``; 0 for samples without a class."""
         if not self.complete:
             values = torch.cat([values, values.new_zeros((1, *values.shape[1:]))])
         return values.index_select(0, self.group_N[rows])
 
     def of_classes(self, values_K: Tensor) -> Tensor:
-        """The groups' own entries of something that has one for each class."""
+        """Select the entries of the groups from a tensor with one entry per class."""
         return values_K if len(self.classes_U) == len(values_K) else values_K.index_select(0, self.classes_U)
 
     def centered(self, values: Tensor) -> Tensor:
-        """Each sample minus its group's mean; gradient flows as if the means were constants."""
+        """Subtract the mean of the group from each sample; the means carry no gradient."""
         counts_N1 = self.of_samples(self.counts_U).clamp(min=1)[:, None]
         return values - self.of_samples(self.sum(values.detach())).div_(counts_N1)
 
-    def carried(self, weights: Tensor, rows: slice = slice(None)) -> Tensor:
-        """Factors of some samples' terms that make their mean over all samples Σ_c w_c (mean over class c)."""
+    def sample_factors(self, weights: Tensor, rows: slice = slice(None)) -> Tensor:
+        """Return factors of the terms of ``rows`` that make their mean over all samples Σ_c w_c (mean of class c)."""
         return self.of_samples(weights * self.counts_U.sum() / self.counts_U.clamp(min=1), rows)
 
     def with_partners(self) -> tuple[Tensor, ClassGroups]:
-        """The samples that share their class with another, and the same groups without the other samples."""
+        """Return the samples that are not alone in their class, and the groups of these samples."""
         rows_M = self.of_samples(self.counts_U > 1).nonzero().squeeze(1)
         group_M = self.group_N.index_select(0, rows_M)
         return rows_M, ClassGroups(self.classes_U, group_M, self.counts_U, complete=True)

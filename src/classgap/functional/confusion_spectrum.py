@@ -1,7 +1,7 @@
-"""Confusional spectral regularization (Jin et al. 2025): class pairs weighted by the leading mode of confusions.
+"""Confusional spectral regularization (Jin et al. 2025): weights of class pairs from the leading mode of confusions.
 
-Proposition 3.1 of the paper (ICLR 2025, arXiv 2501.13273) bounds the worst class's error by the spectral norm of the
-confusion matrix; what is computed here is what the published code makes of it.
+Proposition 3.1 of the paper (ICLR 2025, arXiv 2501.13273) bounds the error of the worst class by the spectral norm of
+the confusion matrix. The functions follow the published code.
 """
 
 from __future__ import annotations
@@ -13,10 +13,10 @@ SMALLEST, RANGE = 0.01, 2.0  # of the weights, as in the published code
 
 
 def count_confusions(logits_BK: Tensor, labels_B: Tensor, *, narrowing: float = 0.1) -> Tensor:
-    """Confusions of each pair of classes, (predicted, true), after the true logit has lost a tenth of itself.
+    """Count confusions by (predicted, true) after multiplying the true logit by 1 - ``narrowing``.
 
-    The diagonal is 0; so are samples labeled -1. The loss is multiplicative, as published: it *raises* a negative
-    true logit.
+    The diagonal is 0, and samples labeled -1 are not counted. As published, the multiplication *raises* negative
+    logits.
 
     >>> count_confusions(torch.tensor([[1.0, 0.95], [1.0, 0.0]]), torch.tensor([0, 0]))
     tensor([[0, 0],
@@ -32,13 +32,13 @@ def count_confusions(logits_BK: Tensor, labels_B: Tensor, *, narrowing: float = 
 
 
 def spectral_weights(confusion_KK: Tensor) -> Tensor:
-    """G = u₁v₁ᵀ of the confusion matrix's leading singular vectors, stretched to [0.01, 2.01].
+    """Return G = u₁v₁ᵀ of the leading singular vectors of the confusion matrix, rescaled to [0.01, 2.01].
 
-    It is the gradient of the spectral norm. u₁v₁ᵀ has no sign of its own to choose, but if two singular values tie
-    for the largest it is one of many. Where nothing is confused all weights are 1.
+    It is the gradient of the spectral norm, and unique unless the largest singular value is repeated. All weights are 1
+    if there are no confusions.
 
     Args:
-        confusion_KK: counts by (predicted, true).
+        confusion_KK: Counts by (predicted, true).
 
     >>> spectral_weights(torch.tensor([[0.0, 2.0], [1.0, 0.0]]))
     tensor([[0.0100, 2.0100],

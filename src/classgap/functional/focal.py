@@ -1,8 +1,4 @@
-"""The focal loss (Lin et al. 2017, Eq. 4): cross-entropy that fades for samples which are right already.
-
-Two forms go by that name and give different numbers: over the softmax of all classes, and summed over one sigmoid for
-each class.
-"""
+"""The focal loss (Lin et al. 2017, Eq. 4) in two forms: softmax over classes, and a sum over one sigmoid per class."""
 
 from __future__ import annotations
 
@@ -12,21 +8,21 @@ from torch import Tensor
 
 
 def softmax_focal(logits_BK: Tensor, labels_B: Tensor, gamma: float) -> Tensor:
-    """-(1 - p_y)^γ ln p_y for each sample, p = softmax(z); γ = 0 gives cross-entropy. Samples labeled -1 give 0.
+    """-(1 - p_y)^γ ln p_y for each sample, p = softmax(z); cross-entropy for γ = 0. 0 for samples labeled -1.
 
     >>> softmax_focal(torch.zeros(1, 2), torch.tensor([0]), gamma=1.0)  # ln 2 / 2
     tensor([0.3466])
     """
     cross_entropy_B = F.cross_entropy(logits_BK, labels_B, reduction="none", ignore_index=-1)
     other_B = -torch.expm1(-cross_entropy_B)  # 1 - p, exact where p is nearly 1
-    # At 0 the gradient of a power below 1 is infinite; clamped, it is 0.
+    # The gradient of a power below 1 is infinite at 0; the clamp makes it 0.
     return other_B.clamp(min=torch.finfo(other_B.dtype).tiny).pow(gamma) * cross_entropy_B
 
 
 def sigmoid_focal(logits_BK: Tensor, labels_B: Tensor, gamma: float) -> Tensor:
     """Σ_k -(1 - q_k)^γ ln q_k for each sample, q_k = σ(z_k) for the true class, 1 - σ(z_k) for the others.
 
-    Samples labeled -1 give 0.
+    0 for samples labeled -1.
 
     >>> sigmoid_focal(torch.zeros(1, 2), torch.tensor([0]), gamma=1.0)
     tensor([0.6931])

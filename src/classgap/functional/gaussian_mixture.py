@@ -1,4 +1,4 @@
-"""Class scores under one Gaussian a class: the large-margin Gaussian mixture.
+"""Class scores under one Gaussian per class, for the large-margin Gaussian mixture loss.
 
 Wan et al., "Rethinking feature distribution for loss functions in image classification", CVPR 2018, arXiv 1803.02988,
 "GM loss formulation" and "Large-margin GM loss".
@@ -16,8 +16,8 @@ def mahalanobis_distances(features_BD: Tensor, means_KD: Tensor, log_variance_KD
     >>> mahalanobis_distances(torch.tensor([[1.0]]), torch.tensor([[0.0], [4.0]]))
     tensor([[0.5000, 4.5000]])
     """
-    # Matrix products, as (B, K, D) differences would not fit. Moving the origin between the means leaves little that
-    # cancels; distances do not depend on it, so that no gradient has to flow through it.
+    # Matrix products, because (B, K, D) differences would not fit. Centering at the mean of the means limits
+    # cancellation; distances do not depend on the origin, so it needs no gradient.
     origin_D = means_KD.detach().mean(dim=0)
     features_BD, means_KD = features_BD - origin_D, means_KD - origin_D
     if log_variance_KD is None:

@@ -1,4 +1,4 @@
-"""Label-distribution-aware margins (Cao et al. 2019, Sec. 3.2): the rarer the class, the larger its margin."""
+"""Label-distribution-aware margins (Cao et al. 2019, Sec. 3.2), larger for rarer classes."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from torch import Tensor
 
 
 def label_margins(counts_K: Tensor, *, largest: float = 0.5) -> Tensor:
-    """m_c in proportion to N_c^{-1/4}, Eq. (13), scaled so that the largest is as given.
+    """Margins m_c ∝ N_c^{-1/4}, Eq. (13), scaled to the given maximum.
 
     >>> label_margins(torch.tensor([16.0, 1.0]))
     tensor([0.2500, 0.5000])
@@ -18,10 +18,9 @@ def label_margins(counts_K: Tensor, *, largest: float = 0.5) -> Tensor:
 
 
 def label_margin_cross_entropy(logits_BK: Tensor, labels_B: Tensor, margin_B: Tensor, *, scale: float) -> Tensor:
-    """CE(s (z - m_y e_y), y) for each sample, Eq. (12): the margin is taken off the true logit, then all are scaled.
+    """CE(s (z - m_y e_y), y) for each sample, Eq. (12): subtract the margin from the true logit, then scale.
 
-    The scale s is not in the equation, but in the published code. Samples labeled -1 give 0. With m = 0 and s = 1 it
-    is cross-entropy.
+    The scale s comes from the published code. 0 for samples labeled -1. With m = 0 and s = 1 it is cross-entropy.
 
     >>> cosines = torch.tensor([[1.0, 0.0]])
     >>> label_margin_cross_entropy(cosines, torch.tensor([0]), torch.tensor([0.25]), scale=1.0)

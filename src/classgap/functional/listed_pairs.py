@@ -1,6 +1,6 @@
-"""The pairs of one class in a batch that has few of them: a list, with differences and distances.
+"""A list of all same-class pairs of a batch, with differences and distances, for batches with few of them.
 
-Both the pull between samples and the spread of the classes are made of these distances, so one list serves both.
+Both the pull between samples and the spread of the classes use these distances, so they share one list.
 """
 
 from __future__ import annotations
@@ -12,14 +12,14 @@ from torch import Tensor
 
 from classgap.functional.class_groups import ClassGroups
 
-SQUARE_ELEMENTS = 2**15  # a square of samples up to this size is looked through sooner than sorted
-LISTED_PAIRS = 2**20  # of several processes' samples up to so many are listed, 16 MB, before those of others leave
-LISTED_ELEMENTS = 2**20  # and their differences kept up to this size, 4 MB in float32
+SQUARE_ELEMENTS = 2**15  # comparing all pairs is faster than sorting up to this number
+LISTED_PAIRS = 2**20  # limit (16 MB) on pairs of all processes, before those without a local anchor are removed
+LISTED_ELEMENTS = 2**20  # limit on the size of their differences, 4 MB in float32
 
 
 @dataclass(frozen=True)
 class ListedPairs:
-    """Every two samples of one class, once, where at least one of them is an anchor; without gradient."""
+    """All pairs of samples of one class that include an anchor, each once; without gradient."""
 
     one_P: Tensor  # rows
     other_P: Tensor
@@ -27,7 +27,7 @@ class ListedPairs:
     distance_P: Tensor  # ‖f - f⁺‖²
 
     def sums(self, groups: ClassGroups) -> Tensor:
-        """Σ‖f - f⁺‖² over the pairs of each group, (U,).
+        """Sum ‖f - f⁺‖² over the pairs of each group, (U,).
 
         >>> from classgap.functional import group_by_class
         >>> groups = group_by_class(torch.tensor([0, 0, 1]), num_classes=2)
@@ -39,7 +39,7 @@ class ListedPairs:
 
 
 def list_pairs(features_ND: Tensor, groups: ClassGroups, *, anchors: int, first: int = 0) -> ListedPairs | None:
-    """The pairs of the anchors, which are the rows from ``first`` on; nothing if they are too many to list.
+    """List the pairs of the ``anchors`` rows from ``first`` on; None if there are too many.
 
     >>> from classgap.functional import group_by_class
     >>> f, groups = torch.tensor([[1.0], [5.0], [4.0]]), group_by_class(torch.tensor([4, 7, 4]), num_classes=9)
@@ -50,7 +50,7 @@ def list_pairs(features_ND: Tensor, groups: ClassGroups, *, anchors: int, first:
     if torch.compiler.is_compiling():
         return None
     samples, most = len(features_ND), LISTED_ELEMENTS // max(features_ND.shape[1], 1)
-    # Pairs without an anchor leave only once they are listed.
+    # Pairs without an anchor are removed after listing.
     at_first = most if anchors == samples else LISTED_PAIRS
     rows = _in_square(groups) if samples**2 <= SQUARE_ELEMENTS else _in_sorted(groups, most=at_first)
     if rows is None:
@@ -59,7 +59,7 @@ def list_pairs(features_ND: Tensor, groups: ClassGroups, *, anchors: int, first:
     if anchors < samples:
         last = first + anchors
         wanted_P = (one_P >= first) & (one_P < last) | (other_P >= first) & (other_P < last)
-        kept_P = wanted_P.nonzero().squeeze(1)  # once: masks would be read from the device for each of the two
+        kept_P = wanted_P.nonzero().squeeze(1)  # one read from the device; each boolean mask would need its own
         one_P, other_P = one_P.index_select(0, kept_P), other_P.index_select(0, kept_P)
     if len(one_P) > most:
         return None
@@ -69,7 +69,7 @@ def list_pairs(features_ND: Tensor, groups: ClassGroups, *, anchors: int, first:
 
 
 def _in_square(groups: ClassGroups) -> tuple[Tensor, Tensor]:
-    """The rows of every two samples of one class, by comparing all with all."""
+    """Find the pairs by comparing all samples with all."""
     pair_NN = (groups.group_N[:, None] == groups.group_N).triu_(diagonal=1)
     if not groups.complete:
         pair_NN &= groups.group_N < len(groups.classes_U)
@@ -78,10 +78,10 @@ def _in_square(groups: ClassGroups) -> tuple[Tensor, Tensor]:
 
 
 def _in_sorted(groups: ClassGroups, *, most: int) -> tuple[Tensor, Tensor] | None:
-    """The same by sorting, for any number of samples; nothing if there are more pairs than ``most``."""
-    # In the order of the classes a sample's partners are next to it, and it is paired with those that follow.
+    """Find the pairs by sorting, for any number of samples; None if there are more than ``most``."""
+    # Sorted by class, each sample is paired with the samples of its class that follow it.
     sorted_N, order_N = groups.group_N.sort(stable=True)
-    end_N = torch.searchsorted(sorted_N, sorted_N, right=True)  # of each sample's class
+    end_N = torch.searchsorted(sorted_N, sorted_N, right=True)  # end of each sample's class
     following_N = end_N - torch.arange(1, len(end_N) + 1, device=end_N.device)
     if not groups.complete:
         following_N.masked_fill_(sorted_N == len(groups.classes_U), 0)
@@ -90,6 +90,6 @@ def _in_sorted(groups: ClassGroups, *, most: int) -> tuple[Tensor, Tensor] | Non
     if pairs > most:
         return None
     one_P = torch.repeat_interleave(following_N, output_size=pairs)
-    # A sample's last pair, number total - 1, is with the last of its class, number end - 1.
+    # The last pair of a sample, index total - 1, is with the last sample of its class, index end - 1.
     other_P = (end_N - total_N).index_select(0, one_P) + torch.arange(pairs, device=one_P.device)
     return order_N.index_select(0, one_P), order_N.index_select(0, other_P)

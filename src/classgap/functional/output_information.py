@@ -1,7 +1,6 @@
-"""Conditional mutual information of a classifier's outputs (Yang et al. 2023): how tight and how far apart classes are.
+"""Concentration and separation of the outputs P = softmax(z) of the classes (Yang et al. 2023).
 
-Both terms live among the output distributions P = softmax(z), not among features. "Conditional Mutual Information
-Constrained Deep Learning for Classification", TNNLS 2025, arXiv 2309.09123: its concentration, and its separation.
+"Conditional Mutual Information Constrained Deep Learning for Classification", TNNLS 2025, arXiv 2309.09123.
 """
 
 from __future__ import annotations
@@ -12,15 +11,15 @@ from torch import Tensor
 
 from classgap.functional.class_groups import ClassGroups
 
-# Probabilities below this count as this where their logarithm is taken: cross-entropy between outputs has no upper
-# bound, and maximizing it would drive them to 0 for ever.
+# Lower limit of probabilities inside logarithms: cross-entropy between outputs is unbounded, and maximizing it would
+# drive probabilities to 0.
 SMALLEST_PROBABILITY = 1e-6
 
 
 def concentration(log_p_BK: Tensor, centroids_BK: Tensor) -> Tensor:
     """KL(P_i ‖ Q_{y_i}) for each sample; its mean is the conditional mutual information I(X; Ŷ | Y).
 
-    No gradient flows to the centroids Q.
+    The centroids Q carry no gradient.
 
     >>> import torch
     >>> p = torch.tensor([[0.8, 0.2], [0.6, 0.4]])
@@ -34,8 +33,8 @@ def concentration(log_p_BK: Tensor, centroids_BK: Tensor) -> Tensor:
 def separation(log_p_NK: Tensor, groups: ClassGroups, rows: slice = slice(None)) -> Tensor:
     """(1/N) Σ_{j: y_j ≠ y_i} H(P_i, P_j) for each sample i of some ``rows``, H(P, R) = -Σ_k P_k ln R_k.
 
-    Its mean over samples is Γ, over all N² pairs. Linear in N: the sum over other classes is the sum over all less
-    that over the own. Samples without a class are in no pair.
+    Its mean over samples is Γ, over all N² pairs. The cost is linear in N, because the sum over other classes is the
+    sum over all classes minus that over the class itself. Samples without a class are in no pair.
 
     >>> import torch
     >>> from classgap.functional import group_by_class

@@ -1,13 +1,13 @@
 """The pull between samples of one class: MR² Eq. (2) and ELM's Ω_pull (Jitkrittum et al. 2022, Eq. 4).
 
-Only pairs of the same class count, and which way to visit them is cheapest depends on how many there are:
+Only same-class pairs count. The fastest way to visit them depends on their number:
 
 - few (the usual batch): list them and take differences (:mod:`classgap.functional.listed_pairs`);
-- many: sort by class and compare blocks of rows with the short range of columns that holds the same classes, by matrix
-  products. Memory is a few blocks however large a class is, and backward computes the blocks again;
-- compiled code, whose shapes must not depend on the data: everything with everything, masked.
+- many: sort by class and compare blocks of rows with the range of columns of the same classes, by matrix products.
+  Memory is limited to a few blocks for any class size, and backward recomputes the blocks;
+- compiled code, whose shapes must not depend on the data: all pairs, masked.
 
-The last two take distances from matrix products, which ``torch.set_float32_matmul_precision`` below "highest" rounds.
+The last two compute distances by matrix products, which ``torch.set_float32_matmul_precision`` below "highest" rounds.
 """
 
 from __future__ import annotations
@@ -24,28 +24,28 @@ from torch.autograd.function import once_differentiable
 from classgap.functional.class_groups import ClassGroups
 from classgap.functional.listed_pairs import ListedPairs, list_pairs
 
-BLOCK_ROWS = 128  # large enough for an efficient matrix product, small enough to waste little on small classes
-BLOCK_ELEMENTS = 2**21  # at most 8 MB in float32 for one block, whatever the class size
+BLOCK_ROWS = 128  # large enough for efficient matrix products, small enough for small classes
+BLOCK_ELEMENTS = 2**21  # at most 8 MB in float32 per block, for any class size
 
 
 class Pull(NamedTuple):
-    """The pull's terms, and the force with which each of them would shrink all features."""
+    """Terms of the pull, and the force with which each of them shrinks all features."""
 
     terms_B: Tensor
     force_B: Tensor
 
 
 def pull(features_ND: Tensor, groups: ClassGroups, slack_B: Tensor, *, first: int = 0) -> Tensor:
-    """ln[1 + Σ_{x⁺ ≠ x, same class} exp(‖f - f⁺‖² - slack)] for each anchor x; 0 where a class has one sample.
+    """ln[1 + Σ_{x⁺ ≠ x, same class} exp(‖f - f⁺‖² - slack)] for each anchor x; 0 for a class of one sample.
 
-    Anchors are the B rows that start at ``first``; positives are all N rows. Gradient flows to both members of a
-    pair, none to the slack. Samples without a class are neither anchors nor positives.
+    Anchors are the B rows from ``first`` on; positives are all N rows. Both members of a pair receive gradients, the
+    slack does not. Samples without a class are neither anchors nor positives.
 
     Args:
-        features_ND: features, float32 or float64.
-        groups: the classes of the N rows.
-        slack_B: how far apart a pair may be before it costs much: 2s̄ in MR², α_y in ELM.
-        first: position of the first anchor.
+        features_ND: Features, float32 or float64.
+        groups: Classes of the N rows.
+        slack_B: Squared distance of a pair up to which the term is small: 2s̄ in MR², α_y in ELM.
+        first: Position of the first anchor.
 
     >>> from classgap.functional import group_by_class
     >>> f, groups = torch.tensor([[0.0, 0.0], [2.0, 0.0]]), group_by_class(torch.tensor([0, 0]), num_classes=1)
@@ -58,10 +58,10 @@ def pull(features_ND: Tensor, groups: ClassGroups, slack_B: Tensor, *, first: in
 def pull_with_force(
     features_ND: Tensor, groups: ClassGroups, slack_B: Tensor, *, first: int = 0, pairs: ListedPairs | None = None
 ) -> Pull:
-    """:func:`pull`, and the derivative of each term by the logarithm of the features' scale.
+    """Compute :func:`pull` and the derivative of each term by the logarithm of the scale of the features.
 
-    With w the softmax of {0, ‖f - f⁺‖² - slack} the force is 2 Σ w ‖f - f⁺‖²: how much faster a term falls than the
-    features shrink. It carries no gradient. ``pairs`` are those of the features, if they have been listed already.
+    With w the softmax of {0, ‖f - f⁺‖² - slack} this force is 2 Σ w ‖f - f⁺‖². It carries no gradient. Pass ``pairs``
+    if the pairs of the features have already been listed.
 
     >>> from classgap.functional import group_by_class
     >>> f, groups = torch.tensor([[0.0, 0.0], [2.0, 0.0]]), group_by_class(torch.tensor([0, 0]), num_classes=1)
@@ -74,7 +74,7 @@ def pull_with_force(
     pairs = pairs or list_pairs(features_ND, groups, anchors=len(slack_B), first=first)
     if pairs is not None:
         return Pull(*_ListedPull.apply(features_ND, pairs, slack_B, first))
-    # Differences before squares: distances come from a matrix product, and centering leaves little that cancels.
+    # Centering limits cancellation in the matrix product from which distances are computed.
     return Pull(*_SortedPull.apply(groups.centered(features_ND), groups, slack_B, first))
 
 
@@ -85,7 +85,7 @@ def _masked_pull(centered_ND: Tensor, groups: ClassGroups, slack_B: Tensor, firs
     torch.diagonal(pair_BN, offset=first).fill_(False)
     distance_BN = _squared_distances(centered_ND[rows], centered_ND)
     excess_BN = (distance_BN - slack_B[:, None]).masked_fill(~pair_BN, -torch.inf)
-    # The "1 +" of the formula is one more column, e⁰.
+    # The "1 +" of the formula is an additional column, e⁰.
     terms_B = torch.logsumexp(torch.cat([excess_BN, torch.zeros_like(slack_B)[:, None]], dim=1), dim=1)
     weight_BN = (excess_BN - terms_B[:, None]).detach().exp()
     return Pull(terms_B, 2 * (weight_BN * distance_BN.detach()).sum(dim=1))
@@ -96,12 +96,12 @@ class _ListedPull(torch.autograd.Function):
     def forward(
         ctx: Any, features_ND: Tensor, pairs: ListedPairs, slack_B: Tensor, first: int
     ) -> tuple[Tensor, Tensor]:
-        # Each pair stands twice in what follows, once for each of the two: among the terms of one and of the other.
+        # Each pair appears twice below, in the terms of both of its samples.
         row_Q = torch.cat([pairs.one_P, pairs.other_P])
         distance_Q = pairs.distance_P.repeat(2)
         slack_N = _padded(slack_B, first, len(features_ND))
         excess_Q = distance_Q - slack_N.index_select(0, row_Q)
-        # ln(e⁰ + Σ e^excess), shifted by the largest exponent, the 0 of the "1 +" included.
+        # ln(e⁰ + Σ e^excess), shifted by the largest exponent including the 0 of the "1 +".
         largest_N = torch.zeros_like(slack_N).scatter_reduce_(0, row_Q, excess_Q, "amax")
         weight_Q = excess_Q.sub_(largest_N.index_select(0, row_Q)).exp_()
         sums_N = largest_N.neg().exp_().index_add_(0, row_Q, weight_Q)
@@ -110,7 +110,7 @@ class _ListedPull(torch.autograd.Function):
         ctx.save_for_backward(pairs.difference_PD, weight_Q, row_Q)
         ctx.shape, ctx.first = features_ND.shape, first
         anchors = slice(first, first + len(slack_B))
-        # Tensors of their own: a view made in here could not be changed in place by whoever gets it.
+        # Copies: callers could not change views created here in place.
         terms_B, force_B = sums_N[anchors].log() + largest_N[anchors], force_N[anchors].clone()
         ctx.mark_non_differentiable(force_B)
         return terms_B, force_B
@@ -121,7 +121,7 @@ class _ListedPull(torch.autograd.Function):
         difference_PD, weight_Q, row_Q = ctx.saved_tensors
         one_P, other_P = row_Q.chunk(2)
         # d term_i / d‖f_i - f_j‖² = weight_ij, and d‖f_i - f_j‖² / df_i = 2(f_i - f_j) = -d/df_j.
-        grad_N = _padded(grad_B, ctx.first, ctx.shape[0])  # 0: only anchors have terms
+        grad_N = _padded(grad_B, ctx.first, ctx.shape[0])  # only anchors have terms
         weight_P = (weight_Q * grad_N.index_select(0, row_Q)).view(2, -1).sum(dim=0)
         push_PD = difference_PD * weight_P[:, None]
         grad_ND = push_PD.new_zeros(ctx.shape).index_add_(0, one_P, push_PD, alpha=2)
@@ -129,7 +129,7 @@ class _ListedPull(torch.autograd.Function):
 
 
 def _padded(values_B: Tensor, first: int, samples: int) -> Tensor:
-    """The anchors' values, and 0 for the other samples."""
+    """Pad the values of the anchors with 0 for the other samples."""
     after = samples - first - len(values_B)
     return F.pad(values_B, (first, after)) if first or after else values_B
 
@@ -141,16 +141,16 @@ def _squared_distances(rows_RD: Tensor, columns_CD: Tensor) -> Tensor:
 
 @dataclass(frozen=True)
 class _SortedPairs:
-    """The samples that have partners, sorted by class, and the blocks that hold all their pairs."""
+    """The samples with positives, sorted by class, and the blocks that contain all their pairs."""
 
-    order_M: Tensor  # rows of the input, sorted by class; classes without pairs or anchors left out
-    class_M: Tensor  # their group numbers
+    order_M: Tensor  # rows of the input, sorted by class, without classes that have no pairs or no anchors
+    class_M: Tensor  # their group indices
     anchors_A: Tensor  # which of the sorted rows are anchors
     blocks: list[tuple[slice, slice]]  # anchors × sorted rows
 
     @classmethod
     def from_groups(cls, groups: ClassGroups, first: int, anchors: int) -> _SortedPairs:
-        """Sort, and leave out what has no partner or no anchor in its class."""
+        """Sort the samples, without those that have no positive or no anchor in their class."""
         wanted_U = groups.counts_U > 1
         if anchors < len(groups.group_N):
             is_anchor_N = torch.zeros_like(groups.group_N)
@@ -165,7 +165,7 @@ class _SortedPairs:
         return cls(order_M, class_M, anchors_A, _blocks(start_A.tolist(), end_A.tolist()))
 
     def excesses(self, sorted_MD: Tensor, slack_A: Tensor) -> Iterator[tuple[slice, Tensor, slice, Tensor]]:
-        """For each block: its anchors, their rows, its columns, and ‖f - f⁺‖² - slack with -inf where no pair is."""
+        """Yield the anchors, rows and columns of each block, and ‖f - f⁺‖² - slack with -inf for non-pairs."""
         position_M = torch.arange(len(self.order_M), device=self.order_M.device)
         for anchors, columns in self.blocks:
             rows = self.anchors_A[anchors]
@@ -176,7 +176,7 @@ class _SortedPairs:
 
 
 def _blocks(starts: list[int], ends: list[int]) -> list[tuple[slice, slice]]:
-    """Cut the sorted anchors into blocks of rows, each with the range of columns that its classes span."""
+    """Split the sorted anchors into blocks of rows, each with the range of columns of its classes."""
     blocks, row = [], 0
     while row < len(starts):
         stop = min(row + BLOCK_ROWS, len(starts))
@@ -198,7 +198,7 @@ class _SortedPull(torch.autograd.Function):
         slack_A = slack_B[anchor_rows_A]
         terms_A, force_A = torch.empty_like(slack_A), torch.empty_like(slack_A)
         for anchors, _, _, excess in pairs.excesses(sorted_MD, slack_A):
-            # As above. Σ w (excess - largest) is Σ w ln w up to the norm of w, which xlogy knows to be 0 at w = 0.
+            # As above. Σ w (excess - largest) is Σ w ln w up to normalization; xlogy is 0 at w = 0.
             largest = excess.amax(dim=1).clamp_(min=0)
             weights = excess.sub_(largest[:, None]).exp_()
             sums = weights.sum(dim=1)

@@ -1,7 +1,7 @@
-"""How wide classes are and how near their centers: the two parts of range loss.
+"""The two terms of range loss: the range of each class, and the distance of the nearest centers.
 
 Zhang et al., "Range loss for deep face recognition with long-tailed training data", ICCV 2017, arXiv 1611.08976; the
-ELM paper sums up the second in Sec. 3.2.
+ELM paper describes the second in Sec. 3.2.
 """
 
 from __future__ import annotations
@@ -12,18 +12,18 @@ from torch import Tensor
 from classgap.functional.class_groups import ClassGroups
 from classgap.functional.sample_pairs import distances
 
-SMALLEST_RANGE = 1e-6  # ranges below it count as this: a harmonic mean divides by them
+SMALLEST_RANGE = 1e-6  # lower limit of ranges, which the harmonic mean divides by
 
 
 def widest_ranges(distance_NN: Tensor, groups: ClassGroups, count: int) -> Tensor:
-    """k / Σ_{j≤k} 1/D_j for each class, (U,): the harmonic mean of its k largest distances between two samples.
+    """Harmonic mean k / Σ_{j≤k} 1/D_j of the k largest distances within each class, (U,).
 
-    A class with fewer than k pairs takes those it has; one with a single sample gives 0.
+    A class with fewer than k pairs uses all of them. 0 for a class of one sample.
 
     Args:
-        distance_NN: D, between all samples.
-        groups: their classes.
-        count: k.
+        distance_NN: Distances D between all samples.
+        groups: Classes of the samples.
+        count: Number k of distances.
 
     >>> from classgap.functional import group_by_class
     >>> x = torch.tensor([[0.0], [1.0], [2.0], [7.0]])
@@ -35,12 +35,12 @@ def widest_ranges(distance_NN: Tensor, groups: ClassGroups, count: int) -> Tenso
     group_P = groups.group_N[row_P]
     pair_P = (group_P == groups.group_N[column_P]) & (group_P < classes)
     if not torch.compiler.is_compiling():
-        kept_P = pair_P.nonzero().squeeze(1)  # once: masks would be read from the device for each of the four
+        kept_P = pair_P.nonzero().squeeze(1)  # one read from the device; each boolean mask would need its own
         row_P, column_P, group_P, pair_P = (each[kept_P] for each in (row_P, column_P, group_P, pair_P))
     group_P = torch.where(pair_P, group_P, classes)
     distance_P = distance_NN[row_P, column_P]
     order_P = distance_P.detach().argsort(descending=True)
-    order_P = order_P[group_P[order_P].argsort(stable=True)]  # by class, the widest first
+    order_P = order_P[group_P[order_P].argsort(stable=True)]  # by class, largest distance first
     group_P, distance_P = group_P[order_P], distance_P[order_P]
     rank_P = torch.arange(len(group_P), device=group_P.device) - torch.searchsorted(group_P, group_P)
     inverse_P = torch.where(rank_P < count, distance_P.clamp(min=SMALLEST_RANGE).reciprocal(), 0)
@@ -51,7 +51,7 @@ def widest_ranges(distance_NN: Tensor, groups: ClassGroups, count: int) -> Tenso
 
 
 def nearest_centers(centers_UD: Tensor, groups: ClassGroups, *, squared: bool = False) -> Tensor:
-    """The distance between the two nearest class centers, or its square; infinite if there are no two.
+    """Distance between the two nearest class centers, or its square; infinite for fewer than two classes.
 
     >>> from classgap.functional import group_by_class
     >>> groups = group_by_class(torch.tensor([0, 1, 2]), num_classes=3)

@@ -1,8 +1,7 @@
-"""Which samples pair with which, and how far apart they are: what losses on pairs, triplets and contrasts share.
+"""Positive and negative pairs of a batch and their distances, for losses on pairs, triplets and contrasts.
 
-Everything here is a matrix of anchors (B) by samples of the whole batch (N): B · N numbers, and the same again for the
-gradient. That suits batches of up to a few thousand samples; :mod:`classgap.functional.pairwise_pull` shows what it
-takes to do with less.
+The functions return matrices of anchors (B) by samples of the joined batch (N), which suits batches of up to a few
+thousand samples. :mod:`classgap.functional.pairwise_pull` needs less memory.
 """
 
 from __future__ import annotations
@@ -12,12 +11,12 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-SMALLEST_LENGTH = 1e-6  # below it a feature has no direction: dividing by its length would blow the gradient up
+SMALLEST_LENGTH = 1e-6  # shorter features have no direction: dividing by the length would inflate the gradient
 
 
 @dataclass(frozen=True)
 class SamplePairs:
-    """For each anchor, which samples share its class and which have another; itself and samples without a class never.
+    """Positives (same class) and negatives (other class) of each anchor, without itself and samples without a class.
 
     >>> pairs = SamplePairs.from_labels(torch.tensor([0, 0, 1, -1]))
     >>> pairs.positive_BN.int().tolist()
@@ -31,7 +30,7 @@ class SamplePairs:
 
     @classmethod
     def from_labels(cls, labels_N: Tensor, rows: slice = slice(None)) -> SamplePairs:
-        """The pairs of the anchors ``rows`` with all samples; a label of -1 means "no class"."""
+        """Pair the anchors ``rows`` with all samples; samples labeled -1 have no class."""
         place_N = torch.arange(len(labels_N), device=labels_N.device)
         labels_B = labels_N[rows]
         same_BN = labels_B[:, None] == labels_N
@@ -40,7 +39,7 @@ class SamplePairs:
 
     @property
     def other_BN(self) -> Tensor:
-        """All others, of any class."""
+        """Positives and negatives."""
         return self.positive_BN | self.negative_BN
 
 
@@ -50,13 +49,13 @@ def distances(rows_RD: Tensor, columns_CD: Tensor, *, squared: bool = False) -> 
     >>> distances(torch.tensor([[0.0, 0.0]]), torch.tensor([[3.0, 4.0], [0.0, 0.0]]))
     tensor([[5., 0.]])
     """
-    # Differences before squares: a Gram product would lose the distance between similar rows.
+    # Not by matrix products, in which the distance between similar rows cancels.
     apart_RC = torch.cdist(rows_RD, columns_CD, compute_mode="donot_use_mm_for_euclid_dist")
     return apart_RC.square() if squared else apart_RC
 
 
 def on_sphere(features_BD: Tensor) -> Tensor:
-    """f / ‖f‖, and 0 without gradient where f vanishes.
+    """Normalize rows to unit length; rows of length 0 stay 0, without gradient.
 
     >>> on_sphere(torch.tensor([[3.0, 4.0], [0.0, 0.0]]))
     tensor([[0.6000, 0.8000],

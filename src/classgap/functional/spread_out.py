@@ -1,4 +1,4 @@
-"""The spread-out regularizer (Zhang et al. 2017), as ELM writes it, Eq. (7) to (9)."""
+"""The spread-out regularizer (Zhang et al. 2017), in the notation of ELM Eq. (7) to (9)."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ def spread_out(unit_ND: Tensor, pair_NN: Tensor) -> Tensor:
     Directions drawn uniformly on the sphere have M₁ = 0 and M₂ = 1/D.
 
     Args:
-        unit_ND: features on the unit sphere.
-        pair_NN: which of them to compare.
+        unit_ND: Features of unit length.
+        pair_NN: Pairs to compare.
 
     >>> pair = torch.tensor([[0, 1], [1, 0]]).bool()
     >>> spread_out(torch.eye(2), pair), spread_out(torch.tensor([[1.0, 0.0], [1.0, 0.0]]), pair)

@@ -84,7 +84,7 @@ class FairDROLoss(ClassLoss):
         cross_entropy_B = F.cross_entropy(batch.logits_BK, batch.labels_B, reduction="none", ignore_index=-1)
         groups = batch.group_by_class(self.num_classes)
         weights_U = self.weights.to(cross_entropy_B.dtype)[groups.classes_U]
-        return {"robust": Part(cross_entropy_B * groups.carried(weights_U, batch.shards.mine))}
+        return {"robust": Part(cross_entropy_B * groups.sample_factors(weights_U, batch.shards.mine))}
 
     def extra_repr(self) -> str:
         """Show the main settings."""

@@ -71,7 +71,7 @@ class GroupDROLoss(ClassLoss):
         if self.renormalize:
             present = (weights_U * (groups.counts_U > 0)).sum()
             weights_U = torch.where(present > 0, weights_U / present, 0)
-        return {"robust": Part(cross_entropy_B * groups.carried(weights_U, batch.shards.mine))}
+        return {"robust": Part(cross_entropy_B * groups.sample_factors(weights_U, batch.shards.mine))}
 
     def weights(self) -> Tensor:
         """Return the current weights q, (K,), which sum to 1."""

@@ -78,7 +78,7 @@ class HybridContrastiveLoss(AddedTermLoss):
         scores_NK, labels_N = batch.shards.gather(scores_BK), batch.shards.gather(batch.labels_B)
         scores_MK, labels_M = scores_NK, labels_N
         if self.queue is not None:
-            scores_MK, labels_M = self.queue.joined_to(scores_NK, labels_N)
+            scores_MK, labels_M = self.queue.append_to(scores_NK, labels_N)
         place_M = torch.arange(len(labels_M), device=labels_M.device)
         other_BM = (place_M[batch.shards.mine, None] != place_M) & (labels_M >= 0)
         terms_B = score_contrast(scores_BK, batch.labels_B, scores_MK, other_BM, temperature=self.temperature)

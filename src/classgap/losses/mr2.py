@@ -180,7 +180,7 @@ class MR2Loss(ClassLoss):
             slack_B = features_ND.new_full((len(batch.labels_B),), float(self.slack))
         if self.memory is None:
             return pull_with_force(features_ND, groups, slack_B, first=batch.shards.first, pairs=pairs)
-        positives, labels = self.memory.joined_to(features_ND, labels_N)
+        positives, labels = self.memory.append_to(features_ND, labels_N)
         all_groups = group_by_class(labels, self.num_classes)
         pulled = pull_with_force(positives, all_groups, slack_B, first=batch.shards.first)
         if self.updates:  # after use, or a sample would be its own positive

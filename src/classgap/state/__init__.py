@@ -1,4 +1,4 @@
-"""What a loss remembers from batch to batch: buffers only, with an explicit ``update``."""
+"""Running statistics of losses: buffers with an explicit ``update``."""
 
 from classgap.state.class_centroids import ClassCentroids
 from classgap.state.class_stats import ClassStats

@@ -1,4 +1,4 @@
-"""Writing into a module's buffers."""
+"""In-place updates of buffers that also work in compiled code."""
 
 from __future__ import annotations
 
@@ -7,10 +7,10 @@ from torch import Tensor, nn
 
 
 def write(module: nn.Module, name: str, values: Tensor, places: Tensor | None = None) -> None:
-    """Set a buffer to ``values``, or only its ``places`` (first dimension), in place.
+    """Set a buffer, or its rows ``places``, to ``values`` in place.
 
-    Compiled code puts a new tensor in the buffer's place instead. Its backward may compute again, from the buffer,
-    what forward computed before the write; had the write been in place, it would silently see the later values.
+    Compiled code replaces the buffer by a new tensor instead: its backward may recompute intermediate values from the
+    buffer, and would silently use the updated values after a write in place.
     """
     buffer: Tensor = getattr(module, name)
     values = values.to(buffer.dtype)

@@ -1,4 +1,4 @@
-"""Running class centroids, the momentum means of the Large Margin Discriminative Loss."""
+"""Running class centroids, as in the Large Margin Discriminative Loss."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from classgap.state.buffers import write
 
 
 class ClassCentroids(nn.Module):
-    """m_c ← momentum · m_c + (1 - momentum) · (batch mean of c), LMDL Sec. 4.4; the first batch mean sets it.
+    """m_c ← momentum · m_c + (1 - momentum) · (batch mean of c), LMDL Sec. 4.4; the first batch mean initializes m_c.
 
     >>> from classgap.functional import group_by_class
     >>> centroids = ClassCentroids(num_classes=2, feature_dim=1, momentum=0.9)
@@ -30,14 +30,14 @@ class ClassCentroids(nn.Module):
         self.register_buffer("seen", torch.zeros(num_classes, dtype=torch.bool))
 
     def blend(self, means_UD: Tensor, groups: ClassGroups) -> Tensor:
-        """The centroids that these batch means lead to. Gradient flows through the share of the batch mean."""
+        """Return the centroids updated with these batch means, which receive gradients."""
         old_UD = self.means[groups.classes_U].to(means_UD.dtype)
         blended_UD = self.momentum * old_UD + (1 - self.momentum) * means_UD
         return torch.where(self.seen[groups.classes_U, None], blended_UD, means_UD)
 
     @torch.no_grad()
     def update(self, centroids_UD: Tensor, groups: ClassGroups, finite: Tensor | None = None) -> None:
-        """Remember the centroids of the classes present; with ``finite`` false nothing changes."""
+        """Store the centroids of the classes present, unless ``finite`` is False."""
         write_U = groups.counts_U > 0 if finite is None else (groups.counts_U > 0) & finite
         old_UD = self.means[groups.classes_U]
         new_UD = torch.where(write_U[:, None], centroids_UD.to(old_UD.dtype), old_UD)

@@ -1,4 +1,4 @@
-"""Running size and spread of each class's features, the statistics behind MR²'s margins."""
+"""Running size and spread of the features of each class, from which MR² computes its margins."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ from classgap.state.buffers import write
 
 
 class ClassStats(nn.Module):
-    """Exponential moving averages, one entry a class, of
+    """Exponential moving averages, one entry per class, of
 
     - ``size``: r_k², the class mean of ‖f‖_p² (MR² Prop. 2; for p = 2 it equals ‖μ_k‖² + ‖s_k‖² of Eq. 1), and
     - ``spread``: ‖s_k‖², the class's mean squared deviation from its mean (MR² Sec. 3).
 
-    A class's first batch sets its entries; classes absent from a batch keep theirs. The spread of a few samples
-    around *their own* mean is too small: n samples show (n-1)/n of it, a single one none. ``unbiased`` divides by
-    n - 1 and learns nothing from single samples; without it the mean is plain, as the paper prints it.
+    The first batch of a class initializes its entries; classes absent from a batch are unchanged. The spread of n
+    samples around *their own* mean underestimates that of the class by (n - 1)/n. ``unbiased`` divides by n - 1 and
+    skips classes with a single sample; without it the mean is plain, as in the paper.
 
     >>> from classgap.functional import group_by_class
     >>> stats = ClassStats(num_classes=3)
@@ -46,9 +46,9 @@ class ClassStats(nn.Module):
         finite: Tensor | None = None,
         pairs: ListedPairs | None = None,
     ) -> None:
-        """Learn from a whole batch, by all its ``pairs`` if they are listed; with ``finite`` false nothing changes."""
+        """Update with a batch, using all its ``pairs`` if they are listed, unless ``finite`` is False."""
         features_ND, counts_U = features_ND.detach(), groups.counts_U.to(self.size.dtype)
-        if finite is not None:  # otherwise it is as if no class had a sample
+        if finite is not None:  # a batch that is not finite counts as empty
             features_ND, counts_U = torch.where(finite, features_ND, 0), counts_U * finite
         divisor_U = counts_U.clamp(min=1)
         size_U = groups.sum(squared_norm(features_ND, self.p)) / divisor_U
@@ -58,29 +58,29 @@ class ClassStats(nn.Module):
         self._update_spread(deviations_U, counts_U, groups)
 
     def mean_spread(self) -> Tensor:
-        """s̄, the mean of the spread over the classes that have one; 0 before any has."""
+        """Return s̄, the mean spread of the classes that have one; 0 if none has."""
         return self.spread.sum() / torch.count_nonzero(self.spread_seen).clamp(min=1)
 
     def _deviations(self, features_ND: Tensor, groups: ClassGroups) -> Tensor:
-        """Σ‖f - μ‖² of each group."""
+        """Sum ‖f - μ‖² over each group."""
         if not torch.compiler.is_compiling():
-            rows_M, groups = groups.with_partners()  # often few of many, and wide
+            rows_M, groups = groups.with_partners()  # often few of many
             features_ND = features_ND.index_select(0, rows_M)
         return groups.sum(squared_norm(groups.centered(features_ND)))
 
     def _update_spread(self, deviations_U: Tensor, counts_U: Tensor, groups: ClassGroups) -> None:
-        degrees_U = counts_U - 1 if self.unbiased else counts_U  # of freedom; the mean takes one
+        degrees_U = counts_U - 1 if self.unbiased else counts_U  # degrees of freedom
         known_U = degrees_U.clamp(0, 1)
         seen_U = groups.of_classes(self.spread_seen).to(known_U.dtype)
         self._blend("spread", deviations_U / degrees_U.clamp(min=1), known_U, seen_U, groups)
         self._write("spread_seen", torch.maximum(seen_U, known_U), groups)
 
     def _blend(self, name: str, new_U: Tensor, known_U: Tensor, seen_U: Tensor, groups: ClassGroups) -> None:
-        """Move an average where ``known`` is 1, from what was there if ``seen`` is 1."""
+        """Update an average where ``known`` is 1, starting from its value where ``seen`` is 1."""
         old_U = groups.of_classes(getattr(self, name))
-        # All of a class's first batch, then 1 - decay; nothing where nothing is known.
-        share_U = torch.sub(known_U, seen_U, alpha=self.decay).clamp_(min=0)
-        self._write(name, old_U.lerp(new_U.to(old_U.dtype), share_U), groups)
+        # The first batch has the weight 1, later ones 1 - decay; 0 where the statistic is unknown.
+        weight_U = torch.sub(known_U, seen_U, alpha=self.decay).clamp_(min=0)
+        self._write(name, old_U.lerp(new_U.to(old_U.dtype), weight_U), groups)
 
     def _write(self, name: str, values_U: Tensor, groups: ClassGroups) -> None:
         write(self, name, values_U, None if len(values_U) == len(self.size) else groups.classes_U)

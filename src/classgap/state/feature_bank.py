@@ -1,4 +1,4 @@
-"""Recent features kept as extra positives, for when classes outnumber the batch."""
+"""A memory of recent features, used as additional positives if classes outnumber the batch."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ from classgap.state.buffers import write
 
 
 class FeatureBank(nn.Module):
-    """One first-in-first-out queue of detached features with their labels, the same on every process.
+    """A first-in-first-out queue of detached features with labels, equal on every process.
 
-    The width of the features is learned from the first batch (or from a loaded ``state_dict``). Empty places have the
-    label -1, which pairs with nothing.
+    The number of features is taken from the first batch or from a loaded ``state_dict``. Empty entries have the label
+    -1.
 
     >>> bank = FeatureBank(3)
     >>> bank.update(torch.tensor([[1.0], [2.0]]), torch.tensor([0, 1]))
@@ -36,11 +36,11 @@ class FeatureBank(nn.Module):
 
     @property
     def width(self) -> int | None:
-        """How wide the features are, once that is known."""
+        """Number of features, once it is known."""
         return self.features.shape[1] or None
 
-    def joined_to(self, features_ND: Tensor, labels_N: Tensor) -> tuple[Tensor, Tensor]:
-        """The batch with the bank appended."""
+    def append_to(self, features_ND: Tensor, labels_N: Tensor) -> tuple[Tensor, Tensor]:
+        """Append the queue to a batch."""
         if self.width is None:
             return features_ND, labels_N
         features = torch.cat([features_ND, self.features.to(features_ND.dtype)])
@@ -48,7 +48,7 @@ class FeatureBank(nn.Module):
 
     @torch.no_grad()
     def update(self, features_ND: Tensor, labels_N: Tensor, finite: Tensor | None = None) -> None:
-        """Let the batch in and the oldest out; with ``finite`` false nothing changes."""
+        """Add a batch and drop the oldest entries, unless ``finite`` is False."""
         if self.width is None:
             self.features = self.features.new_zeros(self.size, features_ND.shape[1])
         if not torch.compiler.is_compiling():  # samples without a class must not displace others

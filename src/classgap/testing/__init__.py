@@ -1,4 +1,4 @@
-"""The conformance suite that every loss here passes, for losses of your own too."""
+"""Conformance suite for losses, including your own."""
 
 from classgap.testing.conformance import CHECKS, check_loss
 from classgap.testing.loss_case import Inputs, LossCase

@@ -1,4 +1,4 @@
-"""Assertions about a loss's state and results that several checks share."""
+"""Assertions about the state and results of a loss."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from classgap.testing.loss_case import Inputs, LossCase
 
 
 def assert_same_state(loss: nn.Module, other: nn.Module, *, exactly: bool = False) -> None:
-    """Both remember the same, up to rounding unless ``exactly``."""
+    """Assert equal states, up to rounding unless ``exactly``."""
     theirs = other.state_dict()
     rtol, atol = (0.0, 0.0) if exactly else (1e-5, 1e-6)
     for name, tensor in loss.state_dict().items():
@@ -24,7 +24,7 @@ def assert_same_state(loss: nn.Module, other: nn.Module, *, exactly: bool = Fals
 
 @contextmanager
 def assert_unchanged(loss: nn.Module) -> Iterator[None]:
-    """What the loss remembers is, bit for bit, the same afterwards."""
+    """Assert that the state is bitwise equal afterward."""
     before = {name: tensor.clone() for name, tensor in loss.state_dict().items()}
     yield
     for name, tensor in loss.state_dict().items():
@@ -32,7 +32,7 @@ def assert_unchanged(loss: nn.Module) -> Iterator[None]:
 
 
 def finite_with_gradients(case: LossCase, loss: ClassLoss, inputs: Inputs, **changes: Any) -> Tensor:
-    """The loss's value, after checking that value, gradients and state are finite."""
+    """Return the value of the loss after checking that value, gradients and state are finite."""
     changes = {
         name: value.detach().clone().requires_grad_() if value.is_floating_point() else value
         for name, value in changes.items()

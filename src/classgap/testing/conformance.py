@@ -1,4 +1,4 @@
-"""What every loss has to do: one function a promise, all run by :func:`check_loss`."""
+"""Checks that every loss must pass, all run by :func:`check_loss`."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ close = torch.testing.assert_close
 
 
 def check_value(case: LossCase) -> None:
-    """Three training batches in a row give what the slow reference gives."""
+    """Three successive training batches give the values of the slow reference."""
     if case.reference is None:
         return
     loss = case.build()
@@ -31,7 +31,7 @@ def check_value(case: LossCase) -> None:
 
 
 def check_gradient(case: LossCase) -> None:
-    """Analytic and numeric gradients of every part agree in float64, and the loss is their sum with fixed factors."""
+    """Analytic and numeric gradients of every part agree in float64, and the loss is their weighted sum."""
     loss = case.build(warm=2)
     inputs = case.inputs(0, size=9, dtype=torch.float64)
     own = {name: leaf.detach().double().requires_grad_() for name, leaf in loss.named_parameters(prefix="loss")}
@@ -40,8 +40,8 @@ def check_gradient(case: LossCase) -> None:
     def parts(*tensors: Tensor) -> dict[str, Part]:
         varied = dict(zip(leaves, tensors, strict=True))
         head = deepcopy(inputs.head)
-        _put_parameters(head, "head", varied)
-        _put_parameters(loss, "loss", varied)
+        _replace_parameters(head, "head", varied)
+        _replace_parameters(loss, "loss", varied)
         given = {"features": varied["features"], "head": head, "index": inputs.index, "sample_weight": None}
         torch.manual_seed(0)
         with loss.frozen():
@@ -51,7 +51,7 @@ def check_gradient(case: LossCase) -> None:
         return tuple(part.terms_B for part in parts(*tensors).values())
 
     assert torch.autograd.gradcheck(terms, tuple(leaves.values()), atol=1e-6)
-    _put_parameters(loss, "loss", leaves)
+    _replace_parameters(loss, "loss", leaves)
     with loss.frozen():
         value = case.call(loss, inputs)
     whole = torch.stack([part.terms_B.mean() * part.weight for part in parts(*leaves.values()).values()]).sum()
@@ -60,7 +60,7 @@ def check_gradient(case: LossCase) -> None:
 
 
 def check_reductions(case: LossCase) -> None:
-    """Mean, sum and none agree; weights scale samples; ignored samples might as well be absent."""
+    """Mean, sum and none agree; weights scale samples; ignoring samples equals removing them."""
     inputs = case.inputs(0, dtype=torch.float64)
     mean, total, each = (_reduced(case, name, inputs) for name in ("mean", "sum", "none"))
     assert each.shape == inputs.targets.shape
@@ -94,13 +94,13 @@ def check_permutation(case: LossCase) -> None:
 
 
 def check_precision(case: LossCase) -> None:
-    """Half precision in, at least float32 inside and out; float64 stays; autocast changes nothing."""
+    """Half precision is promoted to float32; float64 is kept; autocast changes nothing."""
     for dtype in (torch.bfloat16, torch.float16):
         rounded = case.moved(case.inputs(0), dtype)
         value = finite_with_gradients(case, case.build(warm=1), rounded)
         assert value.dtype == torch.float32, f"{dtype} in gave {value.dtype} out"
         close(value, case.call(case.build(warm=1), case.moved(rounded, torch.float32)))
-    for cast in (torch.nn.Module.half, torch.nn.Module.bfloat16):  # as part of a model in half precision
+    for cast in (torch.nn.Module.half, torch.nn.Module.bfloat16):  # part of a model in half precision
         assert_same_state(cast(case.build(warm=1)), case.build(warm=1), exactly=True)
     inputs = case.inputs(0)
     with torch.autocast(case.device, dtype=torch.bfloat16):
@@ -112,7 +112,7 @@ def check_precision(case: LossCase) -> None:
 
 
 def check_degenerate_batches(case: LossCase) -> None:
-    """Extreme logits, coinciding and vanishing features, one sample, one class, no sample: finite, with gradients."""
+    """Value and gradients are finite for extreme logits, equal or zero features, and one sample, one class or none."""
     usual = case.inputs(0)
     signs = torch.where(torch.arange(usual.logits.numel()) % 2 == 0, 1e4, -1e4).view_as(usual.logits)
     same = usual.features[:1].expand_as(usual.features)
@@ -134,7 +134,7 @@ def check_degenerate_batches(case: LossCase) -> None:
 
 
 def check_evaluation(case: LossCase) -> None:
-    """``eval()`` and ``frozen()`` give a value and leave the state alone; in training the state may move."""
+    """``eval()`` and ``frozen()`` return a value and do not change the state."""
     for warm in (0, 2):
         loss = case.build(warm=warm)
         with assert_unchanged(loss), loss.frozen():
@@ -146,7 +146,7 @@ def check_evaluation(case: LossCase) -> None:
 
 
 def check_state_round_trip(case: LossCase) -> None:
-    """A loss restored from ``state_dict`` in mid-training goes on exactly as the first would have."""
+    """A loss restored from ``state_dict`` during training continues exactly like the original."""
     loss = case.build(warm=3)
     stored = {name: tensor.clone() for name, tensor in loss.state_dict().items()}
     twin = case.build()
@@ -158,28 +158,28 @@ def check_state_round_trip(case: LossCase) -> None:
 
 
 def check_ownership(case: LossCase) -> None:
-    """Every remembered tensor is a buffer or a parameter, and the head given to a call is not adopted."""
+    """Every stored tensor is a buffer or a parameter, and the head of a call is not registered."""
     loss = case.build()
     before = {name for name, _ in loss.named_parameters()}
     inputs = case.inputs(0)
     case.call(loss, inputs).backward()
-    assert {name for name, _ in loss.named_parameters()} == before, "the loss took over parameters of its inputs"
+    assert {name for name, _ in loss.named_parameters()} == before, "the loss registered parameters of its inputs"
     for path, module in loss.named_modules():
         loose = [name for name, value in vars(module).items() if isinstance(value, Tensor)]
-        assert not loose, f"{path or type(loss).__name__} keeps {loose} as plain attributes: register them as buffers"
+        assert not loose, f"{path or type(loss).__name__} stores {loose} as plain attributes: register them as buffers"
 
 
 def check_terms(case: LossCase) -> None:
-    """``terms`` holds the last call's named parts, as detached numbers."""
+    """``terms`` contains the named parts of the last call as detached scalars."""
     loss = case.build()
     case.call(loss, case.inputs(0))
     assert loss.terms, "no terms after a call"
     for name, term in loss.terms.items():
-        assert term.shape == () and not term.requires_grad, f"term {name!r} must be a detached number"
+        assert term.shape == () and not term.requires_grad, f"term {name!r} must be a detached scalar"
 
 
 def check_terms_are_copies(case: LossCase) -> None:
-    """What a caller does to the value in place, such as ``value /= 4``, does not change ``terms``."""
+    """Changing the value in place, such as ``value /= 4``, does not change ``terms``."""
     for reduction in ("mean", "sum", "none"):
         loss = case.build()
         loss.reduction = reduction
@@ -187,11 +187,11 @@ def check_terms_are_copies(case: LossCase) -> None:
         before = {name: term.item() for name, term in loss.terms.items()}
         value += 1
         for name, term in loss.terms.items():
-            assert term.item() == before[name], f"term {name!r} changed with the value: keep a copy"
+            assert term.item() == before[name], f"term {name!r} changed with the value: store a copy"
 
 
 def check_compile(case: LossCase) -> None:
-    """One graph, with the values, gradients and state of eager mode; a non-finite batch leaves the state alone."""
+    """One graph with the values, gradients and state of eager mode; a non-finite batch does not change the state."""
     torch._dynamo.reset()
     loss, plain = case.build(), case.build()
     compiled = torch.compile(loss, fullgraph=True, backend=case.compile_backend)
@@ -213,8 +213,8 @@ def check_compile(case: LossCase) -> None:
             case.call(compiled, broken, features=torch.full_like(broken.features, math.inf))
 
 
-def check_refusals(case: LossCase) -> None:
-    """Wrong inputs raise ``ValueError`` that names the argument, and change nothing."""
+def check_invalid_inputs(case: LossCase) -> None:
+    """Invalid inputs raise a ``ValueError`` that names the argument, and change nothing."""
     loss = case.build(warm=1)
     inputs = case.inputs(0)
     wrong: list[tuple[str, Any]] = [
@@ -246,7 +246,7 @@ def check_refusals(case: LossCase) -> None:
         wrong += [("index", None), ("index", inputs.index[:-1])]
     for name, value in wrong:
         with assert_unchanged(loss):
-            _expect_refusal(case, loss, inputs, name, value)
+            _expect_error(case, loss, inputs, name, value)
 
 
 def check_validate_args(case: LossCase) -> None:
@@ -269,27 +269,27 @@ def check_validate_args(case: LossCase) -> None:
 
 
 def check_soft_targets(case: LossCase) -> None:
-    """Where soft targets are allowed, one-hot rows are worth their class indices; elsewhere they are refused."""
+    """One-hot soft targets equal class indices if soft targets are supported; otherwise they are rejected."""
     inputs = case.inputs(0)
     one_hot = torch.nn.functional.one_hot(inputs.targets, case.num_classes).to(inputs.logits.dtype)
     loss = case.build(warm=1)
     if loss.soft_targets:
         close(case.call(loss, inputs, targets=one_hot), case.call(case.build(warm=1), inputs))
-        _expect_refusal(case, loss, inputs, "targets", one_hot * 2)
-        _expect_refusal(case, loss, inputs, "targets", one_hot[:-1])
+        _expect_error(case, loss, inputs, "targets", one_hot * 2)
+        _expect_error(case, loss, inputs, "targets", one_hot[:-1])
     else:
-        _expect_refusal(case, loss, inputs, "targets", one_hot)
+        _expect_error(case, loss, inputs, "targets", one_hot)
 
 
-def _expect_refusal(case: LossCase, loss: ClassLoss, inputs: Inputs, name: str, value: Any) -> None:
-    # When the batch sizes differ, either of the two arguments may be the one that is named.
+def _expect_error(case: LossCase, loss: ClassLoss, inputs: Inputs, name: str, value: Any) -> None:
+    # If the batch sizes differ, the message may name either argument.
     names = {name, "targets"} if name == "logits" else {name}
     try:
         case.call(loss, inputs, **{name: value})
     except ValueError as error:
         assert any(each in str(error) for each in names), f"the message does not name {name}: {error}"
     else:
-        raise AssertionError(f"a wrong {name} was accepted: {value!r}")
+        raise AssertionError(f"an invalid {name} was accepted: {value!r}")
 
 
 def _reduced(case: LossCase, reduction: str, inputs: Inputs, **changes: Any) -> Tensor:
@@ -298,8 +298,8 @@ def _reduced(case: LossCase, reduction: str, inputs: Inputs, **changes: Any) -> 
     return case.call(loss, inputs, **changes).detach()
 
 
-def _put_parameters(module: torch.nn.Module, prefix: str, tensors: dict[str, Tensor]) -> None:
-    """Make a module's parameters the very tensors that gradcheck varies."""
+def _replace_parameters(module: torch.nn.Module, prefix: str, tensors: dict[str, Tensor]) -> None:
+    """Replace the parameters of a module by the tensors that gradcheck varies."""
     for path, owner in module.named_modules(prefix=prefix):
         for name in owner._parameters:
             owner._parameters[name] = tensors.get(f"{path}.{name}")
@@ -320,7 +320,7 @@ CHECKS: dict[str, Callable[[LossCase], None]] = {
         check_terms,
         check_terms_are_copies,
         check_compile,
-        check_refusals,
+        check_invalid_inputs,
         check_validate_args,
         check_soft_targets,
     )
@@ -338,10 +338,10 @@ def check_loss(
     device: str = "cpu",
     head: Callable[[int, int], torch.nn.Module] = torch.nn.Linear,
 ) -> None:
-    """Run the whole conformance suite on a loss; raises ``AssertionError`` at the first broken promise.
+    """Run the conformance suite on a loss; raise ``AssertionError`` at the first failed check.
 
-    The arguments are those of :class:`LossCase`; ``processes`` reuses workers that are up already, otherwise two are
-    started for the distributed checks.
+    The arguments are those of :class:`LossCase`. ``processes`` reuses running workers; by default two are started for
+    the distributed checks.
 
     >>> from functools import partial
     >>> from classgap.losses import ELMLoss

@@ -1,4 +1,4 @@
-"""A loss under test, and made-up batches to call it with."""
+"""A loss under test, and random batches for it."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ Reference = Callable[[list["Inputs"]], list[float]]
 
 @dataclass(frozen=True)
 class Inputs:
-    """One call's inputs, on leaves that collect gradients."""
+    """Inputs of one call, as leaves that require gradients."""
 
     logits: Tensor
     targets: Tensor
@@ -26,7 +26,7 @@ class Inputs:
     index: Tensor
 
     def part(self, rows: slice) -> Inputs:
-        """The same for some of the samples, on fresh leaves."""
+        """Select some samples, as new leaves."""
         return Inputs(
             self.logits[rows].detach().clone().requires_grad_(),
             self.targets[rows],
@@ -36,28 +36,28 @@ class Inputs:
         )
 
     def leaves(self) -> dict[str, Tensor]:
-        """What gradients are taken of."""
+        """Return the tensors with gradients, by name."""
         return {"logits": self.logits, "features": self.features, **dict(self.head.named_parameters(prefix="head"))}
 
     def gradients(self, loss: nn.Module) -> dict[str, Tensor]:
-        """The gradients collected so far, of the inputs and the loss's own parameters; zeros where there is none."""
+        """Return the accumulated gradients of the inputs and the parameters of the loss; zeros if there are none."""
         leaves = {**self.leaves(), **dict(loss.named_parameters(prefix="loss"))}.items()
         return {name: torch.zeros_like(leaf) if leaf.grad is None else leaf.grad for name, leaf in leaves}
 
 
 @dataclass(frozen=True)
 class LossCase:
-    """How to build a loss, and what it is built for.
+    """How to build and call a loss under test.
 
     Args:
-        factory: builds a fresh loss; must be importable by other processes (a function of a module or a
-            ``functools.partial`` of one, not a lambda).
-        num_classes: K of the loss.
-        feature_dim: D of the features to make up.
-        reference: an independent, slow computation: the training-mode values of a fresh loss on successive batches.
-        compile_backend: "aot_eager" checks that the loss is one graph; "inductor" generates code too.
-        device: where to test.
-        head: builds a head of D features and K classes, for losses that take another than ``nn.Linear``.
+        factory: Builds a new loss. It must be importable by other processes: a function of a module or a
+            ``functools.partial`` of one, not a lambda.
+        num_classes: Number of classes K.
+        feature_dim: Number of features D.
+        reference: Independent, slow implementation that returns the training-mode values of successive batches.
+        compile_backend: "aot_eager" checks for a single graph; "inductor" also generates code.
+        device: Device to test on.
+        head: Builds a head from D and K, for losses that do not use ``nn.Linear``.
     """
 
     factory: Callable[[], ClassLoss]
@@ -69,7 +69,7 @@ class LossCase:
     head: Callable[[int, int], nn.Module] = nn.Linear
 
     def build(self, *, warm: int = 0) -> ClassLoss:
-        """A fresh loss in training mode that has seen ``warm`` batches."""
+        """Build a loss in training mode and call it with ``warm`` batches."""
         torch.manual_seed(0)
         loss = self.factory().to(self.device)
         for seed in range(warm):
@@ -77,7 +77,7 @@ class LossCase:
         return loss
 
     def inputs(self, seed: int, *, size: int = 16, dtype: torch.dtype = torch.float32) -> Inputs:
-        """A random batch with several samples in most classes; the last class is left out, if there are three."""
+        """Draw a batch with several samples in most classes; the last of three or more classes is absent."""
         generator = torch.Generator().manual_seed(seed)
         present = self.num_classes - 1 if self.num_classes > 2 else self.num_classes
         targets = torch.randint(present, (size,), generator=generator)
@@ -86,7 +86,7 @@ class LossCase:
         head = self.head(self.feature_dim, self.num_classes)
         for parameter in head.parameters():
             parameter.data = torch.randn(parameter.shape, generator=generator)
-        # Right more often than not, so that terms which wait for that take part.
+        # Mostly correct, so that terms which require p > 1/2 contribute.
         logits = torch.randn(size, self.num_classes, generator=generator)
         logits += 4 * torch.nn.functional.one_hot(targets, self.num_classes)
         index = torch.randperm(64, generator=generator)[:size]
@@ -94,7 +94,7 @@ class LossCase:
         return self.moved(made, dtype)
 
     def moved(self, inputs: Inputs, dtype: torch.dtype) -> Inputs:
-        """The inputs in another precision on the case's device, on fresh leaves."""
+        """Convert inputs to another dtype on the device of the case, as new leaves."""
         return Inputs(
             inputs.logits.detach().to(self.device, dtype).requires_grad_(),
             inputs.targets.to(self.device),
@@ -105,12 +105,12 @@ class LossCase:
 
     @staticmethod
     def call(loss: Callable[..., Tensor], inputs: Inputs, **changes: Any) -> Tensor:
-        """Call the loss with everything it could want; ``changes`` replace inputs."""
+        """Call the loss with all inputs; ``changes`` replaces some of them."""
         torch.manual_seed(0)  # for losses with random masks
         named = {name: changes.pop(name, getattr(inputs, name)) for name in ("logits", "targets")}
         extras = {"features": inputs.features, "head": inputs.head, "index": inputs.index, **changes}
         return loss(named["logits"], named["targets"], **extras)
 
     def with_(self, **changes: Any) -> LossCase:
-        """A copy with some fields replaced."""
+        """Return a copy with some fields replaced."""
         return replace(self, **changes)

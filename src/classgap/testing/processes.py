@@ -1,4 +1,4 @@
-"""Real worker processes in one gloo group, kept alive between jobs."""
+"""Worker processes in one gloo group that are reused between jobs."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ from typing import Any
 
 
 class Processes:
-    """``count`` processes that run the same function together, as ``torchrun`` would start them.
+    """``count`` processes that run the same function together, like processes launched by ``torchrun``.
 
-    They meet through a file, so that no port can be taken. A job is a function that the workers can import, with
-    arguments that can be sent to them. A job that fails or hangs on one process fails here, with its traceback.
+    They connect through a file, so no port is needed. A job is an importable function with picklable arguments. If a
+    job fails or hangs on one process, ``run`` raises with its traceback.
 
     >>> import classgap.distributed
     >>> with Processes(2) as processes:  # doctest: +SKIP
@@ -40,14 +40,14 @@ class Processes:
             self._workers.append(worker)
 
     def run(self, job: Callable[..., Any], *args: Any) -> list[Any]:
-        """Run ``job(*args)`` on every process; the results in rank order."""
+        """Run ``job(*args)`` on every process and return the results in rank order."""
         for connection in self._connections:
             connection.send((job, args))
         answers = []
         for rank, connection in enumerate(self._connections):
             if not connection.poll(self._timeout):
                 self.close()
-                raise RuntimeError(f"process {rank} did not finish within {self._timeout:g} s: a collective hangs?")
+                raise RuntimeError(f"process {rank} did not finish within {self._timeout:g} s; a collective may hang")
             answers.append(connection.recv())
         failures = [f"process {rank}:\n{text}" for rank, (ok, text) in enumerate(answers) if not ok]
         if failures:
@@ -55,7 +55,7 @@ class Processes:
         return [result for _, result in answers]
 
     def close(self) -> None:
-        """End the processes."""
+        """Terminate the processes."""
         for worker in self._workers:
             worker.terminate()
             worker.join()

@@ -1,4 +1,4 @@
-"""Several processes must give the value, gradients and state of one process on their joined batch."""
+"""Checks that several processes give the value, gradients and state of one process on their joined batch."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ Arrays = dict[str, np.ndarray[Any, Any]]
 
 
 def check_processes_work_as_one(case: LossCase, processes: Processes) -> None:
-    """Even, uneven and empty shards, over successive batches."""
+    """Check even, uneven and empty shards over successive batches."""
     for sizes in ((8, 8), (11, 5), (1, 15), (16, 0)):
         expected = _train(case, 0, sum(sizes), sum(sizes))
         results = processes.run(_train_shard, case, sizes)
@@ -23,7 +23,7 @@ def check_processes_work_as_one(case: LossCase, processes: Processes) -> None:
         for size, result in zip(sizes, results, strict=True):
             _compare_numbers(result, expected, results[0], sizes)
             for name in ("logits", "features"):
-                # Each process back-propagates W times its share, as DistributedDataParallel divides by W.
+                # Each process back-propagates W times its part, as DistributedDataParallel divides by W.
                 mine = expected["gradients"][name][first : first + size]
                 _close(result["gradients"][name] / len(sizes), mine, f"gradient of {name} with shards {sizes}")
             first += size
@@ -33,10 +33,10 @@ def check_processes_work_as_one(case: LossCase, processes: Processes) -> None:
 
 
 def check_bad_input_on_one_process(case: LossCase, processes: Processes) -> None:
-    """Wrong input on one process is an error on all, with nothing changed; none is left waiting."""
-    for message, unchanged in processes.run(_refuse, case):
-        assert message, "a process accepted a batch that another refused"
-        assert unchanged, "a refused batch changed the state"
+    """Invalid input on one process raises on all of them and changes nothing."""
+    for message, unchanged in processes.run(_call_with_invalid_input, case):
+        assert message, "a process accepted a batch that another rejected"
+        assert unchanged, "a rejected batch changed the state"
 
 
 def _compare_numbers(result: dict[str, Any], expected: dict[str, Any], first: dict[str, Any], sizes: Any) -> None:
@@ -74,7 +74,7 @@ def _train(case: LossCase, start: int, stop: int, size: int) -> dict[str, Any]:
     }
 
 
-def _refuse(case: LossCase) -> tuple[str, bool]:
+def _call_with_invalid_input(case: LossCase) -> tuple[str, bool]:
     from classgap.distributed import rank
 
     loss = case.build()

@@ -1,15 +1,15 @@
-"""The bounds of the three papers as functions that return their terms one by one.
+"""Generalization bounds of MR², ELM and LMDL, as functions that return the terms of each bound.
 
-    mr2    Lemma 2, Proposition 1 and 2, Corollary 1 and the bound of a single class
-    elm    Proposition 1 and 2
-    lmdl   Definition 4.1 and 4.2, Proposition 4.1 and 4.2, Theorem 5.2, 5.3 and 6.3
+    mr2    Lemma 2, Propositions 1 and 2, Corollary 1 and the bound of a single class
+    elm    Propositions 1 and 2
+    lmdl   Definitions 4.1 and 4.2, Propositions 4.1 and 4.2, Theorems 5.2, 5.3 and 6.3
 
-Where a printed equation does not follow, the docstring says so and the function computes what the proof supports.
+If a printed equation is wrong, the docstring explains it and the function computes what the proof supports.
 
-All of these bounds take the features, the margins and the norms as fixed before the sample was drawn. On the data a
-network was trained on they show how the terms compare between classes and methods; they are no certificate for it.
+All bounds assume that features, margins and norms were fixed before the sample was drawn. On the training data of a
+network they compare terms between classes and methods, but are not a guarantee. See docs/theory.md for examples.
 
-Shapes are written as suffixes: N samples, K classes, D features, U classes present. A label of -1 belongs to no class.
+Suffixes give shapes: N samples, K classes, D features, U classes present. A label of -1 means no class.
 """
 
 from classgap.theory import elm, lmdl, mr2

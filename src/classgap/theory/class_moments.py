@@ -1,4 +1,4 @@
-"""The class statistics in which the bounds are written: sizes, means and deviations of the features."""
+"""Class statistics of the features that the bounds use: sizes, means and deviations."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from classgap.theory.arguments import check_labels, check_matrix
 
 @dataclass(frozen=True)
 class ClassMoments:
-    """Per class: samples, ‖μ̂_k‖² and ‖ŝ_k‖², both 0 for a class without samples."""
+    """Number of samples, ‖μ̂_k‖² and ‖ŝ_k‖² of each class; 0 for a class without samples."""
 
     counts_K: Tensor
     mean_K: Tensor
@@ -26,17 +26,17 @@ class ClassMoments:
 
     @property
     def pair_distance_K(self) -> Tensor:
-        """Mean squared distance between two different samples of a class; 0 where there are no two.
+        """Mean squared distance between two different samples of a class; 0 for fewer than two samples.
 
-        MR² B.2 says 2‖ŝ‖². That is exact for two independent draws, so for the sample it counts the n pairs of a point
-        with itself, at distance 0. Without them it is 2‖ŝ‖² n/(n - 1), the form in which ELM's proof has it.
+        MR² B.2 states 2‖ŝ‖², which is exact for two independent draws and thus includes the n pairs of a sample with
+        itself. Without them it is 2‖ŝ‖² n/(n - 1), as in the proof of ELM.
         """
         counts_K = self.counts_K.to(self.deviation_K.dtype)
         return 2 * self.deviation_K * counts_K / (counts_K - 1).clamp(min=1)
 
 
 def class_moments(features_ND: Tensor, labels_N: Tensor, num_classes: int) -> ClassMoments:
-    """Counts, ‖μ̂_k‖² and ‖ŝ_k‖² = (1/n) Σ ‖φ - μ̂_k‖² of each class (MR² Sec. 3); the divisor is n, as printed.
+    """Compute the counts, ‖μ̂_k‖² and ‖ŝ_k‖² = (1/n) Σ ‖φ - μ̂_k‖² of each class (MR² Sec. 3).
 
     >>> moments = class_moments(torch.tensor([[1.0, 0.0], [3.0, 0.0]]), torch.tensor([0, 0]), num_classes=1)
     >>> moments.mean_K, moments.deviation_K, moments.pair_distance_K
@@ -45,7 +45,7 @@ def class_moments(features_ND: Tensor, labels_N: Tensor, num_classes: int) -> Cl
     features_ND = check_matrix("features_ND", features_ND)
     groups = group_by_class(check_labels(labels_N, num_classes, rows=len(features_ND)), num_classes)
     means_UD = groups.mean(features_ND)
-    # Differences before squares: E‖φ‖² - ‖μ̂‖² would lose a small deviation of large features.
+    # Not as E‖φ‖² - ‖μ̂‖², in which a small deviation of large features cancels.
     deviation_U = groups.mean(groups.centered(features_ND).square().sum(dim=1))
     return ClassMoments(
         counts_K=_for_all_classes(groups.counts_U, groups, num_classes),
@@ -57,14 +57,14 @@ def class_moments(features_ND: Tensor, labels_N: Tensor, num_classes: int) -> Cl
 def class_sizes(
     features_ND: Tensor, labels_N: Tensor, num_classes: int, *, p: float = 2.0, with_bias: bool = False
 ) -> tuple[Tensor, Tensor]:
-    """r_{k,p}², the class mean of ‖φ‖_p² (MR² Eq. 72), and the samples of each class; both 0 for a class not seen.
+    """Compute r_{k,p}², the class mean of ‖φ‖_p² (MR² Eq. 72), and the number of samples of each class.
 
     Args:
-        features_ND: φ.
-        labels_N: class of each row, or -1.
-        num_classes: K.
-        p: order of the norm, from 1 to infinity.
-        with_bias: measure (φ, 1) instead of φ, for a head whose bias is a weight on a constant feature.
+        features_ND: Features φ.
+        labels_N: Class of each row, or -1.
+        num_classes: Number of classes K.
+        p: Order of the norm, from 1 to infinity.
+        with_bias: Use (φ, 1) instead of φ, for a head whose bias is a weight on a constant feature.
 
     >>> class_sizes(torch.tensor([[3.0, 4.0]]), torch.tensor([1]), num_classes=2, p=1)
     (tensor([ 0., 49.]), tensor([0, 1]))

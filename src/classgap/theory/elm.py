@@ -1,4 +1,4 @@
-"""The two propositions of ELM (Jitkrittum et al. 2022), Sec. 4 and appendix C."""
+"""Propositions 1 and 2 of ELM (Jitkrittum et al. 2022), Sec. 4 and appendix C."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from classgap.theory.class_moments import class_moments
 
 @dataclass(frozen=True)
 class PullBound:
-    """The terms of Proposition 1, one number for each class: their sum is at most the mean pull of the class."""
+    """Terms of Proposition 1, one number per class. Their sum is a lower bound of the mean pull of the class."""
 
     variance_K: Tensor  # 2n/(n - 1) Σ_j V̂[Φ_j | y]
     slack_K: Tensor  # -α_y
@@ -24,15 +24,15 @@ class PullBound:
 
     @property
     def total_K(self) -> Tensor:
-        """The lower bound; -inf, which says nothing, for a class with fewer than two samples."""
+        """The lower bound; -inf for a class with fewer than two samples."""
         return self.variance_K + self.slack_K + self.count_K
 
 
 def pull_bound(features_ND: Tensor, labels_N: Tensor, slack_K: Tensor) -> PullBound:
     """Proposition 1: 2n/(n - 1) Σ_j V̂[Φ_j | y] - α_y + ln(n - 1) ≤ mean pull of class y, V̂ with divisor n.
 
-    The text after the proposition sums ‖Φ - μ_y‖² over the class where it needs the mean; its proof in appendix C.1
-    agrees with the proposition.
+    The text after the proposition sums ‖Φ - μ_y‖² over the class instead of averaging; the proof in appendix C.1 agrees
+    with the proposition.
 
     >>> bound = pull_bound(torch.tensor([[0.0, 0.0], [2.0, 0.0]]), torch.tensor([0, 0]), torch.ones(1))
     >>> bound.total_K  # 4 - 1 + ln 1; the pull is ln(1 + e³) = 3.0486
@@ -45,7 +45,7 @@ def pull_bound(features_ND: Tensor, labels_N: Tensor, slack_K: Tensor) -> PullBo
 
 
 def mean_pull(features_ND: Tensor, labels_N: Tensor, slack_K: Tensor) -> Tensor:
-    """Ω̄_pull(y), the mean pull of each class with all its samples as positives; NaN for a class without samples.
+    """Mean pull Ω̄_pull(y) of each class with all its samples as positives; NaN for a class without samples.
 
     >>> mean_pull(torch.tensor([[0.0, 0.0], [2.0, 0.0]]), torch.tensor([0, 0]), torch.ones(1))
     tensor([3.0486])
@@ -60,7 +60,7 @@ def mean_pull(features_ND: Tensor, labels_N: Tensor, slack_K: Tensor) -> Tensor:
 
 @dataclass(frozen=True)
 class LogLossBound:
-    """The terms of Proposition 2: their sum bounds the expected logit-adjusted log loss."""
+    """Terms of Proposition 2. Their sum bounds the expected logit-adjusted log loss."""
 
     risk: Tensor
     pull: Tensor
@@ -89,22 +89,22 @@ def generalization_bound(
         Σ_y P(y) · mean loss of S_y  +  ‖w‖ √(ln(4/δ) Σ_y P(y)/|S_y| [Ω̄_pull(y) + α_y])
                                      +  (7B/3) ln(4/δ) Σ_y P(y)/(|S_y| - 1).
 
-    The proof gives each class δ/2, hence ln(4/δ), and then writes ln(2/δ), as the proposition does: as printed it holds
-    with probability 1 - 2δ, and its value is the one given here for 2δ. Lemma 3 prints its last term under the root;
-    its use in the proof has it outside. That lemma's variance has the divisor n - 1, which the n/(n - 1) of
-    Proposition 1 pays for. The proposition speaks of one scorer, fixed before the sample was drawn: it has no term for
-    the choice of f, so on the data that w and Φ were trained on it is no guarantee.
+    The proof spends δ/2 on each class, which gives ln(4/δ), but proof and proposition print ln(2/δ): the printed bound
+    holds with probability 1 - 2δ only. Lemma 3 prints its last term under the root; the proof uses it outside. The
+    variance of the lemma has the divisor n - 1, which the n/(n - 1) of Proposition 1 accounts for. The proposition
+    assumes a scorer that was fixed before the sample was drawn. It has no term for the choice of f, so it is not a
+    guarantee on the data that w and Φ were trained on.
 
     Args:
-        scores_N: f(x) = wᵀΦ(x) + b, the logit of class 1; for a head with two logits, their difference.
-        features_ND: Φ(x).
-        labels_N: 0 for y = -1, 1 for y = +1, or -1 to leave the row out; at least two samples of each class.
-        weight_D: w.
-        prior: P(y) of classes 0 and 1, in the population.
-        slack: α_y of classes 0 and 1.
-        loss_bound: B, which the loss exceeds for no x and y.
-        shift: Δ_y of classes 0 and 1.
-        delta: δ.
+        scores_N: Logit f(x) = wᵀΦ(x) + b of class 1; for a head with two logits, their difference.
+        features_ND: Features Φ(x).
+        labels_N: 0 for y = -1, 1 for y = +1, -1 to ignore the row; at least two samples of each class.
+        weight_D: Weights w.
+        prior: Priors P(y) of classes 0 and 1 in the population.
+        slack: Slacks α_y of classes 0 and 1.
+        loss_bound: Upper bound B of the loss for all x and y.
+        shift: Shifts Δ_y of classes 0 and 1.
+        delta: Probability δ that the bound fails.
 
     >>> f, y = torch.tensor([[-2.0], [2.0]]).repeat(500, 1), torch.tensor([0, 1]).repeat(500)
     >>> generalization_bound(f[:, 0], f, y, torch.ones(1), prior=(0.5, 0.5), slack=(0.0, 0.0), loss_bound=1.0)
@@ -115,7 +115,7 @@ def generalization_bound(
     labels_N = check_labels(labels_N, 2, rows=len(features_ND))
     weight_D = check_vector("weight_D", weight_D, features_ND.shape[1]).to(features_ND)
     if min(prior) <= 0 or abs(sum(prior) - 1) > 1e-6:
-        raise ValueError(f"prior must be two numbers above 0 that add up to 1, got {prior!r}.")
+        raise ValueError(f"prior must be two positive numbers that sum to 1, got {prior!r}.")
     counts_2 = torch.stack([(labels_N == 0).sum(), (labels_N == 1).sum()])
     if int(counts_2.min()) < 2:
         raise ValueError(f"labels_N must have at least two samples of each class, got {counts_2.tolist()}.")
@@ -134,7 +134,7 @@ def generalization_bound(
 
 
 def _log_loss(scores_N: Tensor, labels_N: Tensor, shift_2: Tensor) -> Tensor:
-    """ln[1 + exp(-y(f + Δ_y))] with y = ±1, and 0 for rows without a class."""
+    """Return ln[1 + exp(-y(f + Δ_y))] with y = ±1; 0 for rows without a class."""
     class_N = labels_N.clamp(min=0)
     loss_N = F.softplus(-(2 * class_N - 1) * (scores_N + shift_2[class_N]))
     return torch.where(labels_N >= 0, loss_N, 0)

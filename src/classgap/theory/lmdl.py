@@ -1,4 +1,4 @@
-"""The theorems of LMDL (Nguyen et al. 2024): Theorem 5.2, 5.3 and 6.3; what Sec. 4.3 says is in ``separation``."""
+"""Theorems 5.2, 5.3 and 6.3 of LMDL (Nguyen et al. 2024); Sec. 4.3 is in ``separation``."""
 
 from __future__ import annotations
 
@@ -36,27 +36,27 @@ def pair_bound(
     delta: float = 0.05,
     any_features: bool = False,
 ) -> RiskBound:
-    """Theorem 5.2: with probability 1 - δ, two classes are told apart with an error rate of at most
+    """Theorem 5.2: with probability 1 - δ, the error rate between two classes is at most
 
         mean Φ_ρ(y h(x))  +  (2Γ/ρ) √((r + R)² + 1) / √N  +  3 √(ln(2/δ) / 2N),               Eq. (5.2)
 
-    where h = z_i - z_j. Γ is the norm of (W_i - W_j, b_i - b_j), R the larger norm of the two centroids and r the
-    largest distance of a sample to the nearer one; the theorem wants them as bounds known beforehand and valid for
-    every x, and these are the smallest that fit the sample. The theorem says h ∈ M(X, F) where h is real-valued.
+    where h = z_i - z_j. Γ is the norm of (W_i - W_j, b_i - b_j), R the larger norm of the two centroids, and r the
+    largest distance of a sample to the nearer centroid. The theorem requires bounds that are known beforehand and hold
+    for every x; here they are the smallest that fit the sample. The theorem writes h ∈ M(X, F), but h is real-valued.
 
-    Eq. (5.3), for features chosen along with the head, lacks the √N and cannot be below 1: |h| is at most
-    a = Γ √((r + R)² + 1), so for ρ ≤ 2a the second term is at least 1, and for a larger ρ the first is 1 - a/ρ or more.
+    Eq. (5.3), for features chosen together with the head, lacks 1/√N and cannot be below 1: |h| is at most a = Γ √((r +
+    R)² + 1), so for ρ ≤ 2a the second term is at least 1, and for larger ρ the first is at least 1 - a/ρ.
 
     Args:
-        features_ND: features q.
-        labels_N: class of each row; rows of other classes are left out.
-        centroids_KD: m_c.
-        weight_KD: W.
-        bias_K: b, if the head has one.
-        pair: i and j.
-        width: ρ.
-        delta: δ.
-        any_features: Eq. (5.3) instead of Eq. (5.2).
+        features_ND: Features q.
+        labels_N: Class of each row; other classes are ignored.
+        centroids_KD: Centroids m_c.
+        weight_KD: Weights W.
+        bias_K: Biases b, if the head has any.
+        pair: Classes i and j.
+        width: Width ρ of the ramp loss.
+        delta: Probability δ that the bound fails.
+        any_features: Whether to compute Eq. (5.3) instead of Eq. (5.2).
 
     >>> f, y = torch.tensor([[2.0], [-2.0]]).repeat(5000, 1), torch.tensor([0, 1]).repeat(5000)
     >>> pair_bound(f, y, f[:2], torch.tensor([[1.0], [-1.0]]), pair=(0, 1), width=4.0)
@@ -90,21 +90,21 @@ def pair_bound(
 def sphere_bound(
     features_ND: Tensor, centroid_D: Tensor, *, radius: float, width: float, delta: float = 0.05
 ) -> RiskBound:
-    """Theorem 5.3, Eq. (5.4): with probability 1 - δ a sample falls outside its class's sphere at a rate of at most
+    """Theorem 5.3, Eq. (5.4): with probability 1 - δ, a sample is outside the sphere of its class at a rate of at most
 
         mean Φ_ρ(r² - ‖q - m‖²)  +  (2/ρ) (Λ² + 2RΛ + R²/√N)  +  3 √(ln(2/δ) / 2N).
 
-    Λ is the largest norm of a feature and R that of the centroid, the smallest that fit the sample. The features may be
-    any functions bounded by Λ, so Λ² + 2RΛ does not shrink with N. With R ≤ Λ, as for any mean of the features, the
-    bound cannot be below 1 unless the sphere holds everything: the first term is at least 1 - r²/ρ and the second at
-    least (2/ρ)(Λ² + 2RΛ), while r < R + Λ makes r² less than 2Λ² + 4RΛ.
+    Λ is the largest norm of a feature and R the norm of the centroid, the smallest values that fit the sample. The
+    features may be any functions bounded by Λ, so Λ² + 2RΛ does not shrink with N. If R ≤ Λ, as for any mean of the
+    features, the bound cannot be below 1 unless the sphere contains everything: the first term is at least 1 - r²/ρ,
+    the second at least (2/ρ)(Λ² + 2RΛ), and r < R + Λ implies r² < 2Λ² + 4RΛ.
 
     Args:
-        features_ND: the features of one class.
-        centroid_D: m.
-        radius: r, the sphere's.
-        width: ρ, in units of squared distance.
-        delta: δ.
+        features_ND: Features of one class.
+        centroid_D: Centroid m.
+        radius: Radius r of the sphere.
+        width: Width ρ of the ramp loss, in units of squared distance.
+        delta: Probability δ that the bound fails.
 
     >>> sphere_bound(torch.ones(10000, 1), torch.ones(1), radius=0.5, width=0.25)
     RiskBound(risk=tensor(0.), complexity=tensor(24.0800), low_order=tensor(0.0407))
@@ -126,29 +126,29 @@ def sphere_bound(
 
 @dataclass(frozen=True)
 class LayerDivergence:
-    """Theorem 6.3 and what it rests on."""
+    """Theorem 6.3 and its conditions."""
 
-    inside_K: Tensor  # share of each class within δ_v of its centroid; NaN for a class without samples
-    disjoint: bool  # whether no two spheres meet
-    divergence: Tensor  # the lower bound, in nats; 0 where the theorem does not apply
+    inside_K: Tensor  # fraction of each class within δ_v of its centroid; NaN for a class without samples
+    disjoint: bool  # whether no two spheres intersect
+    divergence: Tensor  # the lower bound, in nats; 0 if the theorem does not apply
 
     @property
     def tau(self) -> Tensor:
-        """τ, the smallest share over the classes."""
+        """τ, the smallest fraction over the classes."""
         return self.inside_K[~self.inside_K.isnan()].amin()
 
 
 def layer_divergence(features_ND: Tensor, labels_N: Tensor, centroids_KD: Tensor, *, radius: float) -> LayerDivergence:
     """Theorem 6.3, Eq. (6.1): (2τ - 1)²/2 ≤ Jensen-Shannon divergence of any two classes in any earlier layer.
 
-    It needs τ ≥ 1/2, and spheres that do not meet: the proof uses the latter and the theorem leaves it out. Zero losses
-    with δ_d > δ_v give both. The proof drops the square of the total variation before Eq. (E.2); the result has it.
+    It requires τ ≥ 1/2 and disjoint spheres. The proof uses the latter, but the theorem omits it. Zero losses with δ_d
+    > δ_v imply both. The proof drops the square of the total variation before Eq. (E.2); the result has it.
 
     Args:
-        features_ND: penultimate features.
-        labels_N: class of each row, or -1.
-        centroids_KD: m_c.
-        radius: δ_v.
+        features_ND: Penultimate features.
+        labels_N: Class of each row, or -1.
+        centroids_KD: Centroids m_c.
+        radius: Radius δ_v.
 
     >>> f, y = torch.tensor([[0.0], [0.1], [5.0], [9.0]]), torch.tensor([0, 0, 1, 1])
     >>> layer_divergence(f, y, torch.tensor([[0.0], [5.0]]), radius=1.0).divergence  # τ = 1/2
@@ -164,8 +164,8 @@ def layer_divergence(features_ND: Tensor, labels_N: Tensor, centroids_KD: Tensor
     inside_U = groups.mean((away_N <= radius).to(features_ND.dtype))
     inside_K = features_ND.new_full((len(centroids_KD),), torch.nan).index_copy(0, groups.classes_U, inside_U)
     disjoint = bool((torch.nn.functional.pdist(centroids_UD) > 2 * radius).all())
-    share = (2 * inside_U.amin() - 1).clamp(min=0) if disjoint else inside_U.new_zeros(())
-    return LayerDivergence(inside_K=inside_K, disjoint=disjoint, divergence=share.square() / 2)
+    excess = (2 * inside_U.amin() - 1).clamp(min=0) if disjoint else inside_U.new_zeros(())
+    return LayerDivergence(inside_K=inside_K, disjoint=disjoint, divergence=excess.square() / 2)
 
 
 def _inputs(

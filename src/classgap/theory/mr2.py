@@ -1,4 +1,4 @@
-"""The generalization bounds of MR² (Zhu et al., ICLR 2026), Eq. (8), (9), (13) and (15); see ``rademacher`` too."""
+"""Generalization bounds of MR² (Zhu et al., ICLR 2026), Eq. (8), (9), (13) and (15); see also ``rademacher``."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ __all__ = [
 
 
 def score_margin(logits_NK: Tensor, labels_N: Tensor) -> Tensor:
-    """γ_f(x, y) = z_y - max_{y'≠y} z_{y'} of each sample, Eq. (8); infinite when there is one class only.
+    """γ_f(x, y) = z_y - max_{y'≠y} z_{y'} of each sample, Eq. (8); infinite for a single class.
 
     >>> score_margin(torch.tensor([[3.0, 1.0], [3.0, 1.0]]), torch.tensor([0, 1]))
     tensor([ 2., -2.])
@@ -47,22 +47,22 @@ def score_margin(logits_NK: Tensor, labels_N: Tensor) -> Tensor:
 
 
 def margin_risk(logits_NK: Tensor, labels_N: Tensor, gamma_K: Tensor) -> Tensor:
-    """The mean of Φ_{γ_y}(γ_f(x, y)), Eq. (9): the empirical γ-margin risk that Lemma 1 starts from.
+    """Empirical γ-margin risk of Lemma 1, the mean of Φ_{γ_y}(γ_f(x, y)), Eq. (9).
 
     >>> margin_risk(torch.tensor([[3.0, 1.0]]), torch.tensor([0]), torch.tensor([4.0, 1.0]))
     tensor(0.5000)
     """
-    logits_NK, labels_N, gamma_K = _classified(logits_NK, labels_N, gamma_K)
+    logits_NK, labels_N, gamma_K = _select_labeled(logits_NK, labels_N, gamma_K)
     return ramp_loss(score_margin(logits_NK, labels_N), gamma_K[labels_N]).mean()
 
 
 def cross_entropy_risk(logits_NK: Tensor, labels_N: Tensor, gamma_K: Tensor) -> Tensor:
-    """The mean γ-margin cross-entropy. Lemma 3: the γ-margin risk is at most this divided by ln 2.
+    """Mean γ-margin cross-entropy. By Lemma 3 the γ-margin risk is at most this divided by ln 2.
 
     >>> cross_entropy_risk(torch.zeros(1, 2), torch.tensor([0]), torch.ones(2)) / math.log(2)
     tensor(1.)
     """
-    logits_NK, labels_N, gamma_K = _classified(logits_NK, labels_N, gamma_K)
+    logits_NK, labels_N, gamma_K = _select_labeled(logits_NK, labels_N, gamma_K)
     return margin_cross_entropy(logits_NK, labels_N, gamma_K[labels_N]).mean()
 
 
@@ -77,24 +77,24 @@ def generalization_bound(
     p: float = 2.0,
     delta: float = 0.05,
 ) -> RiskBound:
-    """Proposition 1, Eq. (13): with probability 1 - δ the error rate is at most
+    """Proposition 1, Eq. (13): with probability 1 - δ, the error rate is at most
 
         R^{γ,ce} / ln 2  +  4√(2K) · C(p) Λ_q (K/N) √(Σ_k N_k r_{k,p}² / γ_k²)  +  3 √(ln(2/δ) / 2N).
 
-    With p = 2 and equal classes the middle term is the printed 4√2 ΛK/√N √(Σ_k r_k² / γ_k²). The last term, printed as
-    O(1/√N), is that of Lemma 1. Lemma 1 holds for γ chosen beforehand; γ from the same sample cost ln ln terms more,
-    which the paper mentions and does not give. Its factor 4√(2K) is larger than needed: Eq. (36) to (38) bound a
-    maximum by √K times a Euclidean norm that is itself no smaller than the maximum.
+    For p = 2 and classes of equal size the middle term is the printed 4√2 ΛK/√N √(Σ_k r_k² / γ_k²). The last term,
+    printed as O(1/√N), is that of Lemma 1. Lemma 1 holds for γ chosen beforehand; γ computed from the sample add ln ln
+    terms, which the paper mentions but does not state. Its factor 4√(2K) is larger than necessary: Eq. (36) to (38)
+    bound a maximum by √K times a Euclidean norm that is already at least the maximum.
 
     Args:
-        logits_NK: z = Wφ + b.
-        features_ND: φ.
-        labels_N: class of each row, or -1 to leave it out.
-        gamma_K: γ.
-        weight_KD: W; the norm bound Λ_q is taken from it.
-        bias_K: b, if the head has one; it counts as a weight on one more feature, which is always 1.
-        p: order of the feature norm.
-        delta: δ, the risk of a misleading sample.
+        logits_NK: Logits z = Wφ + b.
+        features_ND: Features φ.
+        labels_N: Class of each row, or -1 to ignore it.
+        gamma_K: Margins γ.
+        weight_KD: Weights W, from which the norm bound Λ_q is computed.
+        bias_K: Biases b, if the head has any; they count as weights on an additional feature that is always 1.
+        p: Order of the feature norm.
+        delta: Probability δ that the bound fails.
 
     >>> f, y = torch.tensor([[1.0], [-1.0]]).repeat(5000, 1), torch.tensor([0, 1]).repeat(5000)
     >>> W = torch.tensor([[1.0], [-1.0]])
@@ -133,30 +133,30 @@ def class_bounds(
     delta: float = 0.05,
     factor: float | None = None,
 ) -> RiskBound:
-    """Eq. (15), the bound on the error rate of each class; with probability 1 - δ for each class by itself
+    """Eq. (15), the error rate of each class; with probability 1 - δ for each class by itself it is at most
 
         R_k^{γ,ce} / ln 2  +  (factor / γ_k) · C(p) Λ_q r_{k,p} / √N_k  +  3 √(ln(2/δ) / 2N_k).
 
-    Give δ/K for all classes at once. Three things differ from the print:
+    Use δ/K for all classes together. Differences from the printed formula:
 
     - the complexity is that of Eq. (95); the line after it loses 1/√N_k;
-    - ε(δ, N) has to be the low-order term of the class, of N_k samples;
+    - ε(δ, N) must be the low-order term of the class, with N_k samples;
     - appendix B.8 bounds the complexity of one score, not the error, and the printed factor 4 holds for two classes
-      only. The margin subtracts a maximum over K - 1 scores, whose complexity is at most the sum of theirs: the factor
-      is 2K, which is used unless another is given. With many more classes than samples 4 is not enough.
+      only. The margin subtracts a maximum over K - 1 scores, whose complexity is at most the sum of theirs, so the
+      factor is 2K. With many more classes than samples 4 is too small.
 
-    The terms are vectors of K; for a class without samples they are NaN.
+    The terms are vectors of K entries; NaN for a class without samples.
 
     Args:
-        logits_NK: z = Wφ + b.
-        features_ND: φ.
-        labels_N: class of each row, or -1 to leave it out.
-        gamma_K: γ.
-        weight_KD: W; the norm bound Λ_q is taken from it.
-        bias_K: b, if the head has one.
-        p: order of the feature norm.
-        delta: δ, for one class.
-        factor: what stands before R̂_k/γ_k: 2K if not given; 4 is as printed.
+        logits_NK: Logits z = Wφ + b.
+        features_ND: Features φ.
+        labels_N: Class of each row, or -1 to ignore it.
+        gamma_K: Margins γ.
+        weight_KD: Weights W, from which the norm bound Λ_q is computed.
+        bias_K: Biases b, if the head has any.
+        p: Order of the feature norm.
+        delta: Probability δ that the bound of a class fails.
+        factor: Factor of R̂_k/γ_k: 2K by default; 4 as printed.
 
     >>> f, y = torch.tensor([[1.0], [-1.0]]).repeat(5000, 1), torch.tensor([0, 1]).repeat(5000)
     >>> W = torch.tensor([[5.0], [-5.0]])
@@ -180,14 +180,14 @@ def class_bounds(
 
 
 def _class_cross_entropy(logits_NK: Tensor, labels_N: Tensor, gamma_K: Tensor) -> Tensor:
-    logits_NK, labels_N, gamma_K = _classified(logits_NK, labels_N, gamma_K)
+    logits_NK, labels_N, gamma_K = _select_labeled(logits_NK, labels_N, gamma_K)
     groups = group_by_class(labels_N, len(gamma_K))
     loss_U = groups.mean(margin_cross_entropy(logits_NK, labels_N, gamma_K[labels_N]))
     return torch.full_like(gamma_K, torch.nan).index_copy(0, groups.classes_U, loss_U)
 
 
-def _classified(logits_NK: Tensor, labels_N: Tensor, gamma_K: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-    """The rows that have a class, checked, with γ in the logits' precision."""
+def _select_labeled(logits_NK: Tensor, labels_N: Tensor, gamma_K: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+    """Check the inputs and select the rows that have a class, with γ in the dtype of the logits."""
     logits_NK = check_matrix("logits_NK", logits_NK, columns=len(gamma_K))
     gamma_K = check_vector("gamma_K", gamma_K, len(gamma_K), positive=True).to(logits_NK)
     labels_N = check_labels(labels_N, len(gamma_K), rows=len(logits_NK))

@@ -13,7 +13,7 @@ from classgap.theory.arguments import check_matrix, check_positive, check_vector
 
 
 def head_norm(weight_KD: Tensor, bias_K: Tensor | None = None, *, p: float = 2.0) -> Tensor:
-    """Λ_q, the largest ‖w_y‖_q over the classes, with 1/p + 1/q = 1; a bias counts as one more weight.
+    """Λ_q, the largest ‖w_y‖_q over the classes, with 1/p + 1/q = 1; a bias counts as an additional weight.
 
     >>> head_norm(torch.tensor([[3.0, 4.0], [1.0, 0.0]]), p=float("inf"))  # q = 1
     tensor(7.)
@@ -29,30 +29,30 @@ def head_norm(weight_KD: Tensor, bias_K: Tensor | None = None, *, p: float = 2.0
 def norm_constant(p: float, dim: int, *, printed: bool = False) -> float:
     """C(p) of Proposition 2, Eq. (16): E‖Σ ε_i v_i‖_p ≤ C(p) √(Σ ‖v_i‖_p²) for vectors of d entries; C(2) = 1.
 
-                        printed in Eq. (73) and (86)        what holds, and is computed
+                        printed in Eq. (73) and (86)        computed
         1 ≤ p < 2       1                                   d^{1/p - 1/2}
         2 < p < ∞       2^{p/2} Γ((p+1)/2) / √π             its p-th root
         p = ∞           √(2 ln d)                           √(2 ln 2d)
 
-    - p < 2: C = 1 is false. For the d unit vectors and p = 1 the left side is d and the root is √d. Eq. (84) equates
-      Σ_j σ_j² with the sum of r_{k,p}², but it is the sum of r_{k,2}². The bound by ‖u‖_p ≤ d^{1/p - 1/2} ‖u‖_2 is
-      attained in that example.
-    - p > 2: the printed value is Haagerup's constant for E|u|^p, so Eq. (84) leaves out a p-th root. It is above 1, so
-      the printed bound holds, only loosely; with the root it follows by Minkowski's inequality.
-    - p = ∞: Eq. (82) is a maximum over 2d variables. At d = 1 the printed constant is 0, which is false.
+    - p < 2: C = 1 is wrong. For the d unit vectors and p = 1 the left side is d and the root is √d. Eq. (84) equates
+      Σ_j σ_j² with the sum of r_{k,p}², but it is the sum of r_{k,2}². The computed constant follows from ‖u‖_p ≤
+      d^{1/p - 1/2} ‖u‖_2 and is attained in this example.
+    - p > 2: the printed value is Haagerup's constant for E|u|^p; Eq. (84) omits a p-th root. The value is above 1, so
+      the printed bound holds, but is loose. With the root it follows from Minkowski's inequality.
+    - p = ∞: Eq. (82) is a maximum over 2d variables. For d = 1 the printed constant is 0, which is wrong.
 
     Args:
-        p: order of the norm, from 1 to infinity.
-        dim: d, the number of features.
-        printed: C(p) as in Eq. (73), to compare with the paper.
+        p: Order of the norm, from 1 to infinity.
+        dim: Number of features d.
+        printed: Whether to return C(p) of Eq. (73), for comparison with the paper.
 
     >>> round(norm_constant(3, dim=64), 3), round(norm_constant(3, dim=64, printed=True), 3)
     (1.169, 1.596)
     """
     if not p >= 1:
-        raise ValueError(f"p must be from 1 to infinity (float('inf')), got {p!r}.")
+        raise ValueError(f"p must be a number >= 1 or float('inf'), got {p!r}.")
     if dim < 1:
-        raise ValueError(f"dim must be at least 1, got {dim!r}.")
+        raise ValueError(f"dim must be >= 1, got {dim!r}.")
     if math.isinf(p):
         return math.sqrt(2 * math.log(dim if printed else 2 * dim))
     if p <= 2:
@@ -66,16 +66,16 @@ def rademacher_bound(
 ) -> Tensor:
     """C Λ (K/N) √(Σ_k N_k r_k² / γ_k²), the bound on the γ-margin Rademacher complexity: Lemma 2 and Proposition 2.
 
-    Eq. (12), (41) and (51) print a root inside a root. That contradicts Eq. (50), the line before, which is what is
-    computed here; for classes of N/K samples it becomes C Λ √(K/N) √(Σ_k r_k² / γ_k²), the form that Eq. (13) and (16)
-    use. Eq. (50) needs no equal classes.
+    Eq. (12), (41) and (51) print a root inside a root, which contradicts Eq. (50), the line before. The function
+    computes Eq. (50), which does not need classes of equal size; for classes of N/K samples it is C Λ √(K/N) √(Σ_k r_k²
+    / γ_k²), as in Eq. (13) and (16).
 
     Args:
-        size_K: r_k², as ``class_sizes`` gives it for the p in question.
-        counts_K: N_k.
-        gamma_K: γ_k.
-        weight_norm: Λ_q, as ``head_norm`` gives it.
-        constant: C(p), as ``norm_constant`` gives it; 1 for p = 2.
+        size_K: r_k² for the same p, from ``class_sizes``.
+        counts_K: Number of samples N_k of each class.
+        gamma_K: Margins γ_k.
+        weight_norm: Λ_q, from ``head_norm``.
+        constant: C(p), from ``norm_constant``; 1 for p = 2.
 
     >>> rademacher_bound(torch.tensor([8.0, 1.0]), torch.tensor([50, 50]), torch.ones(2), weight_norm=1.0)
     tensor(0.4243)
@@ -105,19 +105,18 @@ def complexity_fractions(size_K: Tensor, counts_K: Tensor, gamma_K: Tensor) -> T
 
 @dataclass(frozen=True)
 class OptimalMargins:
-    """The γ of Corollary 1 and the value of Σ r_k² / γ_k² there."""
+    """The margins γ of Corollary 1, and Σ r_k² / γ_k² for them."""
 
     gamma_K: Tensor
     spread: Tensor
 
 
 def optimal_margins(size_K: Tensor, *, mean: float = 1.0) -> OptimalMargins:
-    """The γ of mean c̄ that minimize Σ_k r_k² / γ_k², Eq. (14) and (17), and the minimum (Σ_k r_k^{2/3})³ / (c̄K)².
+    """Margins γ of mean c̄ that minimize Σ_k r_k² / γ_k², Eq. (14) and (17), and the minimum (Σ_k r_k^{2/3})³ / (c̄K)².
 
-    The γ are the best for classes of one size: with N_k in the sum, r_k² would become N_k r_k². In the proof, Eq. (69)
-    takes the cube root of a sum where it needs the sum of cube roots; Eq. (70) has it right. ``class_margins`` keeps γ
-    from falling below a hundredth of c̄, so with a class whose r_k² is under a millionth of the others' the γ given
-    here do not quite reach the minimum.
+    They are optimal for classes of equal size; otherwise N_k r_k² would replace r_k². In the proof, Eq. (69) takes the
+    cube root of a sum instead of the sum of cube roots; Eq. (70) is correct. ``class_margins`` limits γ to at least
+    c̄/100, so the minimum is not quite reached if r_k² of a class is less than a millionth of the others'.
 
     >>> optimal_margins(torch.tensor([8.0, 1.0]))
     OptimalMargins(gamma_K=tensor([1.3333, 0.6667]), spread=tensor(6.7500))

@@ -1,4 +1,4 @@
-"""What the margin bounds of MR² and LMDL share: their three terms, the ramp loss and the low-order term."""
+"""Terms of the margin bounds of MR² and LMDL: the ramp loss and the low-order term."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ from classgap.theory.arguments import check_delta
 
 @dataclass(frozen=True)
 class RiskBound:
-    """A bound on an error rate: what the sample shows, how rich the functions are, and the luck of the draw.
+    """A bound on an error rate: empirical risk, complexity of the functions, and a low-order term for the random draw.
 
-    The terms are scalars, or one number for each class.
+    The terms are scalars or have one entry per class.
     """
 
     risk: Tensor
@@ -29,7 +29,7 @@ class RiskBound:
 
     @property
     def vacuous(self) -> Tensor:
-        """Where the bound says no more than that an error rate is at most 1."""
+        """Whether the bound is at least 1 and thus uninformative."""
         return self.total >= 1
 
 
@@ -37,8 +37,8 @@ def ramp_loss(margin: Tensor, width: Tensor | float) -> Tensor:
     """Φ_γ(u) = min(1, max(0, 1 - u/γ)), MR² Definition 1 and Eq. (9); the same function is LMDL Eq. (5.1).
 
     Args:
-        margin: u, above 0 where the prediction is right.
-        width: γ > 0, the margin from which on nothing is lost.
+        margin: Margin u, positive for correct predictions.
+        width: Width γ > 0; the loss is 0 for larger margins.
 
     >>> ramp_loss(torch.tensor([-1.0, 0.5, 3.0]), 2.0)
     tensor([1.0000, 0.7500, 0.0000])

@@ -1,4 +1,4 @@
-"""How tight and how far apart classes are: LMDL (Nguyen et al. 2024) Sec. 4.3, definitions and propositions."""
+"""Dispersion, margins and separation of classes: LMDL (Nguyen et al. 2024), Sec. 4.3."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def class_dispersion(features_ND: Tensor, labels_N: Tensor, num_classes: int) ->
 
 
 def _largest_distance(points_ND: Tensor) -> Tensor:
-    """The pair is found by matrix products of centered points; its distance is then taken from the difference."""
+    """Find the pair by matrix products of centered points, then compute its distance from the difference."""
     centered_ND = points_ND - points_ND.mean(dim=0)
     norms_N = centered_ND.square().sum(dim=1)
     largest = points_ND.new_zeros(())
@@ -49,9 +49,9 @@ def class_margin(
 ) -> Tensor:
     """The smallest distance of a class's samples to a decision boundary of the class, Definition 4.2.
 
-    The definition takes the distance without its sign, so a sample far on the wrong side counts as far from the
-    boundary. With ``signed`` such a sample counts negative; the two agree where every sample of the class is right, and
-    Proposition 4.2 holds for both. NaN for a class without samples, infinite where the head has no boundary.
+    The definition uses unsigned distances, so a sample far on the wrong side counts as far from the boundary. With
+    ``signed`` it counts as negative. Both agree if every sample of the class is classified correctly, and Proposition
+    4.2 holds for both. NaN for a class without samples, infinite if the head has no boundary.
 
     >>> f, y = torch.tensor([[3.0], [1.0], [2.0]]), torch.tensor([0, 0, 1])
     >>> W = torch.tensor([[1.0], [-1.0]])
@@ -63,7 +63,7 @@ def class_margin(
     labels_N = check_labels(labels_N, len(weight_KD), rows=len(features_ND))
     groups = group_by_class(labels_N, len(weight_KD))
     bias_K = weight_KD.new_zeros(len(weight_KD)) if bias_K is None else check_vector("bias_K", bias_K, len(weight_KD))
-    # All samples of a class share ‖W_c - W_i‖, so the smallest lead over i among them is enough to know.
+    # All samples of a class share ‖W_c - W_i‖, so the smallest lead over class i is sufficient.
     lead_UK = features_ND.new_full((len(groups.classes_U), len(weight_KD)), torch.inf)
     for rows in (labels_N >= 0).nonzero().flatten().split(BLOCK_ROWS):
         scores_BK = torch.addmm(bias_K.to(features_ND), features_ND[rows], weight_KD.T)
@@ -80,7 +80,7 @@ def class_margin(
 
 
 def _nearest_boundary(lead_UK: Tensor, classes_U: Tensor, weight_KD: Tensor) -> Tensor:
-    """min_{i≠c} of the lead over ‖W_c - W_i‖, Eq. (4.6), without the pairs of rows that coincide."""
+    """Return min_{i≠c} of the lead divided by ‖W_c - W_i‖, Eq. (4.6), without identical rows."""
     own_UD = weight_KD[classes_U]
     apart_UK = torch.cdist(own_UD, weight_KD, compute_mode="donot_use_mm_for_euclid_dist")
     exists_UK = apart_UK > SMALLEST_BOUNDARY * (own_UD.norm(dim=1)[:, None] + weight_KD.norm(dim=1))
@@ -89,16 +89,16 @@ def _nearest_boundary(lead_UK: Tensor, classes_U: Tensor, weight_KD: Tensor) -> 
 
 @dataclass(frozen=True)
 class Separation:
-    """The two losses on the whole sample, and what Proposition 4.1 and 4.2 promise when they are zero.
+    """The two losses on the whole sample, and the guarantees of Propositions 4.1 and 4.2 if they are zero.
 
-    Without a promise the upper bound is infinite and the lower bounds are 0.
+    Without a guarantee the upper bound is infinite and the lower bounds are 0.
     """
 
     compact_loss: Tensor  # Eq. (4.4)
     margin_loss: Tensor  # Eq. (4.5)
-    largest_dispersion: float  # no class is wider than this: Proposition 4.1
-    smallest_margin: float  # no class is closer to its boundaries: Proposition 4.2, part 1
-    smallest_gap: float  # no two samples of different classes are closer: the proof of part 2
+    largest_dispersion: float  # upper bound of the dispersion: Proposition 4.1
+    smallest_margin: float  # lower bound of the class margin: Proposition 4.2, part 1
+    smallest_gap: float  # lower bound of the distance between classes: proof of part 2
 
     @property
     def ordered(self) -> bool:
@@ -116,22 +116,22 @@ def separation(
     radius: float,
     distance: float,
 ) -> Separation:
-    """What zero losses guarantee: dispersion ≤ 2δ_v, margin ≥ δ_d - δ_v, different classes ≥ 2(δ_d - δ_v) apart.
+    """Guarantees of zero losses: dispersion ≤ 2δ_v, margin ≥ δ_d - δ_v, distance between classes ≥ 2(δ_d - δ_v).
 
-    Both losses must be zero over all samples, not over a batch, and with one centroid m_c: the paper's own training
-    has the running centroid in Eq. (4.4) and the batch's in Eq. (4.5), for which the propositions are not proved. In
-    Eq. (4.5), (m_c)_i is the score z_i(m_c), not a coordinate. Part 2 needs a boundary between every two classes, so
-    two equal rows of the head void it. δ_v and δ_d need not be those of the training: the largest distance to a
-    centroid and the smallest distance from a centroid to a boundary always give zero losses, if the latter is above 0.
+    Both losses must be zero over all samples, not over a batch, and with one centroid m_c. The paper trains with
+    running centroids in Eq. (4.4) and batch centroids in Eq. (4.5), for which the propositions are not proved. In Eq.
+    (4.5), (m_c)_i is the score z_i(m_c), not a coordinate. Part 2 needs a boundary between every two classes, so it
+    fails for identical rows of the head. δ_v and δ_d need not be those of the training: the largest distance to a
+    centroid and the smallest distance from a centroid to a boundary, if it is positive, always give zero losses.
 
     Args:
-        features_ND: features q.
-        labels_N: class of each row, or -1.
-        centroids_KD: m_c; rows of classes without samples are not read.
-        weight_KD: W.
-        bias_K: b, if the head has one.
-        radius: δ_v.
-        distance: δ_d.
+        features_ND: Features q.
+        labels_N: Class of each row, or -1.
+        centroids_KD: Centroids m_c; rows of classes without samples are ignored.
+        weight_KD: Weights W.
+        bias_K: Biases b, if the head has any.
+        radius: Radius δ_v.
+        distance: Distance δ_d.
 
     >>> f, y = torch.tensor([[3.0], [4.0], [-3.0]]), torch.tensor([0, 0, 1])
     >>> result = separation(f, y, torch.tensor([[3.5], [-3.0]]), torch.tensor([[1.0], [-1.0]]), radius=0.5, distance=3)
@@ -148,7 +148,7 @@ def separation(
     signed_UK = signed_boundary_distance(centroids_UD, groups.classes_U, weight_KD, bias_K)
     compact_loss, margin_loss = compact_U.mean(), (distance - signed_UK).clamp(min=0).amax(dim=1).mean()
     compact, apart = bool(compact_loss == 0), bool(margin_loss == 0)
-    # Infinite means "no boundary"; that is so for each class with itself and must be so for no other pair.
+    # Infinite means no boundary, which is expected only for each class with itself.
     all_bounded = int(signed_UK[:, groups.classes_U].isinf().sum()) == len(groups.classes_U)
     margin = max(distance - radius, 0.0) if compact and apart else 0.0
     return Separation(

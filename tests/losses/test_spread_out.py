@@ -32,6 +32,6 @@ def test_no_strength_is_cross_entropy_without_features() -> None:
     torch.testing.assert_close(SpreadOutLoss(3, strength=0)(logits, targets), F.cross_entropy(logits, targets))
 
 
-def test_wrong_pairs_are_named() -> None:
+def test_invalid_pairs_are_rejected() -> None:
     with pytest.raises(ValueError, match=r"pairs must be one of .*got 'none'"):
         SpreadOutLoss(3, pairs="none")

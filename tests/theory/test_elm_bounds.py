@@ -137,7 +137,7 @@ def test_the_bound_holds_for_a_fixed_scorer_in_every_draw():
 def test_wrong_inputs_are_rejected():
     scores, features, labels, weight = binary(1)
     right = {"prior": (0.5, 0.5), "slack": (1.0, 1.0), "loss_bound": 50.0}
-    with pytest.raises(ValueError, match="prior must be two numbers above 0"):
+    with pytest.raises(ValueError, match="prior must be two positive numbers"):
         generalization_bound(scores, features, labels, weight, **(right | {"prior": (0.5, 0.6)}))
     with pytest.raises(ValueError, match="loss_bound must be at least the largest loss"):
         generalization_bound(scores, features, labels, weight, **(right | {"loss_bound": 0.01}))

@@ -177,7 +177,7 @@ BROKEN = {
     "terms": LiveTerms,
     "terms_are_copies": SharedTerms,
     "compile": BreaksTheGraph,
-    "refusals": UpdatesBeforeLooking,
+    "invalid_inputs": UpdatesBeforeLooking,
     "validate_args": ReadsTwice,
     "soft_targets": DropsSoftTargets,
 }
@@ -197,7 +197,7 @@ def test_a_sound_loss_passes(check: str) -> None:
 
 
 @pytest.mark.parametrize("check", BROKEN)
-def test_a_broken_promise_is_caught(check: str) -> None:
+def test_a_failing_check_is_caught(check: str) -> None:
     errors = (AssertionError, torch._dynamo.exc.Unsupported, GradcheckError)
     with pytest.raises(errors):
         CHECKS[check](case(BROKEN[check]))
@@ -223,7 +223,7 @@ def test_processes_that_do_not_work_as_one_are_caught(processes: Processes) -> N
         check_processes_work_as_one(case(LocalMean), processes)
 
 
-def test_a_loss_that_changes_before_it_refuses_is_caught(processes: Processes) -> None:
+def test_a_loss_that_changes_before_it_rejects_is_caught(processes: Processes) -> None:
     check_bad_input_on_one_process(case(Sound), processes)
     with pytest.raises(AssertionError, match="changed the state"):
         check_bad_input_on_one_process(case(UpdatesBeforeLooking), processes)
