@@ -18,18 +18,12 @@ def test_python_blocks_run() -> None:
         exec(compile(block, str(README), "exec"), namespace)
 
 
-def test_losses_that_a_comment_offers_are_called_as_it_says() -> None:
-    block = next(each for each in _blocks() if "FeatureTap" in each)
-    offered = re.findall(r"\b(?:ELM|LargeMarginDiscriminative)Loss\([^)]*\)", block)
-    assert len(offered) == 2
-    for call in offered:
-        namespace: dict = {}
-        exec("import classgap as cg\nimport torch\n" + block, namespace)
-        loss = eval(f"cg.losses.{call}", namespace)
-        value = loss(
-            namespace["logits"], namespace["y"], features=namespace["tap"].features, head=namespace["tap"].head
-        )
-        assert value.isfinite()
+def test_the_losses_of_the_table_exist() -> None:
+    import classgap as cg
+
+    named = re.findall(r"^\| `(\w+Loss)` \|", README.read_text(), flags=re.MULTILINE)
+    assert len(named) >= 5
+    assert all(hasattr(cg.losses, name) for name in named)
 
 
 def test_commands_are_targets_of_the_makefile() -> None:

@@ -53,12 +53,12 @@ def test_the_data_seed_is_an_option_and_an_argument() -> None:
     [
         ("cifar1000", "did you mean 'cifar100'"),
         ("two-moons:fractoin=0.1", "did you mean 'fraction'"),
-        ("digits:imbalance=0.5", "lt must be .* 1 or more; got 0.5"),
-        ("digits:imbalance=inf", "lt must be"),
-        ("digits:noise=1.5", "noise must be a share"),
-        ("digits:fraction=0", "fraction must be above 0"),
-        ("digits:fraction=half", "fraction must be float; got 'half'"),
-        ("folder", "folder:PATH"),
+        ("digits:imbalance=0.5", "imbalance .* at least 1, got 0.5"),
+        ("digits:imbalance=inf", "imbalance .* got inf"),
+        ("digits:label_noise=1.5", "label_noise must be in"),
+        ("digits:fraction=0", "fraction must be in"),
+        ("digits:fraction=half", "fraction must be .*got 'half'"),
+        ("folder", "is written folder:PATH"),
         ("digits:/tmp", "takes no argument"),
     ],
 )

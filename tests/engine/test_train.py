@@ -168,7 +168,8 @@ def test_an_error_on_one_process_does_not_wait_for_the_others(monkeypatch: pytes
     def objective(run: Run, batch: object) -> torch.Tensor:
         raise ValueError("only here")
 
-    monkeypatch.setattr("classgap.engine.objective.all_gather_object", lambda value: pytest.fail("waits for the others"))
+    patched = "classgap.engine.objective.all_gather_object"
+    monkeypatch.setattr(patched, lambda value: pytest.fail("waits for the others"))
     with pytest.raises(ValueError, match="only here"):
         run.backward(objective, next(iter(run.batches.epoch(0))))
 
