@@ -58,7 +58,7 @@ def test_the_data_seed_is_an_option_and_an_argument() -> None:
         ("digits:label_noise=1.5", "label_noise must be in"),
         ("digits:fraction=0", "fraction must be in"),
         ("digits:fraction=half", "fraction must be .*got 'half'"),
-        ("folder", "is written folder:PATH"),
+        ("folder", "folder:PATH"),
         ("digits:/tmp", "takes no argument"),
     ],
 )
