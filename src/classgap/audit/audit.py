@@ -21,6 +21,7 @@ from classgap.audit.metrics.confusion_matrix import confusion_matrix
 from classgap.audit.results import (
     STRICT,
     ConfusionPair,
+    ErrorBudget,
     FeatureMap,
     FeatureSummary,
     Gap,
@@ -57,6 +58,7 @@ class Audit:
             groups passed by the user.
         gap: measures of how unequal the class accuracies are.
         pairs: the most confused pairs of classes, worst first.
+        error_budget: errors of all classes by the change that would remove them; ``None`` without errors.
         features: metrics of features and head over all classes; ``None`` if neither was given.
         map: t-SNE embedding of some classes' features, if features were given.
         rank_by: "own" if thirds rank this model's accuracies, "baseline" if they rank those of another.
@@ -74,6 +76,7 @@ class Audit:
     groups: Mapping[str, GroupResult]
     gap: Gap
     pairs: tuple[ConfusionPair, ...]
+    error_budget: ErrorBudget | None
     features: FeatureSummary | None
     map: FeatureMap | None
     rank_by: str

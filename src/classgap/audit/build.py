@@ -99,6 +99,7 @@ def build_audit(
             settings.pairs,
             settings.confidence_level,
         ),
+        error_budget=None,
         features=figures.summary,
         map=_map(data, order, classes, settings),
         rank_by="own" if ranking_K is None else "baseline",

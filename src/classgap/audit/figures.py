@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from classgap.audit.geometry.class_clouds import OUTERMOST
 from classgap.audit.metrics.calibration import BINS
-from classgap.audit.results import STRICT, Cause, Confusion, Distribution, Interval
+from classgap.audit.results import STRICT, Cause, Confusion, Distribution, ErrorBudget, Interval
 
 if TYPE_CHECKING:
     from classgap.audit.per_class import ClassInputs
@@ -211,6 +211,29 @@ class ClassResult:
             header="Likely cause",
             compute=lambda of: [of.causes.get(k, ()) for k in range(of.data.num_classes)],
             columns={"cause": lambda found: found[0].name},
+        )
+    )
+    error_budget: ErrorBudget | None = field(
+        metadata=row(
+            note="Errors by the change that would remove them: label doubts, class offsets, a refitted head; the rest "
+            "is in the representation. Each change is fitted on other samples than those it is judged on.",
+            compute=lambda of: of.budgets,
+            columns={
+                f"errors_{part}": lambda budget, part=part: (share := getattr(budget, part)) and share.removed
+                for part in ("labels", "decision", "head", "representation")
+            },
+        )
+    )
+    doubted_samples: tuple[int, ...] = field(  # numbers of test samples, most doubtful first
+        metadata=row(
+            compute=lambda of: of.doubted_samples,
+            columns={"doubted_samples": lambda found: " ".join(map(str, found))},
+        )
+    )
+    confident_errors: tuple[int, ...] = field(  # numbers of test samples, most confident first
+        metadata=row(
+            compute=lambda of: of.confident_errors,
+            columns={"confident_errors": lambda found: " ".join(map(str, found))},
         )
     )
     margin: float | None = field(

@@ -21,7 +21,7 @@ from classgap.audit.metrics.calibration import calibration_errors
 from classgap.audit.metrics.class_order import ClassOrder, class_distributions
 from classgap.audit.metrics.groups import Grouping
 from classgap.audit.metrics.scores import SampleScores
-from classgap.audit.results import Cause, Distribution, Interval
+from classgap.audit.results import Cause, Distribution, ErrorBudget, Interval
 from classgap.audit.stats.intervals import wilson_bounds
 
 
@@ -90,6 +90,21 @@ class ClassInputs:
             return None
         seen_K = self.counts.seen_K
         return [count if seen else None for count, seen in zip(doubtful_K.tolist(), seen_K.tolist(), strict=True)]
+
+    @property
+    def budgets(self) -> list[ErrorBudget | None] | None:
+        """Error budget of each class."""
+        return None
+
+    @property
+    def doubted_samples(self) -> list[tuple[int, ...]]:
+        """Test samples whose labels are in doubt."""
+        return [()] * self.data.num_classes
+
+    @property
+    def confident_errors(self) -> list[tuple[int, ...]]:
+        """Test samples that are predicted wrongly with the highest confidence."""
+        return [()] * self.data.num_classes
 
     @property
     def output_margins(self) -> Floats | None:

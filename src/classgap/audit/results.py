@@ -165,6 +165,55 @@ class Cause:
 
 
 @dataclass(frozen=True)
+class BudgetShare:
+    """Errors that one counterfactual change removes, and the errors that it adds.
+
+    Attributes:
+        removed: errors assigned to this change; each error is assigned once.
+        fraction: ``removed`` / all errors.
+        interval: confidence interval of ``fraction`` (Wilson).
+        added: correct predictions of the same class that the change breaks.
+        added_elsewhere: correct predictions of other classes that become predictions of this class.
+    """
+
+    __pydantic_config__ = STRICT
+
+    removed: int
+    fraction: float
+    interval: Interval
+    added: int
+    added_elsewhere: int
+
+
+@dataclass(frozen=True)
+class ErrorBudget:
+    """The errors of a class, or of all classes, by the change that would remove them.
+
+    Each change is fitted on other samples than those it is judged on. Each error is assigned to the first change that
+    removes it, in the order of the fields. ``None`` means that the change could not be tried with the given inputs.
+
+    Attributes:
+        errors: number of errors that were examined.
+        labels: errors whose label is in doubt.
+        decision: errors that class offsets, or the prior correction, remove.
+        head: errors that a refitted linear head removes.
+        representation: errors that neither a head nor nearest neighbors on these features remove.
+        unexplained: errors that remain without an explanation because inputs are missing.
+        lower_bound: whether ``head`` is a lower bound because the head was refitted on test features only.
+    """
+
+    __pydantic_config__ = STRICT
+
+    errors: int
+    labels: BudgetShare | None
+    decision: BudgetShare | None
+    head: BudgetShare | None
+    representation: BudgetShare | None
+    unexplained: int
+    lower_bound: bool
+
+
+@dataclass(frozen=True)
 class GroupResult:
     """A group of classes.
 
