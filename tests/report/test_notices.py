@@ -32,7 +32,6 @@ def test_every_cause_has_a_sentence():
         (Notice("duplicate-index", {"dropped": 1200, "samples": 2400}), ("1,200 samples", "2,400")),
         (Notice("unused-arrays", {"names": ("feature",), "suggestions": ("features",)}), ("feature is", "features?")),
         (Notice("unused-columns", {"names": tuple("abcdefgh")}), ("a, b, c, d, e, f …", "are not used")),
-        (Notice("labels-not-checked", {"reason": "no-cleanlab"}), ("classgap[labels]",)),
         (Notice("features-not-found", {"model": "UNet"}), ("UNet",)),
         (Notice("features-not-computed", {"head": "Linear"}), ("Linear",)),
         (Notice("features-not-of-logits", {"head": "Linear", "logits": 10}), ("Linear", "10 logits")),

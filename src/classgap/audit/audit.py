@@ -98,6 +98,7 @@ class Audit:
         train_counts: Any = None,
         train_predictions: Any = None,
         train_targets: Any = None,
+        train_features: Any = None,
         index: Any = None,
         name: str = "audit",
         groups: Groups | None = None,
@@ -119,6 +120,7 @@ class Audit:
                 indices.
             train_predictions: predicted labels (M,) or scores (M, K) on the training set, to find over-fitted classes.
             train_targets: true labels of the training set (M,).
+            train_features: penultimate features of the training set (M, D), to refit the head on.
             index: position of each sample in the test set (N,). Duplicates are dropped; duplicates with different
                 targets are an error.
             name: name for titles.
@@ -150,6 +152,7 @@ class Audit:
             train_counts=counts_in_class_order(train_counts, class_names),
             train_predictions=train_predictions,
             train_targets=train_targets,
+            train_features=train_features,
             index=index,
             name=name,
         )

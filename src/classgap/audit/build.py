@@ -8,11 +8,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from classgap.audit._types import Floats, Integers
+from classgap.audit._types import Floats
 from classgap.audit.audit import Audit
+from classgap.audit.diagnosis.budget import Assignment
 from classgap.audit.diagnosis.causes import Evidence
 from classgap.audit.diagnosis.diagnose import diagnose
-from classgap.audit.diagnosis.label_issues import label_issues
 from classgap.audit.figures import ClassResult
 from classgap.audit.geometry.embedding_map import feature_map, worst_neighbors
 from classgap.audit.geometry.features import FeatureMetrics, measure_features
@@ -65,14 +65,14 @@ def build_audit(
         names=data.class_names,
     )
     figures = measure_features(data, order, counts.accuracy_K, rng)
-    doubtful_K, label_notice = label_issues(data.logits_NK, data.targets_N, settings.check_labels)
+    assignment = Assignment.from_predictions(data, settings.seed) if settings.diagnose else None
     confusions = top_confusions(
         data.targets_N, data.predictions_N, data.class_names, counts.support_K, settings.confusions
     )
-    evidence = _evidence(data, counts, figures, confusions, doubtful_K, settings)
+    evidence = _evidence(data, counts, figures, confusions, assignment, settings)
     hard_U = next((group.members for group in groupings if group.name == "hard"), np.empty(0, dtype=np.int64))
-    causes = diagnose(evidence, hard_U, counts.balanced_accuracy)
-    classes = class_results(ClassInputs(data, counts, order, scores, figures, groupings, evidence, causes))
+    causes = diagnose(evidence, hard_U, counts.balanced_accuracy) if settings.diagnose else {}
+    classes = class_results(ClassInputs(data, counts, order, scores, figures, groupings, evidence, causes, assignment))
     shared_KBA = None
     if baseline_right_N is not None:
         right_N = data.targets_N == data.predictions_N
@@ -99,13 +99,13 @@ def build_audit(
             settings.pairs,
             settings.confidence_level,
         ),
-        error_budget=None,
+        error_budget=None if assignment is None else assignment.overall(settings.confidence_level),
         features=figures.summary,
         map=_map(data, order, classes, settings),
         rank_by="own" if ranking_K is None else "baseline",
         settings=settings,
         notices=(
-            *_notices(data, counts, figures, label_notice),
+            *_notices(data, counts, figures),
             *([Notice("unpaired-ranking")] if ranking_K is not None and baseline_right_N is None else []),
         ),
         samples=Samples(data.targets_N, data.predictions_N, data.index_N),
@@ -155,7 +155,7 @@ def _evidence(
     counts: ClassCounts,
     figures: FeatureMetrics,
     confusions: list[tuple[Confusion, ...]],
-    doubtful_K: Integers | None,
+    assignment: Assignment | None,
     settings: AuditSettings,
 ) -> Evidence:
     train = None
@@ -166,19 +166,29 @@ def _evidence(
         support_K=counts.support_K,
         correct_K=counts.correct_K,
         confusions=confusions,
+        confused_back=_confused_back(data, confusions),
         train_counts_K=data.train_counts_K,
         tail_below=settings.frequency_cuts[1],
         spread_K=None if figures.clouds is None else figures.clouds.spread_K,
-        nearest_Km=figures.nearest_Km,
-        nearest_distance_Km=figures.nearest_distance_Km,
-        centroid_margin_K=None if figures.edges is None else figures.edges.centroid_margin_K,
-        facing_K=None if figures.edges is None else figures.edges.facing_K,
-        midpoint_K=figures.midpoint_K,
         train_accuracy_K=None if train is None else train.accuracy_K,
         train_support_K=None if train is None else train.support_K,
-        label_issues_K=doubtful_K,
+        doubted_K=None if assignment is None else assignment.doubted_K,
+        fixed_K={} if assignment is None else assignment.fixed_K,
+        broken_K={} if assignment is None else assignment.broken_K,
+        lost_K=None if assignment is None else assignment.lost_K,
         confidence_level=settings.confidence_level,
     )
+
+
+def _confused_back(data: Predictions, confusions: list[tuple[Confusion, ...]]) -> list[int]:
+    """How often the most frequent confusion of each class is predicted as the class."""
+    place = {name: k for k, name in enumerate(data.class_names)}
+    pair_N = data.targets_N * data.num_classes + data.predictions_N
+    pairs, counts = np.unique(pair_N, return_counts=True)
+    known = dict(zip(pairs.tolist(), counts.tolist(), strict=True))
+    return [
+        known.get(place[found[0].name] * data.num_classes + k, 0) if found else 0 for k, found in enumerate(confusions)
+    ]
 
 
 def _group(
@@ -232,9 +242,7 @@ def _map(
     )
 
 
-def _notices(
-    data: Predictions, counts: ClassCounts, figures: FeatureMetrics, label_notice: Notice | None
-) -> list[Notice]:
+def _notices(data: Predictions, counts: ClassCounts, figures: FeatureMetrics) -> list[Notice]:
     notices = [*data.notices, *figures.notices]
     unseen = int((~counts.seen_K).sum())
     if unseen:
@@ -245,8 +253,6 @@ def _notices(
         notices.append(Notice("only-predicted-labels"))
     if data.features_ND is None and not any(notice.code.startswith("features-not") for notice in notices):
         notices.append(Notice("no-features"))
-    if label_notice is not None:
-        notices.append(label_notice)
     return notices
 
 

@@ -169,7 +169,8 @@ class ClassResult:
             label="Likely label errors",
             unit="count",
             section=TEST,
-            note="Test samples whose label confident learning flags (cleanlab).",
+            note="Errors that look like ordinary samples of the class they are predicted as, with calibrated "
+            "probabilities that rule the label out.",
             compute=lambda of: of.label_issues,
         )
     )

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from classgap.audit._types import Floats, Integers
+from classgap.audit.diagnosis.budget import Assignment
 from classgap.audit.diagnosis.causes import Evidence
 from classgap.audit.figures import FIGURES, ClassResult
 from classgap.audit.geometry.boundaries import Boundaries
@@ -37,6 +38,7 @@ class ClassInputs:
     groupings: Sequence[Grouping]
     evidence: Evidence
     causes: Mapping[int, tuple[Cause, ...]]
+    assignment: Assignment | None
 
     @property
     def clouds(self) -> ClassClouds | None:
@@ -85,7 +87,7 @@ class ClassInputs:
     @property
     def label_issues(self) -> list[int | None] | None:
         """Number of doubtful labels."""
-        doubtful_K = self.evidence.label_issues_K
+        doubtful_K = self.evidence.doubted_K
         if doubtful_K is None:
             return None
         seen_K = self.counts.seen_K
@@ -94,17 +96,19 @@ class ClassInputs:
     @property
     def budgets(self) -> list[ErrorBudget | None] | None:
         """Error budget of each class."""
-        return None
+        return None if self.assignment is None else self.assignment.budgets(self.evidence.confidence_level)
 
     @property
     def doubted_samples(self) -> list[tuple[int, ...]]:
         """Test samples whose labels are in doubt."""
-        return [()] * self.data.num_classes
+        if self.assignment is None:
+            return [()] * self.data.num_classes
+        return self.assignment.listed(self.assignment.doubted_N)
 
     @property
     def confident_errors(self) -> list[tuple[int, ...]]:
         """Test samples that are predicted wrongly with the highest confidence."""
-        return [()] * self.data.num_classes
+        return [()] * self.data.num_classes if self.assignment is None else self.assignment.confident_errors()
 
     @property
     def output_margins(self) -> Floats | None:

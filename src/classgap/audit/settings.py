@@ -24,8 +24,7 @@ class AuditSettings:
         pairs: number of confused pairs kept.
         map: "auto" for the worst classes and the classes they are confused with, "none", or class names or indices.
         map_points: maximum number of samples in the map.
-        check_labels: search for wrong test labels with cleanlab's confident learning. ``None`` does so if cleanlab is
-            installed and there are at most 20 million scores.
+        diagnose: whether to compute the error budget and the causes of failing classes.
 
     >>> AuditSettings(confidence_level=0.9).confidence_level
     0.9
@@ -42,7 +41,7 @@ class AuditSettings:
     pairs: int = 50
     map: str | tuple[str | int, ...] = "auto"
     map_points: int = 600
-    check_labels: bool | None = None
+    diagnose: bool = True
 
     def __post_init__(self) -> None:
         if not 0 < self.confidence_level < 1:

@@ -7,13 +7,14 @@ from collections.abc import Iterable
 from classgap.audit.audit import Audit
 from classgap.audit.diagnosis.causes import (
     CLEARLY_FEWER,
-    CLOSE_BOUNDARY,
     EXCESS_FIT,
     FEW_TRAINING,
-    LABEL_EXCESS,
-    LABEL_SHARE,
+    LABEL_FRACTION,
+    LIFT,
+    LOST,
     OVERLAP_RATE,
     OVERLAP_SHARE,
+    REMOVED,
     WIDE_SPREAD,
 )
 from classgap.audit.diff import AuditDiff
@@ -174,18 +175,19 @@ def _gap_notes(confidence_level: str, bootstrap: str) -> dict[str, str]:
 
 DIAGNOSIS = (
     "A class fails if it is in the hard third and significantly below the balanced accuracy (exact binomial test, "
-    "Benjamini-Hochberg correction over all classes with test samples). "
+    "Benjamini-Hochberg correction over all classes with test samples). Its causes are named in this order. "
     f"Few training samples: fewer than {FEW_TRAINING:g} times the median, or in the tail with fewer than "
     f"{CLEARLY_FEWER:g} times the median of the classes above the balanced accuracy. "
-    f"Large feature spread: at least {WIDE_SPREAD:g} times the median. "
+    f"Likely label errors: at least {LABEL_FRACTION:.0%} of its errors are ruled out by calibrated probabilities and "
+    "look like ordinary samples of the class they are predicted as, significantly more than usual. "
+    "Under-trained: training accuracy is as low as test accuracy, and a refitted head improves this class and adds at "
+    f"least {100 * LIFT:g} points on the others. "
     f"Overlap: at least {OVERLAP_RATE:.0%} of its samples and {OVERLAP_SHARE:.0%} of its errors (more with few "
-    "classes) go to one class whose mean is among its three nearest and closer than usual. "
-    "Decision boundary too close: the distance from the class mean to the boundary, relative to the midpoint between "
-    f"the two means, is less than {CLOSE_BOUNDARY:g} times the usual value of the classes above the balanced accuracy "
-    "and lower than almost all of theirs. "
-    f"Likely label errors: cleanlab flags at least {LABEL_SHARE:.0%} of its labels and {LABEL_EXCESS:g} times as many "
-    "as in the median class. "
-    f"Overfitting: train minus test accuracy exceeds that of the median class by {EXCESS_FIT:.0%}. "
-    "Causes are ranked by strength on a common scale. A close boundary and overfitting are often consequences of the "
-    "other causes, so they count less."
+    "classes) go to one class, significantly more than if errors were spread evenly. "
+    f"Large feature spread: at least {WIDE_SPREAD:g} times the median. "
+    f"Overfitting: train minus test accuracy exceeds that of the median class by {100 * EXCESS_FIT:g} points. "
+    f"Decision bias: class offsets remove at least {REMOVED:.0%} of its errors, net. "
+    f"Decision boundary too close: a refitted linear head removes at least {REMOVED:.0%} of its errors, net. "
+    f"Representation: neither a head nor nearest neighbors remove at least {LOST:.0%} of its errors. "
+    "Offsets and heads are fitted on other samples than those they are judged on (5 folds)."
 )

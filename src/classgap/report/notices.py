@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from classgap.audit.diagnosis.label_issues import REASONS
 from classgap.audit.results import Notice
 from classgap.report.formatting import format_count, pluralize
 
@@ -66,7 +65,6 @@ SENTENCES: Mapping[str, str | Callable[[Mapping[str, Any]], str]] = {
         "The accuracies that rank the thirds may be of other samples. If they are of the same samples, chance "
         "contributes to the gap."
     ),
-    "labels-not-checked": lambda of: f"Labels were not checked: {REASONS.get(of['reason'], of['reason'])}",
     "logits-are-probabilities": "Scores were read as probabilities: they are in [0, 1] and every row sums to 1.",
     "zero-probabilities": lambda of: (
         f"No logit margins: in {format_count(of['zeros'])} of {format_count(of['samples'])} samples the probability of "

@@ -1,23 +1,11 @@
 """Likely causes of a failing class: each function returns a cause if the evidence supports it, else ``None``.
 
-Each cause compares the class with the other classes of the audit. The thresholds are rules of thumb.
+Most causes are read off the error budget, which tries changes on samples that they were not fitted on. Thresholds were
+chosen on constructed problems with a known cause and checked on others: ``benchmarks/diagnosis.py``.
 
-All strengths share one scale, so that causes can be ranked. A cause has strength 0.5 at its threshold and 1 at the
-strongest possible evidence, and is linear between them in the value listed here:
-
-====================  ================================================  ==========  ============
-cause                 value                                             0.5         1
-====================  ================================================  ==========  ============
-few training samples  training samples / usual number                   0.5         0
-wrong labels          label errors / mistakes, times mean accuracy      0           1
-large spread          median spread / spread of the class               1 / 1.25    0
-overlap               fraction of mistakes that go to one class         threshold   1
-close boundary        fraction of the way to the midpoint / usual       0.5         -1
-over-fitted           train minus test accuracy, beyond the median      0.1         1
-====================  ================================================  ==========  ============
-
-A close boundary and over-fitting are symptoms that the other causes bring about. Their strengths are lowered by
-``SYMPTOM``, so that a symptom ranks first only if it is much stronger than every other cause.
+``CAUSES`` lists the functions in the order in which a failing class's causes are named. Causes that explain others come
+first: a class with few training samples also has errors that offsets would remove, mislabeled samples also look like
+over-fitting, and so on.
 """
 
 from __future__ import annotations
@@ -29,45 +17,49 @@ import numpy as np
 from numpy.typing import NDArray
 
 from classgap.audit._types import Floats, Integers
-from classgap.audit.results import Cause, Confusion
-from classgap.audit.stats.intervals import wilson_interval
+from classgap.audit.results import Cause, Confusion, Detail
 
 FEW_TRAINING = 0.5  # of the median number of training samples
-CLEARLY_FEWER = 0.8  # of another class's training samples; matters for tail classes and for methods that use priors
+CLEARLY_FEWER = 0.8  # of the training samples of accurate classes, for tail classes
+LABEL_FRACTION = 0.4  # of the class's errors
+LABEL_RATE = 0.05  # of the class's samples
+LABEL_SAMPLES = 3
+LABEL_P = 0.01
+MIN_DOUBT_RATE = 0.01  # doubts that any model raises about clean labels
+TRAIN_GAP = 0.05  # training accuracy may exceed test accuracy by this in an under-trained model
+LIFT = 0.05  # accuracy that a refitted head must add on the other classes, too, to call the model under-trained
+UNDER_TRAINED_FRACTION = 0.4  # of the class's errors that a refitted head removes
+OVERLAP_RATE = 0.1  # of the class's samples
+OVERLAP_SHARE = 1 / 3  # of the class's errors
+OVERLAP_SAMPLES = 3
+OVERLAP_P = 0.01
 WIDE_SPREAD = 1.25  # times the median spread
 SAMPLES_FOR_SPREAD = 5
-OVERLAP_RATE = 0.1  # of the class's samples
-OVERLAP_SHARE = 1 / 3  # of the class's mistakes
-OVERLAP_SAMPLES = 3
-CLOSE_BOUNDARY = 0.5  # of the usual fraction of the way to the midpoint between the two class means
-LOWEST_BOUNDARIES = 0.1  # quantile of the accurate classes; a boundary that is common among them explains no failure
-LABEL_SHARE = 0.1  # of the class's samples
-LABEL_SAMPLES = 3
-LABEL_EXCESS = 2.0  # times the median fraction; a weak model contradicts labels of all classes
-EXCESS_FIT = 0.1  # train minus test accuracy, beyond the median
-SYMPTOM = 0.4  # subtracted from the strength of symptoms
+EXCESS_FIT = 0.15  # train minus test accuracy, beyond the median
+REMOVED = 1 / 3  # of the class's errors, net, that a change must remove
+CHANGE_P = 0.05
+LOST = 0.4  # of the class's errors that nothing on these features removes
 
 
 @dataclass(frozen=True)
 class Evidence:
-    """Inputs of the causes, per class: NaN or -1 where unknown, ``None`` where not given.
+    """Inputs of the causes, per class: NaN where unknown, ``None`` where not given.
 
     Attributes:
         names: class names.
         support_K: number of test samples.
         correct_K: number of correct test samples.
         confusions: confusions of each class, most frequent first.
+        confused_back: for each class, how often its most frequent confusion is predicted as it.
         train_counts_K: number of training samples.
         tail_below: classes with fewer training samples belong to the tail.
         spread_K: ‖ŝ_k‖.
-        nearest_Km: classes with the nearest means.
-        nearest_distance_Km: distances to these means.
-        centroid_margin_K: signed distance of the class mean to the nearest boundary.
-        facing_K: the class across that boundary.
-        midpoint_K: half the distance between the mean of the class and that of the class across the boundary.
         train_accuracy_K: accuracy on the training set.
         train_support_K: number of training samples behind ``train_accuracy_K``.
-        label_issues_K: number of test samples with a likely label error.
+        doubted_K: errors whose label is in doubt.
+        fixed_K: change → errors of each class that it removes, whatever else removes them.
+        broken_K: change → correct predictions of each class that it breaks.
+        lost_K: errors that neither a head nor nearest neighbors remove.
         confidence_level: level of the intervals.
     """
 
@@ -75,203 +67,248 @@ class Evidence:
     support_K: Integers
     correct_K: Integers
     confusions: Sequence[tuple[Confusion, ...]]
+    confused_back: Sequence[int]
     train_counts_K: Floats | None
     tail_below: float
     spread_K: Floats | None
-    nearest_Km: Integers | None
-    nearest_distance_Km: Floats | None
-    centroid_margin_K: Floats | None
-    facing_K: Integers | None
-    midpoint_K: Floats | None
     train_accuracy_K: Floats | None
     train_support_K: Integers | None
-    label_issues_K: Integers | None
+    doubted_K: Integers | None
+    fixed_K: dict[str, Integers]
+    broken_K: dict[str, Integers]
+    lost_K: Integers | None
     confidence_level: float
 
     @property
     def accuracy_K(self) -> Floats:
-        """Test accuracy; NaN for unseen classes."""
+        """Test accuracy, NaN for unseen classes."""
         return np.where(self.support_K > 0, self.correct_K / np.maximum(self.support_K, 1), np.nan)
 
     @property
-    def doing_well_K(self) -> NDArray[np.bool_]:
-        """Whether the accuracy of each class is at least the mean over classes."""
+    def accurate_K(self) -> NDArray[np.bool_]:
+        """Which classes have at least the mean accuracy."""
         return self.accuracy_K >= np.nanmean(self.accuracy_K)
+
+    def errors(self, k: int) -> int:
+        """Number of errors of a class."""
+        return int(self.support_K[k] - self.correct_K[k])
+
+    def net(self, change: str, k: int) -> int:
+        """Errors of a class that a change removes, minus the correct predictions that it breaks."""
+        return int(self.fixed_K[change][k] - self.broken_K[change][k]) if change in self.fixed_K else 0
+
+    def improves(self, change: str, k: int) -> bool:
+        """Whether a change improves a class significantly (exact sign test)."""
+        if change not in self.fixed_K:
+            return False
+        from scipy.stats import binomtest
+
+        fixed, broken = int(self.fixed_K[change][k]), int(self.broken_K[change][k])
+        return fixed > broken and binomtest(fixed, fixed + broken).pvalue < CHANGE_P
 
 
 def few_training_samples(k: int, evidence: Evidence) -> Cause | None:
-    """Fewer than half the median number of training samples or, in the tail, clearly fewer than accurate classes have.
-
-    If most classes are in the tail, so is the median class. Then only the accurate classes show how many samples are
-    enough. A number that all classes share explains no gap.
-    """
+    """Fewer than half the training samples of the median class; in the tail, clearly fewer than accurate classes."""
     counts_K = evidence.train_counts_K
     if counts_K is None:
         return None
-    count, usual, compared_with = float(counts_K[k]), float(np.median(counts_K)), "median"
+    count, usual, whose = float(counts_K[k]), float(np.median(counts_K)), "median"
     few = count < FEW_TRAINING * usual
     if not few and count < evidence.tail_below:
-        usual, compared_with = float(np.median(counts_K[evidence.doing_well_K])), "classes-above-mean"
+        usual, whose = float(np.median(counts_K[evidence.accurate_K])), "accurate"
         few = count < CLEARLY_FEWER * usual
     if not few:
         return None
-    return Cause(
-        name="few-training-samples",
+    return _cause(
+        "few-training-samples",
         figure=count,
         reference=usual,
-        strength=_strength(min(count / usual, FEW_TRAINING), FEW_TRAINING, 0),
-        other=None,
+        strength=1 - count / usual,
         methods=("logit-adjustment", "balanced-softmax", "ldam", "elm"),
-        details={"compared_with": compared_with},
+        details={"compared_with": whose},
+    )
+
+
+def wrong_labels(k: int, evidence: Evidence) -> Cause | None:
+    """Many of its errors look like ordinary samples of other classes, many more than in the median class."""
+    if evidence.doubted_K is None:
+        return None
+    from scipy.stats import binom
+
+    doubted, support, errors = int(evidence.doubted_K[k]), int(evidence.support_K[k]), evidence.errors(k)
+    seen_K = evidence.support_K > 0
+    usual = float(np.median(evidence.doubted_K[seen_K] / evidence.support_K[seen_K]))
+    if doubted < max(LABEL_SAMPLES, LABEL_FRACTION * errors, LABEL_RATE * support):
+        return None
+    if binom.sf(doubted - 1, support, max(usual, MIN_DOUBT_RATE)) >= LABEL_P:
+        return None
+    return _cause(
+        "wrong-labels",
+        figure=doubted / support,
+        reference=usual,
+        strength=doubted / errors,
+        details={"doubted": doubted, "errors": errors, "support": support, "usual": usual},
+    )
+
+
+def under_trained(k: int, evidence: Evidence) -> Cause | None:
+    """Training accuracy as low as test accuracy, and a refitted head improves this class and the others clearly."""
+    train_K, support_K = evidence.train_accuracy_K, evidence.support_K
+    if train_K is None or evidence.train_support_K is None or "head" not in evidence.fixed_K:
+        return None
+    train, test, errors = float(train_K[k]), float(evidence.accuracy_K[k]), evidence.errors(k)
+    deviation = _deviation(train, test, int(evidence.train_support_K[k]), int(support_K[k]))
+    others = int(support_K.sum() - support_K[k])
+    net_K = evidence.fixed_K["head"] - evidence.broken_K["head"]
+    lift = float(net_K.sum() - net_K[k]) / max(others, 1)
+    if not (train - test <= TRAIN_GAP + deviation and lift >= LIFT and evidence.improves("head", k)):
+        return None
+    if evidence.net("head", k) < UNDER_TRAINED_FRACTION * errors:
+        return None
+    refitted = test + evidence.net("head", k) / int(support_K[k])
+    return _cause(
+        "under-trained",
+        figure=refitted,
+        reference=test,
+        strength=evidence.net("head", k) / errors,
+        details={"train_accuracy": train, "test_accuracy": test, "refitted_accuracy": refitted},
+    )
+
+
+def overlap(k: int, evidence: Evidence) -> Cause | None:
+    """Many of its errors go to one class, far more than if errors were spread evenly."""
+    from scipy.stats import binom
+
+    confused = evidence.confusions[k]
+    others = int((evidence.support_K > 0).sum()) - 1
+    if not confused or others < 2:  # with two classes, all errors go to the other one
+        return None
+    top, errors = confused[0], evidence.errors(k)
+    needed = max(OVERLAP_SHARE, min(2 / others, 1.0))
+    if top.count < OVERLAP_SAMPLES or top.rate < OVERLAP_RATE or top.count < needed * errors:
+        return None
+    if others * binom.sf(top.count - 1, errors, 1 / others) >= OVERLAP_P:
+        return None
+    return _cause(
+        "overlap",
+        figure=top.rate,
+        reference=1 / others,
+        strength=top.count / errors,
+        other=top.name,
+        methods=("lmdl", "supcon"),
+        details={
+            "count": top.count,
+            "errors": errors,
+            "back_count": int(evidence.confused_back[k]),
+            "rate": top.rate,
+        },
     )
 
 
 def large_spread(k: int, evidence: Evidence) -> Cause | None:
-    """Feature spread clearly above the median (MR² Fig. 1b)."""
+    """Its features spread clearly wider than those of the median class (MR² Fig. 1b)."""
     if evidence.spread_K is None or evidence.support_K[k] < SAMPLES_FOR_SPREAD:
         return None
     spread, median = float(evidence.spread_K[k]), float(np.nanmedian(evidence.spread_K))
     if not spread >= WIDE_SPREAD * median > 0:
         return None
-    return Cause(
-        name="large-spread",
+    return _cause(
+        "large-spread",
         figure=spread,
         reference=median,
-        strength=_strength(median / spread, 1 / WIDE_SPREAD, 0),
-        other=None,
+        strength=1 - median / spread,
         methods=("feature-norm", "mr2", "elm"),
     )
 
 
-def overlap(k: int, evidence: Evidence) -> Cause | None:
-    """Most mistakes go to one class whose mean is among the nearest, and closer than nearest means usually are."""
-    confused = evidence.confusions[k]
-    if evidence.nearest_Km is None or evidence.nearest_distance_Km is None or not confused:
-        return None
-    top = confused[0]
-    errors = int(evidence.support_K[k] - evidence.correct_K[k])
-    # With few classes, many mistakes go to one class anyway, so at least twice the even fraction is required.
-    others = int((evidence.support_K > 0).sum()) - 1
-    if others < 2:  # the only other class is always both the nearest and the most confused
-        return None
-    needed = max(OVERLAP_SHARE, min(2 / others, 1.0))
-    if top.rate < OVERLAP_RATE or top.count < OVERLAP_SAMPLES or top.count / errors < needed:
-        return None
-    neighbors = evidence.nearest_Km[k].tolist()
-    other = evidence.names.index(top.name)
-    if other not in neighbors:
-        return None
-    distance = float(evidence.nearest_distance_Km[k, neighbors.index(other)])
-    usual = float(np.nanmedian(evidence.nearest_distance_Km[:, 0]))
-    if distance > usual:
-        return None
-    return Cause(
-        name="overlap",
-        figure=top.rate,
-        reference=distance,
-        strength=_strength(top.count / errors, needed, 1),
-        other=top.name,
-        methods=("lmdl", "supcon"),
-        details={
-            "confused": top.count,
-            "errors": errors,
-            "neighbor_rank": neighbors.index(other) + 1,
-            "distance": distance,
-            "usual_distance": usual,
-        },
-    )
-
-
-def close_boundary(k: int, evidence: Evidence) -> Cause | None:
-    """The nearest boundary is closer to the class mean than it is for accurate classes.
-
-    Closeness is the position of the boundary on the way from the class mean to the midpoint between the two means: 1 at
-    the midpoint, negative if the mean itself is on the wrong side. A trained head rarely puts its boundaries at the
-    midpoints, so the accurate classes define the usual position.
-    """
-    if evidence.centroid_margin_K is None or evidence.midpoint_K is None or evidence.facing_K is None:
-        return None
-    midpoint_K = np.where(evidence.midpoint_K > 0, evidence.midpoint_K, np.nan)  # NaN where no boundary exists
-    share_K = evidence.centroid_margin_K / midpoint_K
-    well = share_K[evidence.doing_well_K & np.isfinite(share_K)]
-    if not len(well):
-        return None
-    share, usual = float(share_K[k]), float(np.median(well))
-    lowest = float(np.quantile(well, LOWEST_BOUNDARIES))
-    if not (usual > 0 and share < CLOSE_BOUNDARY * usual and share < lowest):
-        return None
-    facing = int(evidence.facing_K[k])
-    other = evidence.names[facing]
-    return Cause(
-        name="close-boundary",
-        figure=share,
-        reference=usual,
-        strength=_strength(share / usual, CLOSE_BOUNDARY, -1) - SYMPTOM,
-        other=other,
-        methods=("lmdl", *(("logit-adjustment", "ldam") if _has_fewer(k, facing, evidence) else ())),
-    )
-
-
-def wrong_labels(k: int, evidence: Evidence) -> Cause | None:
-    """Confident learning finds many label errors among the test samples, and clearly more than usual.
-
-    A label error is only as credible as the model: the strength is the fraction of mistakes that label errors would
-    explain, times the mean accuracy. Tail classes are skipped because the model has seen too few of their samples.
-    """
-    if evidence.label_issues_K is None:
-        return None
-    if evidence.train_counts_K is not None and evidence.train_counts_K[k] < evidence.tail_below:
-        return None
-    doubtful, support = int(evidence.label_issues_K[k]), int(evidence.support_K[k])
-    errors = support - int(evidence.correct_K[k])
-    seen_K = evidence.support_K > 0
-    usual = float(np.median(evidence.label_issues_K[seen_K] / evidence.support_K[seen_K]))
-    if doubtful < LABEL_SAMPLES or doubtful / support < max(LABEL_SHARE, LABEL_EXCESS * usual):
-        return None
-    return Cause(
-        name="wrong-labels",
-        figure=doubtful / support,
-        reference=usual,
-        strength=_strength(doubtful / max(errors, 1) * float(np.nanmean(evidence.accuracy_K)), 0, 1),
-        other=None,
-        methods=(),
-        details={"doubtful": doubtful, "samples": support},
-    )
-
-
 def over_fitted(k: int, evidence: Evidence) -> Cause | None:
-    """The accuracy drops from the training set to the test set clearly more than that of the median class."""
+    """Accurate on the training set and not on the test set, clearly more so than the median class."""
     if evidence.train_accuracy_K is None or evidence.train_support_K is None or not evidence.train_support_K[k]:
         return None
     train, test = float(evidence.train_accuracy_K[k]), float(evidence.accuracy_K[k])
     usual = float(np.nanmedian(evidence.train_accuracy_K - evidence.accuracy_K))
-    lowest_train = wilson_interval(
-        train * evidence.train_support_K[k], evidence.train_support_K[k], evidence.confidence_level
-    ).low
-    highest_test = wilson_interval(evidence.correct_K[k], evidence.support_K[k], evidence.confidence_level).high
-    if train - test - usual < EXCESS_FIT or lowest_train <= highest_test:
+    excess = train - test - usual
+    deviation = _deviation(train, test, int(evidence.train_support_K[k]), int(evidence.support_K[k]))
+    if excess < EXCESS_FIT or excess < 2 * deviation:
         return None
-    return Cause(
-        name="over-fitted",
+    return _cause(
+        "over-fitted",
         figure=train - test,
         reference=usual,
-        strength=_strength(train - test - usual, EXCESS_FIT, 1) - SYMPTOM,
-        other=None,
+        strength=excess,
         methods=("feature-norm", "mr2", "sam"),
-        details={"train_accuracy": train, "test_accuracy": test},
+        details={"train_accuracy": train, "test_accuracy": test, "usual_gap": usual},
     )
 
 
-def _has_fewer(k: int, other: int, evidence: Evidence) -> bool:
-    """Return whether class ``k`` is known to have clearly fewer training samples; methods that use priors need this."""
-    counts_K = evidence.train_counts_K
-    return counts_K is not None and bool(counts_K[k] < CLEARLY_FEWER * counts_K[other])
+def decision_bias(k: int, evidence: Evidence) -> Cause | None:
+    """Class offsets, or the prior correction, remove many of its errors on samples they were not fitted on."""
+    return _removed_by("decision", "decision-bias", k, evidence, ("post-hoc-logit-adjustment", "logit-adjustment"))
 
 
-def _strength(figure: float, limit: float, extreme: float) -> float:
-    """Return 0.5 at the threshold and 1 at the extreme or beyond, linear between them."""
-    way = 1.0 if limit == extreme else (figure - limit) / (extreme - limit)
-    return 0.5 + 0.5 * float(np.clip(way, 0, 1))
+def close_boundary(k: int, evidence: Evidence) -> Cause | None:
+    """A refitted linear head removes many of its errors on samples it was not fitted on."""
+    return _removed_by("head", "close-boundary", k, evidence, ("crt", "lws", "lmdl"))
 
 
-CAUSES = (few_training_samples, wrong_labels, large_spread, overlap, close_boundary, over_fitted)
+def representation(k: int, evidence: Evidence) -> Cause | None:
+    """Neither a refitted head nor nearest neighbors on these features remove many of its errors."""
+    if evidence.lost_K is None:
+        return None
+    lost, errors = int(evidence.lost_K[k]), evidence.errors(k)
+    if lost < LOST * errors:
+        return None
+    return _cause(
+        "representation",
+        figure=lost / errors,
+        reference=None,
+        strength=lost / errors,
+        methods=("feature-norm", "mr2", "supcon"),
+        details={"left": lost, "errors": errors},
+    )
+
+
+CAUSES = (
+    few_training_samples,
+    wrong_labels,
+    under_trained,
+    overlap,
+    large_spread,
+    over_fitted,
+    decision_bias,
+    close_boundary,
+    representation,
+)
+
+
+def _removed_by(change: str, name: str, k: int, evidence: Evidence, methods: tuple[str, ...]) -> Cause | None:
+    errors, net = evidence.errors(k), evidence.net(change, k)
+    if net < REMOVED * errors or not evidence.improves(change, k):
+        return None
+    fixed, broken = int(evidence.fixed_K[change][k]), int(evidence.broken_K[change][k])
+    return _cause(
+        name,
+        figure=net / errors,
+        reference=None,
+        strength=net / errors,
+        methods=methods,
+        details={"removed": fixed, "errors": errors, "added": broken},
+    )
+
+
+def _deviation(train: float, test: float, train_support: int, support: int) -> float:
+    """Standard deviation of the difference of two accuracies."""
+    return float(np.sqrt(train * (1 - train) / max(train_support, 1) + test * (1 - test) / max(support, 1) + 1e-4))
+
+
+def _cause(
+    name: str,
+    *,
+    figure: float | None,
+    reference: float | None,
+    strength: float,
+    other: str | None = None,
+    methods: tuple[str, ...] = (),
+    details: dict[str, Detail] | None = None,
+) -> Cause:
+    return Cause(name, figure, reference, float(np.clip(strength, 0, 1)), other, methods, details or {})

@@ -18,8 +18,8 @@ def diagnose(evidence: Evidence, hard_U: Integers, balanced_accuracy: float) -> 
     """Return the causes of each class in the hard third whose accuracy is below the balanced accuracy.
 
     A class fails if it is significantly below the balanced accuracy (``below_mean``, adjusted over all seen classes).
-    Other classes get "too-few-test-samples" as their only cause. Causes are ranked by strength. A failing class without
-    a supported cause gets "not-enough-evidence".
+    Other classes get "too-few-test-samples" as their only cause. Causes are in the order of ``CAUSES``. A
+    failing class without a supported cause gets "not-enough-evidence".
     """
     seen_U = np.flatnonzero(evidence.support_K)
     # Holm's method would miss most real failures among a thousand classes of fifty samples.
@@ -35,9 +35,8 @@ def diagnose(evidence: Evidence, hard_U: Integers, balanced_accuracy: float) -> 
         if not fails_K[k]:
             found[k] = (_too_few_to_tell(k, evidence, balanced_accuracy, limit, len(seen_U)),)
             continue
-        causes = [cause for look in CAUSES if (cause := look(k, evidence)) is not None]
-        ranked = sorted(causes, key=lambda cause: -cause.strength)
-        found[k] = tuple(ranked) or (_not_enough(evidence),)
+        causes = tuple(cause for look in CAUSES if (cause := look(k, evidence)) is not None)
+        found[k] = causes or (_not_enough(evidence),)
     return found
 
 
@@ -80,10 +79,8 @@ def _too_few_to_tell(k: int, evidence: Evidence, balanced_accuracy: float, limit
 def _not_enough(evidence: Evidence) -> Cause:
     inputs = {
         "train-counts": evidence.train_counts_K,
-        "spread": evidence.spread_K,
-        "overlap": evidence.nearest_Km,
-        "boundaries": evidence.midpoint_K,
-        "labels": evidence.label_issues_K,
+        "scores": evidence.doubted_K,
+        "features": evidence.lost_K,
         "train-accuracy": evidence.train_accuracy_K,
     }
     return Cause(

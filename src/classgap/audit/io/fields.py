@@ -8,7 +8,7 @@ from collections.abc import Sequence
 KINDS = ("logits", "probabilities", "predictions")  # a file holds exactly one
 FIELDS = (
     *("targets", *KINDS, "features", "index"),
-    *("train_counts", "train_predictions", "train_targets"),
+    *("train_counts", "train_predictions", "train_targets", "train_features"),
 )
 NAMES = (*FIELDS, "head_weight", "head_bias", "class_names")
 

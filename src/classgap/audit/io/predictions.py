@@ -35,6 +35,7 @@ class Predictions:
         train_counts_K: number of training samples of each class.
         train_targets_M: true class of each training sample.
         train_predictions_M: predicted class of each training sample.
+        train_features_MD: penultimate features of the training samples.
         index_N: position of each sample in the test set; samples are sorted by it.
         logit_margins: whether logit margins are defined; they are not if a probability in one is exactly 0.
         name: title of the audit.
@@ -51,6 +52,7 @@ class Predictions:
     train_counts_K: Floats | None = None
     train_targets_M: Integers | None = None
     train_predictions_M: Integers | None = None
+    train_features_MD: Tensor | None = None
     index_N: Integers | None = None
     logit_margins: bool = True
     name: str = "audit"
@@ -70,6 +72,7 @@ class Predictions:
         train_counts: Any = None,
         train_predictions: Any = None,
         train_targets: Any = None,
+        train_features: Any = None,
         index: Any = None,
         name: str = "audit",
     ) -> Predictions:
@@ -87,6 +90,7 @@ class Predictions:
             train_counts: (K,), number of training samples of each class.
             train_predictions: predictions on the training set, labels (M,) or scores (M, K).
             train_targets: (M,), true labels of the training set. ``train_counts`` defaults to their counts.
+            train_features: (M, D), penultimate features of the training set, to refit the head on.
             index: (N,), position of each sample in the test set. Samples are sorted by it. Repeated positions, such as
                 the padding of a distributed sampler, are dropped with a notice.
             name: title of the audit.
@@ -123,6 +127,7 @@ class Predictions:
                 notices.append(Notice("zero-probabilities", {"zeros": zeros, "samples": len(targets_N)}))
         _check_head(weight, bias, len(names), features_ND)
         train_labels, train_truth = _training(train_predictions, train_targets, names)
+        train_features_MD = _train_features(train_features, train_truth, features_ND)
         checked = cls(
             targets_N=targets_N,
             predictions_N=labels,
@@ -134,6 +139,7 @@ class Predictions:
             train_counts_K=_counts(train_counts, train_truth, names),
             train_targets_M=train_truth,
             train_predictions_M=train_labels,
+            train_features_MD=train_features_MD,
             logit_margins=not zeros,
             name=name,
             notices=tuple(notices),
@@ -316,6 +322,22 @@ def _training(predictions: Any, targets: Any, names: tuple[str, ...]) -> tuple[I
             f"train_predictions and train_targets must have the same length, got {len(labels)} and {len(truth)}."
         )
     return labels, truth
+
+
+def _train_features(values: Any, targets_M: Integers | None, features_ND: Tensor | None) -> Tensor | None:
+    if values is None:
+        return None
+    if targets_M is None:
+        raise ValueError("train_features requires train_targets: pass the true labels of the training samples.")
+    if features_ND is None:
+        raise ValueError("train_features requires features: pass the features of the test samples too.")
+    features_MD = _matrix("train_features", values)
+    if features_MD.shape != (len(targets_M), features_ND.shape[1]):
+        raise ValueError(
+            f"train_features must have shape ({len(targets_M)}, {features_ND.shape[1]}), one row per training sample "
+            f"and the columns of features, got {tuple(features_MD.shape)}."
+        )
+    return features_MD
 
 
 def _indices(values: Any) -> Integers:

@@ -13,7 +13,7 @@ from classgap.audit.io.readers import AUDIT_FILE, RUN_FILES
 from classgap.audit.settings import AuditSettings
 
 # For audits used only for their accuracies; the map and the label check take longest.
-ACCURACIES_ONLY = AuditSettings(map="none", check_labels=False)
+ACCURACIES_ONLY = AuditSettings(map="none", diagnose=False)
 
 
 def read_audit(
