@@ -5,7 +5,7 @@ import torch
 
 from classgap.audit import Audit, AuditSettings
 
-QUICK = AuditSettings(map="none", n_resamples=200, check_labels=False)
+QUICK = AuditSettings(map="none", n_resamples=200)
 
 
 def blobs(spreads, *, apart=10.0, each=100, dim=16, seed=0, moved=None):

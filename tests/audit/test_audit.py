@@ -22,7 +22,7 @@ def full():
         features,
         weight,
         bias,
-        settings=AuditSettings(n_resamples=200, map_points=60, check_labels=False),
+        settings=AuditSettings(n_resamples=200, map_points=60),
         train_counts=[500, 400, 90, 80, 70, 10, 5],
         train_targets=train,
         train_predictions=train,
@@ -175,7 +175,7 @@ def test_baseline_ranking_makes_the_thirds():
 def test_the_gap_by_a_baseline_on_the_same_samples_is_partly_shared_luck():
     """All classes are equally good, and both models fail on much the same samples."""
     rng = np.random.default_rng(0)
-    targets, plain = np.repeat(np.arange(30), 50), AuditSettings(n_resamples=200, check_labels=False, map="none")
+    targets, plain = np.repeat(np.arange(30), 50), AuditSettings(n_resamples=200, map="none")
 
     def audited(right, order=slice(None), **given):
         predictions = np.where(right, targets, (targets + 1) % 30)

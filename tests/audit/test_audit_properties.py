@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from classgap.audit import Audit, AuditSettings
 
-QUICK = AuditSettings(n_resamples=10, map="none", check_labels=False)
+QUICK = AuditSettings(n_resamples=10, map="none")
 
 
 @st.composite
@@ -56,7 +56,8 @@ def _floats(values, entry):
     names = [name for name in ("margin", "calibration_error") if getattr(entry, name) is not None]
     found = {name: getattr(values, name) if values else None for name in names}
     if values is None:
-        return found | {"logit_margin": None}
+        # Samples are numbered by their position.
+        return found | {"logit_margin": None, "confident_errors": (), "doubted_samples": ()}
     return found | ({"logit_margin": entry.logit_margin.mean} if entry.logit_margin else {})
 
 

@@ -10,7 +10,7 @@ from classgap.audit import AuditSettings
 
 @pytest.fixture(scope="module")
 def audit():
-    settings = AuditSettings(n_resamples=10, map=["class 1", 3, "class 4"], map_points=90, check_labels=False)
+    settings = AuditSettings(n_resamples=10, map=["class 1", 3, "class 4"], map_points=90)
     return audit_of(*blobs([1.0] * 5, each=50), settings=settings)
 
 
@@ -42,7 +42,7 @@ def test_auto_shows_the_worst_class_and_its_confusions():
 
 
 def test_features_without_any_variation_have_no_map():
-    settings = AuditSettings(n_resamples=10, check_labels=False)
+    settings = AuditSettings(n_resamples=10)
     targets, features, weight, bias = blobs([1.0] * 3, each=10)
     assert audit_of(targets, np.ones_like(features), weight, bias, settings=settings).map is None
     features[:] = np.eye(16)[0] * (targets == 0)[:, None]  # only two distinct points

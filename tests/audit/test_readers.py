@@ -86,7 +86,7 @@ def test_unknown_arrays_are_reported(tmp_path, extra, notice, ending):
 
 def test_a_name_in_the_file_is_not_suggested(tmp_path):
     np.savez(tmp_path / "p.npz", feature=np.zeros(2), **arrays())
-    notice = Notice("unused-arrays", {"names": ("feature",), "suggestions": ()})
+    notice = Notice("unused-arrays", {"names": ("feature",), "suggestions": ("train_features",)})
     assert read_predictions(tmp_path / "p.npz").notices == (notice,)
     assert notice in Audit.from_file(tmp_path / "p.npz").notices
 

@@ -97,7 +97,7 @@ def saved() -> dict[str, Any]:
     targets = np.arange(60) % 6
     features = rng.normal(size=(60, 4)) + targets[:, None]
     logits = rng.normal(size=(60, 6)) + np.eye(6)[targets]
-    settings = AuditSettings(n_resamples=20, map_points=30, check_labels=False)
+    settings = AuditSettings(n_resamples=20, map_points=30)
     return Audit.from_predictions(logits, targets, features=features, index=np.arange(60), settings=settings).to_dict()
 
 

@@ -9,7 +9,7 @@ from classgap.audit.settings import AuditSettings
 
 SCRIPT = "<script>alert(1)</script>"
 NAMES = ("cat", "dog", "猫" * 30, SCRIPT, 'quote " & amp', "[red]brackets[/red]", "bell\x07\x1b[31m", "x" * 90, "ship")
-FAST = AuditSettings(n_resamples=50, map_points=60, check_labels=False)
+FAST = AuditSettings(n_resamples=50, map_points=60)
 
 
 def make_audit(classes: int, samples: int, *, skill: float, name: str, features: bool = True, seed: int = 0) -> Audit:

@@ -14,7 +14,7 @@ from classgap.report.summary import diff_headline, headline, summarize_audit
 
 CLASSES, SAMPLES = 60, 30
 TARGETS = np.repeat(np.arange(CLASSES), SAMPLES)
-FAST = AuditSettings(n_resamples=100, map="none", check_labels=False)
+FAST = AuditSettings(n_resamples=100, map="none")
 
 
 def simulate(accuracy_K: np.ndarray, rng: np.random.Generator) -> Audit:

@@ -170,6 +170,7 @@ def _evidence(
         train_counts_K=data.train_counts_K,
         tail_below=settings.frequency_cuts[1],
         spread_K=None if figures.clouds is None else figures.clouds.spread_K,
+        nearest_Km=figures.nearest_Km,
         train_accuracy_K=None if train is None else train.accuracy_K,
         train_support_K=None if train is None else train.support_K,
         doubted_K=None if assignment is None else assignment.doubted_K,

@@ -23,6 +23,7 @@ FEW_TRAINING = 0.5  # of the median number of training samples
 CLEARLY_FEWER = 0.8  # of the training samples of accurate classes, for tail classes
 LABEL_FRACTION = 0.4  # of the class's errors
 LABEL_RATE = 0.05  # of the class's samples
+MAX_LABEL_RATE = 0.5  # more than half of a class is not mislabeled; the class itself is another one
 LABEL_SAMPLES = 3
 LABEL_P = 0.01
 MIN_DOUBT_RATE = 0.01  # doubts that any model raises about clean labels
@@ -54,6 +55,7 @@ class Evidence:
         train_counts_K: number of training samples.
         tail_below: classes with fewer training samples belong to the tail.
         spread_K: ‖ŝ_k‖.
+        nearest_Km: classes with the nearest mean features.
         train_accuracy_K: accuracy on the training set.
         train_support_K: number of training samples behind ``train_accuracy_K``.
         doubted_K: errors whose label is in doubt.
@@ -71,6 +73,7 @@ class Evidence:
     train_counts_K: Floats | None
     tail_below: float
     spread_K: Floats | None
+    nearest_Km: Integers | None
     train_accuracy_K: Floats | None
     train_support_K: Integers | None
     doubted_K: Integers | None
@@ -115,7 +118,7 @@ def few_training_samples(k: int, evidence: Evidence) -> Cause | None:
     count, usual, whose = float(counts_K[k]), float(np.median(counts_K)), "median"
     few = count < FEW_TRAINING * usual
     if not few and count < evidence.tail_below:
-        usual, whose = float(np.median(counts_K[evidence.accurate_K])), "accurate"
+        usual, whose = float(np.median(counts_K[evidence.accurate_K])), "classes-above-mean"
         few = count < CLEARLY_FEWER * usual
     if not few:
         return None
@@ -138,7 +141,10 @@ def wrong_labels(k: int, evidence: Evidence) -> Cause | None:
     doubted, support, errors = int(evidence.doubted_K[k]), int(evidence.support_K[k]), evidence.errors(k)
     seen_K = evidence.support_K > 0
     usual = float(np.median(evidence.doubted_K[seen_K] / evidence.support_K[seen_K]))
-    if doubted < max(LABEL_SAMPLES, LABEL_FRACTION * errors, LABEL_RATE * support):
+    if (
+        doubted < max(LABEL_SAMPLES, LABEL_FRACTION * errors, LABEL_RATE * support)
+        or doubted > MAX_LABEL_RATE * support
+    ):
         return None
     if binom.sf(doubted - 1, support, max(usual, MIN_DOUBT_RATE)) >= LABEL_P:
         return None
@@ -147,7 +153,7 @@ def wrong_labels(k: int, evidence: Evidence) -> Cause | None:
         figure=doubted / support,
         reference=usual,
         strength=doubted / errors,
-        details={"doubted": doubted, "errors": errors, "support": support, "usual": usual},
+        details={"doubted": doubted, "errors": errors, "usual": _usual_doubts(evidence)},
     )
 
 
@@ -176,7 +182,10 @@ def under_trained(k: int, evidence: Evidence) -> Cause | None:
 
 
 def overlap(k: int, evidence: Evidence) -> Cause | None:
-    """Many of its errors go to one class, far more than if errors were spread evenly."""
+    """Many of its errors go to one class, far more than if errors were spread evenly.
+
+    Where features are known, the mean of that class must be among the nearest.
+    """
     from scipy.stats import binom
 
     confused = evidence.confusions[k]
@@ -188,6 +197,8 @@ def overlap(k: int, evidence: Evidence) -> Cause | None:
     if top.count < OVERLAP_SAMPLES or top.rate < OVERLAP_RATE or top.count < needed * errors:
         return None
     if others * binom.sf(top.count - 1, errors, 1 / others) >= OVERLAP_P:
+        return None
+    if evidence.nearest_Km is not None and evidence.names.index(top.name) not in evidence.nearest_Km[k]:
         return None
     return _cause(
         "overlap",
@@ -294,6 +305,14 @@ def _removed_by(change: str, name: str, k: int, evidence: Evidence, methods: tup
         methods=methods,
         details={"removed": fixed, "errors": errors, "added": broken},
     )
+
+
+def _usual_doubts(evidence: Evidence) -> float:
+    """Median over classes of the fraction of errors whose label is in doubt."""
+    assert evidence.doubted_K is not None
+    errors_K = evidence.support_K - evidence.correct_K
+    wrong_K = errors_K > 0
+    return float(np.median(evidence.doubted_K[wrong_K] / errors_K[wrong_K]))
 
 
 def _deviation(train: float, test: float, train_support: int, support: int) -> float:

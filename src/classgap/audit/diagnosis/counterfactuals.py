@@ -16,7 +16,7 @@ from torch import Tensor
 from classgap.audit._types import Floats, Integers
 from classgap.audit.diagnosis.linear_head import ClassMoments, linear_scores
 from classgap.audit.io.predictions import Predictions
-from classgap.audit.metrics.scores import row_chunks
+from classgap.audit.metrics.scores import row_chunks, score_samples
 
 N_FOLDS = 5
 MAX_ENTRIES = 4_000_000  # scores that a fit uses at most; larger inputs are subsampled
@@ -54,7 +54,7 @@ class Counterfactuals:
 def counterfactuals(data: Predictions, seed: int) -> Counterfactuals:
     """Fit every change that the inputs allow."""
     rng = np.random.default_rng(seed)
-    folds_N = stratified_folds(data.targets_N, N_FOLDS, rng)
+    folds_N = stratified_folds(data.targets_N, _difficulty(data), N_FOLDS)
     own = confidence = decision = offsets = head = neighbors = None
     temperatures = np.ones(N_FOLDS)
     if data.logits_NK is not None and data.num_classes > 1:
@@ -65,20 +65,30 @@ def counterfactuals(data: Predictions, seed: int) -> Counterfactuals:
     return Counterfactuals(own, confidence, decision, offsets, head, neighbors, data.train_features_MD is None)
 
 
-def stratified_folds(labels_N: Integers, n_folds: int, rng: np.random.Generator) -> Integers:
-    """Return the fold of each sample; every class is spread evenly over the folds.
+def stratified_folds(labels_N: Integers, key_N: Floats, n_folds: int) -> Integers:
+    """Return the fold of each sample, with each class spread evenly over the folds in the order of a key.
 
-    >>> folds = stratified_folds(np.array([0, 0, 1, 1]), 2, np.random.default_rng(0))
-    >>> sorted(folds[:2].tolist()), sorted(folds[2:].tolist())
-    ([0, 1], [0, 1])
+    The folds depend on the samples and not on their order.
+
+    >>> stratified_folds(np.array([0, 0, 0, 1, 1]), np.array([0.3, 0.1, 0.2, 0.5, 0.4]), 2).tolist()
+    [0, 0, 1, 0, 1]
     """
-    order_N = np.lexsort((rng.random(len(labels_N)), labels_N))
+    order_N = np.lexsort((key_N, labels_N))
     support_K = np.bincount(labels_N)
     start_N = np.repeat(np.cumsum(support_K) - support_K, support_K)
-    shift_K = rng.integers(n_folds, size=len(support_K))
+    shift_N = np.repeat(np.arange(len(support_K)), support_K)  # classes start in different folds
     folds_N = np.empty(len(labels_N), dtype=np.int64)
-    folds_N[order_N] = (np.arange(len(labels_N)) - start_N + np.repeat(shift_K, support_K)) % n_folds
+    folds_N[order_N] = (np.arange(len(labels_N)) - start_N + shift_N) % n_folds
     return folds_N
+
+
+def _difficulty(data: Predictions) -> Floats:
+    """A number that orders the samples of a class: the logit margin, or else the first feature."""
+    if data.logits_NK is not None:
+        return score_samples(data.logits_NK, data.targets_N).logit_margin_N
+    if data.features_ND is not None:
+        return data.features_ND[:, 0].double().numpy()
+    return np.zeros(len(data))
 
 
 def fit_temperature(logits_NK: Tensor, labels_N: Tensor) -> float:

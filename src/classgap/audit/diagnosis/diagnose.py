@@ -90,8 +90,5 @@ def _not_enough(evidence: Evidence) -> Cause:
         strength=0.0,
         other=None,
         methods=(),
-        details={
-            "examined": tuple(name for name, value in inputs.items() if value is not None),
-            "unknown": tuple(name for name, value in inputs.items() if value is None),
-        },
+        details={"missing": tuple(name for name, value in inputs.items() if value is None)},
     )

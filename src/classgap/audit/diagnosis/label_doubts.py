@@ -22,12 +22,16 @@ def doubted_labels(data: Predictions, found: Counterfactuals) -> NDArray[np.bool
     An over-confident model is sure of its ordinary errors too, so confidence alone is no evidence. Two things must hold
     together. The calibrated, out-of-sample probabilities rule the label out. And the margin z_b - z_a of a sample of
     class a that is predicted as b is typical for the correct samples of b: an ordinary error lies near the boundary,
-    where few samples of b lie, while a mislabeled sample of b lies anywhere b lies.
+    where few samples of b lie, while a mislabeled sample of b lies anywhere b lies. Where features are known, neither a
+    refitted head nor nearest neighbors may vote for the label.
     """
     doubted_N = np.zeros(len(data), dtype=np.bool_)
     if found.own_N is None or found.confidence_N is None or data.logits_NK is None:
         return doubted_N
     possible_N = (data.predictions_N != data.targets_N) & (found.confidence_N >= CONFIDENT) & (found.own_N <= UNLIKELY)
+    for votes_N in (found.head_N, found.neighbors_N):
+        if votes_N is not None:
+            possible_N &= votes_N != data.targets_N
     rows = np.flatnonzero(possible_N)
     rank_N = _typicality(data, rows)
     doubted_N[rows] = rank_N >= TYPICAL
