@@ -75,10 +75,11 @@ def _large_spread(cause: Cause, details: Mapping[str, Any]) -> str:
 
 def _overlap(cause: Cause, details: Mapping[str, Any]) -> str:
     back = details.get("back_count")
-    reverse = "" if back is None else f", and {format_count(back)} samples of {cause.other} as it"
+    other = cause.other or "another class"
+    reverse = "" if back is None else f", and {format_count(back)} samples of {other} as it"
     if details.get("count") is None and cause.figure is not None:
-        return f"{format_percent(cause.figure)} % of its samples are predicted as {cause.other}{reverse}."
-    return f"{_of_errors(details, 'count')} are predicted as {cause.other}{reverse}."
+        return f"{format_percent(cause.figure)} % of its samples are predicted as {other}{reverse}."
+    return f"{_of_errors(details, 'count')} are predicted as {other}{reverse}."
 
 
 def _wrong_labels(cause: Cause, details: Mapping[str, Any]) -> str:

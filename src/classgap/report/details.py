@@ -12,7 +12,7 @@ from classgap.audit.audit import Audit
 from classgap.audit.diff import AuditDiff
 from classgap.audit.diff_results import CLASS_CHANGES
 from classgap.audit.figures import FIGURES, SECTIONS, ClassResult, Figure
-from classgap.audit.results import BudgetShare, ErrorBudget
+from classgap.audit.results import BudgetShare, Cause, ErrorBudget
 from classgap.report.advice import MAX_SAMPLES, advice_parts
 from classgap.report.budget import CHANGES
 from classgap.report.causes import cause_evidence
@@ -27,14 +27,15 @@ from classgap.report.formatting import (
 from classgap.report.ordering import GROUP_ORDER
 
 UNSEEN = "no test samples"
-MAX_NUMBERS = 5000  # about this many sample numbers per list, over all classes
-MIN_SAMPLES = 5
+MAX_NUMBERS = 3000  # about this many sample numbers per list, over all classes
+MIN_SAMPLES = 3
 UNITS = {"fraction": ", %", "points": ", points"}
 
 
 def audit_details(audit: Audit) -> dict[str, Any]:
     """Metrics, confusions, logit margins, diagnosis, error budget and sample numbers of each class."""
     names = {name: i for i, name in enumerate(audit.class_names)}
+    texts: dict[str, int] = {}  # of the causes, which repeat many of them: text → position
     return {
         "names": list(audit.class_names),
         "kinds": [entry.group or "unseen" for entry in audit.classes],
@@ -47,12 +48,12 @@ def audit_details(audit: Audit) -> dict[str, Any]:
         "margins": [_quantiles(entry) for entry in audit.classes],
         "causes": {
             str(entry.index): [
-                [cause_name(c.name), cause_evidence(c), method_names(c.methods), *advice_parts(c, entry)]
-                for c in entry.diagnosis
+                [texts.setdefault(text, len(texts)) for text in _cause_texts(cause, entry)] for cause in entry.diagnosis
             ]
             for entry in audit.classes
             if entry.diagnosis
         },
+        "texts": list(texts),
         "level": format_level(audit.confidence_level),
         "budgets": {str(e.index): _budget(e.error_budget) for e in audit.classes if e.error_budget is not None},
         "doubted": _sample_numbers({e.index: e.doubted_samples for e in audit.classes}),
@@ -95,6 +96,11 @@ def _sections(figures: Sequence[Figure], classes: Sequence[Any], confidence_leve
     return [[section, rows] for section, rows in found.items() if rows]
 
 
+def _cause_texts(cause: Cause, entry: ClassResult) -> tuple[str, ...]:
+    """Name, evidence, methods, advice and command."""
+    return cause_name(cause.name), cause_evidence(cause), method_names(cause.methods), *advice_parts(cause, entry)
+
+
 def _budget(budget: ErrorBudget) -> list[Any]:
     """[errors, unexplained, lower bound, one list of numbers per change]; 0 for a change that was not tried."""
     shares = [getattr(budget, change) for change in CHANGES]
@@ -102,9 +108,9 @@ def _budget(budget: ErrorBudget) -> list[Any]:
 
 
 def _share(share: BudgetShare) -> list[float]:
-    """Removed errors, fraction and its interval in percent, added errors and those in other classes."""
-    percent = [round(100 * value) for value in (share.fraction, *share.interval)]
-    return [share.removed, *percent, share.added, share.added_elsewhere]
+    """Removed errors, interval of their fraction in percent, added errors and those in other classes."""
+    low, high = (round(100 * bound) for bound in share.interval)
+    return [share.removed, low, high, share.added, share.added_elsewhere]
 
 
 def _sample_numbers(samples: Mapping[int, Sequence[int]]) -> dict[str, list[Any]]:

@@ -118,14 +118,13 @@ def _draw_segment(segment: Segment, start: float, y: float) -> Markup:
     )
     number = ("≥ " if segment.at_least else "") + format_count(segment.count)
     word = f" {segment.part}"
-    if segment.fraction * NARROW < _text_width(number) + 6:
+    if not _fits(number, segment.fraction * WIDE):
         return area
-    fits = segment.fraction * WIDE >= _text_width(number + word) + 10
     return area + tag(
         "text",
         number,
-        tag("tspan", word, class_="wide") if fits else "",
-        class_="count",
+        tag("tspan", word, class_="wide") if _fits(number + word, segment.fraction * WIDE) else "",
+        class_="count" if _fits(number, segment.fraction * NARROW) else "count wide",
         x=_percentage(start + segment.fraction / 2),
         y=y + BAR_HEIGHT / 2 + 5,
         text_anchor="middle",
@@ -136,8 +135,8 @@ def _added_line(budget: ErrorBudget) -> str:
     return " · ".join(f"{segment.part} adds {segment.added}" for segment in segments(budget) if segment.added)
 
 
-def _text_width(text: str) -> float:
-    return display_width(text) * LETTER_WIDTH
+def _fits(text: str, width: float) -> bool:
+    return display_width(text) * LETTER_WIDTH + 6 <= width
 
 
 def _percentage(fraction: float) -> str:

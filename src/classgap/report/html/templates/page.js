@@ -60,7 +60,7 @@
   const renderCauses = (data, index) => {
     const causes = data.causes?.[index] ?? [];
     if (!causes.length) return [];
-    const entries = causes.map(([name, evidence, methods, advice, command]) => createElement("li", {},
+    const entries = causes.map((cause) => cause.map((i) => data.texts[i])).map(([name, evidence, methods, advice, command]) => createElement("li", {},
       createElement("strong", { textContent: name }), createElement("p", { textContent: evidence }),
       createElement("p", {}, advice, ...(command ? [": ", renderCommand(command)] : ["."])),
       ...(methods ? [createElement("p", { className: "soft", textContent: `Suggested methods: ${methods}` })] : [])));
@@ -71,23 +71,23 @@
     if (!budget) return [];
     const [errors, unexplained, lowerBound, ...changes] = budget;
     const format = (v) => v.toLocaleString("en");
+    const percent = (v) => `${errors ? Math.round((100 * v) / errors) : 0} %`;
     const cell = (text, under) => createElement("td", {}, text,
       ...(under ? [createElement("br"), createElement("small", { className: "soft", textContent: under })] : []));
     const header = (text, scope) => createElement("th", { textContent: text, scope });
     const rows = changes.map((share, i) => {
       const name = header(["Labels", "Decision", "Head", "Representation"][i], "row");
       if (!share) return createElement("tr", {}, name, cell("not tried"), cell("–"), cell("–"));
-      const [removed, percent, low, high, added, elsewhere] = share;
+      const [removed, low, high, added, elsewhere] = share;
       const count = (i === 2 && lowerBound ? "at least " : "") + format(removed);
-      return createElement("tr", {}, name, cell(count), cell(`${percent} %`, `${low} to ${high}`),
+      return createElement("tr", {}, name, cell(count), cell(percent(removed), `${low} to ${high}`),
         cell(format(added), elsewhere ? `+ ${format(elsewhere)} elsewhere` : ""));
     });
     if (unexplained) {
-      const percent = Math.round((100 * unexplained) / errors);
-      rows.push(createElement("tr", {}, header("Unexplained", "row"), cell(format(unexplained)), cell(`${percent} %`), cell("–")));
+      rows.push(createElement("tr", {}, header("Unexplained", "row"), cell(format(unexplained)), cell(percent(unexplained)), cell("–")));
     }
-    const headers = ["Change", "Removes", `${data.level} CI`, "Adds"].map((text) => header(text, "col"));
-    const note = `Of ${format(errors)} ${errors === 1 ? "error" : "errors"}; each counts once. “Adds” counts correct predictions that the change would break, of this class and elsewhere.`;
+    const headers = ["Change", "Removes", "Fraction", "Adds"].map((text) => header(text, "col"));
+    const note = `Of ${format(errors)} ${errors === 1 ? "error" : "errors"}; each counts once. Fractions have their ${data.level} CI. “Adds” counts correct predictions that the change would break, of this class and elsewhere.`;
     return [createElement("h3", { textContent: "What would fix the errors" }),
       createElement("table", {}, createElement("caption", { textContent: "Errors by the change that would remove them" }),
         createElement("thead", {}, createElement("tr", {}, ...headers)), createElement("tbody", {}, ...rows)),
