@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import pytest
 from browser import Browser, find_chromium
-from synthetic_audits import FAST, make_audit
+from synthetic_audits import FAST, make_audit, with_budgets
 
 from classgap.audit import Audit, AuditDiff
 
@@ -24,6 +24,12 @@ def labels_audit(audit: Audit) -> Audit:
     return Audit.from_predictions(
         predictions=samples.predictions, targets=samples.targets, class_names=audit.class_names, settings=FAST
     )
+
+
+@pytest.fixture(scope="session")
+def budget_audit(audit: Audit) -> Audit:
+    """The audit with error budgets and sample numbers."""
+    return with_budgets(audit)
 
 
 @pytest.fixture(scope="session")

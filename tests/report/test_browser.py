@@ -18,7 +18,7 @@ OPENED = "document.querySelector('dialog[open] h2')?.textContent ?? ''"
 @pytest.fixture(scope="module")
 def files(tmp_path_factory: pytest.TempPathFactory, request: pytest.FixtureRequest) -> Path:
     folder = tmp_path_factory.mktemp("pages")
-    for name in ("audit", "labels_audit", "many_audit", "diff", "runs_diff"):
+    for name in ("audit", "budget_audit", "labels_audit", "many_audit", "diff", "runs_diff"):
         write_html(request.getfixturevalue(name), folder / f"{name}.html")
     write_html([request.getfixturevalue("diff"), request.getfixturevalue("runs_diff")], folder / "several.html")
     return folder
@@ -41,7 +41,9 @@ def press_header(page: Browser, number: int) -> str:
     return page.run(f"document.querySelector('.tool thead th:nth-child({number + 1})').getAttribute('aria-sort')")
 
 
-@pytest.mark.parametrize("name", ["audit", "labels_audit", "many_audit", "diff", "runs_diff", "several"])
+@pytest.mark.parametrize(
+    "name", ["audit", "budget_audit", "labels_audit", "many_audit", "diff", "runs_diff", "several"]
+)
 def test_no_errors_and_no_requests(name: str, page: Browser, files: Path):
     page.open(files / f"{name}.html")
     page.click(".tool tbody tr:nth-child(2) button")
@@ -159,7 +161,7 @@ def luminance(color: list[int]) -> float:
     return 0.2126 * linear[0] + 0.7152 * linear[1] + 0.0722 * linear[2]
 
 
-@pytest.mark.parametrize("name", ["audit", "many_audit", "diff", "runs_diff", "several"])
+@pytest.mark.parametrize("name", ["audit", "budget_audit", "many_audit", "diff", "runs_diff", "several"])
 def test_tables_fit_1200_pixels(name: str, page: Browser, files: Path):
     page.resize(1200, 900)
     page.open(files / f"{name}.html")
@@ -184,6 +186,47 @@ def test_narrow_window_does_not_scroll_horizontally(page: Browser, files: Path):
         page.resize(360, 800)
         page.open(files / f"{name}.html")
         assert page.run("document.documentElement.scrollWidth") <= 360
+    page.resize(1200, 900)
+
+
+@pytest.mark.parametrize("width", [400, 1200])
+def test_budget_fits_the_window(page: Browser, files: Path, width: int):
+    page.media("", "light")
+    page.resize(width, 800)
+    page.open(files / "budget_audit.html")
+    assert page.run("(e => e.scrollWidth - e.clientWidth)(document.querySelector('#budget figure > div'))") <= 0
+    # Texts neither leave the chart nor overlap each other.
+    boxes = page.run(
+        "[...document.querySelectorAll('#budget figure svg, #budget figure text')]"
+        ".filter(e => e.getClientRects().length).map(e => e.getBoundingClientRect())"
+        ".map(b => [b.left, b.top, b.right, b.bottom])"
+    )
+    left, _, right, _ = boxes[0]
+    assert len(boxes) > 10
+    assert all(box[0] >= left - 1 and box[2] <= right + 1 for box in boxes[1:])
+    for a, b in itertools.combinations(boxes[1:], 2):
+        assert a[2] <= b[0] or b[2] <= a[0] or a[3] <= b[1] + 4 or b[3] <= a[1] + 4
+    page.resize(1200, 900)
+
+
+@pytest.mark.parametrize("width", [400, 1200])
+def test_drawer_has_the_budget_and_the_samples(page: Browser, files: Path, budget_audit: Audit, width: int):
+    entry = next(entry for entry in budget_audit.classes if entry.error_budget and entry.diagnosis)
+    page.resize(width, 800)
+    page.open(files / "budget_audit.html")
+    page.run(f"document.querySelector('#budget g[data-class=\"{entry.index}\"] .hit').scrollIntoView()")
+    page.click(f"#budget g[data-class='{entry.index}'] .hit")
+    assert page.run(OPENED) == entry.name
+    rows = page.run("[...document.querySelectorAll('dialog tbody tr')].map(row => row.innerText.split('\\t'))")
+    assert [row[0] for row in rows] == ["Labels", "Decision", "Head", "Representation"]
+    head = entry.error_budget.head
+    assert rows[2][1] == str(head.removed)
+    assert f"+ {head.added_elsewhere} elsewhere" in rows[2][3].replace("\n", " ")
+    text = page.run("document.querySelector('dialog').innerText")
+    assert ", ".join(map(str, entry.doubted_samples[:30])) in text
+    assert ", ".join(map(str, entry.confident_errors)) in text
+    assert page.run("(e => e.scrollWidth - e.clientWidth)(document.querySelector('dialog'))") <= 0
+    page.press("Escape")
     page.resize(1200, 900)
 
 

@@ -6,7 +6,7 @@ import re
 import numpy as np
 import pytest
 from html_reader import Page
-from synthetic_audits import FAST, SCRIPT, make_audit
+from synthetic_audits import FAST, SCRIPT, make_audit, with_budgets
 
 from classgap.audit import Audit
 from classgap.report import diff_summary, render_html, write_html
@@ -14,7 +14,9 @@ from classgap.report.formatting import format_percent, format_points
 from classgap.report.notes import audit_notes, diff_notes
 
 
-@pytest.fixture(scope="module", params=["audit", "labels_audit", "many_audit", "diff", "runs_diff", "several"])
+@pytest.fixture(
+    scope="module", params=["audit", "budget_audit", "labels_audit", "many_audit", "diff", "runs_diff", "several"]
+)
 def source(request: pytest.FixtureRequest) -> str:
     if request.param == "several":
         return render_html([request.getfixturevalue("diff"), request.getfixturevalue("runs_diff")])
@@ -54,7 +56,8 @@ def test_page_is_accessible(source: str):
     assert len(ids) == len(set(ids))
     referred = [word for _, attributes in page.elements for word in attributes.get("aria-labelledby", "").split()]
     assert set(referred) - {"opened"} <= set(ids)  # created when a class is opened
-    assert all(svg["role"] == "img" and svg["aria-labelledby"] for svg in page.of("svg"))
+    drawings = [svg for svg in page.of("svg") if svg.get("aria-hidden") != "true"]
+    assert all(svg["role"] == "img" and svg["aria-labelledby"] for svg in drawings)
     assert len(page.of("caption")) == len(page.of("table")) > 0
     assert len(page.of("h1")) >= 1
     assert {label["for"] for label in page.of("label")} == {field["id"] for field in page.of("input")}
@@ -148,7 +151,9 @@ def test_suggested_losses_can_be_imported(audit: Audit):
     advised = {method for entry in audit.classes for cause in entry.diagnosis for method in cause.methods}
     assert advised & {"mr2", "elm", "lmdl"}
     (data,) = Page(render_html(audit)).data
-    shown = {name for causes in data["causes"].values() for cause in causes for name in cause[2].split(", ")}
+    shown = {
+        name for causes in data["causes"].values() for cause in causes for name in data["texts"][cause[2]].split(", ")
+    }
     assert {name for name in shown if name.endswith("Loss")} <= set(losses.__all__)
     assert not shown & {"mr2", "elm", "lmdl"}
 
@@ -204,7 +209,7 @@ def test_page_size_is_linear_in_the_number_of_classes(many_audit: Audit):
 
 
 def test_imagenet_scale_page_is_below_a_megabyte(tmp_path):
-    large = make_audit(1000, 50_000, skill=1.0, name="large")
+    large = with_budgets(make_audit(1000, 50_000, skill=1.0, name="large"))
     assert any(entry.diagnosis for entry in large.classes)
     write_html(large, tmp_path / "large.html")
     assert (tmp_path / "large.html").stat().st_size < 1_000_000

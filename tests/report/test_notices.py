@@ -22,7 +22,7 @@ def test_every_code_has_a_sentence():
 
 
 def test_every_cause_has_a_sentence():
-    assert set(re.findall(r'Cause\(\s+name="([a-z-]+)"', SOURCE)) == set(EVIDENCE)
+    assert set(re.findall(r'Cause\(\s+name="([a-z-]+)"', SOURCE)) <= set(EVIDENCE)
 
 
 @pytest.mark.parametrize(

@@ -6,91 +6,140 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from classgap.audit.results import Cause
-from classgap.report.formatting import format_count, format_percent
+from classgap.report.formatting import format_count, format_number, format_percent
 
 INPUTS = {
     "train-counts": "training counts",
-    "spread": "feature spread",
-    "boundaries": "decision boundaries",
-    "train-accuracy": "training accuracy",
+    "train-accuracy": "training predictions",
 }
-NEAREST = ("nearest", "second nearest", "third nearest")
+REFERENCES = {
+    "median": "the median class has",
+    "classes-above-mean": "classes above the mean accuracy usually have",
+}
 
 
 def cause_evidence(cause: Cause) -> str:
     """Return the evidence for a cause as one sentence, which starts with a lower-case letter or a number.
 
+    Values that the cause does not have are left out.
+
     >>> cause_evidence(Cause("large-spread", 3.0, 2.0, 0.6, None, ()))
-    "feature spread 3, 1.50 times the median class's 2."
+    "feature spread 3.00, 1.50 times the median class's 2.00."
     """
     sentence = SENTENCES.get(cause.name)
     if sentence is None:  # saved by a newer version
         return f"{cause.figure}, compared with {cause.reference}."
-    return sentence(cause)
+    return sentence(cause, cause.details)
 
 
-def _few_training(cause: Cause) -> str:
-    others = {"median": "the median class has", "classes-above-mean": "classes above the mean accuracy usually have"}
-    return f"{cause.figure:g} training samples; {others[str(cause.details['compared_with'])]} {cause.reference:g}."
+def missing_inputs(cause: Cause) -> str:
+    """Return the inputs that were not given, separated by commas.
+
+    >>> missing_inputs(Cause("not-enough-evidence", None, None, 0, None, (), {"missing": ("features", "train-counts")}))
+    'features, training counts'
+    """
+    missing: Any = cause.details.get("missing") or ()
+    names = (missing,) if isinstance(missing, str) else missing
+    return ", ".join(INPUTS.get(name, name.replace("-", " ")) for name in names)
 
 
-def _overlap(cause: Cause) -> str:
-    of: Mapping[str, Any] = cause.details
+def _of_errors(details: Mapping[str, Any], key: str) -> str:
+    """For example "5 of its 23 errors"; "some of its errors" if the number is unknown."""
+    count, errors = details.get(key), details.get("errors")
+    if count is None:
+        return "some of its errors"
     return (
-        f"{of['confused']} of its {of['errors']} errors are predicted as {cause.other}, whose class mean is the "
-        f"{NEAREST[of['neighbor_rank'] - 1]} (distance {of['distance']:.3g}; the usual distance to the nearest mean is "
-        f"{of['usual_distance']:.3g})."
+        f"{format_count(count)} of its errors" if errors is None else f"{format_count(count)} of its {errors:,} errors"
     )
 
 
-def _close_boundary(cause: Cause) -> str:
-    share, usual = cause.figure or 0.0, cause.reference or 0.0
-    where = f"{share:.0%} of the way from" if share >= 0 else "on the wrong side of"
-    toward = " to the midpoint between the two means" if share >= 0 else ""
+def _broken(details: Mapping[str, Any]) -> str:
+    added = details.get("added")
+    if added is None:
+        return ""
+    return f" and break {format_count(added)} correct prediction{'' if added == 1 else 's'}"
+
+
+def _few_training(cause: Cause, details: Mapping[str, Any]) -> str:
+    others = REFERENCES.get(str(details.get("compared_with")), "the other classes usually have")
+    usual = "" if cause.reference is None else f"; {others} {format_count(cause.reference)}"
+    return f"{format_count(cause.figure)} training samples{usual}."
+
+
+def _large_spread(cause: Cause, details: Mapping[str, Any]) -> str:
+    text = f"feature spread {format_number(cause.figure)}"
+    if not cause.figure or not cause.reference:
+        return f"{text}."
+    return f"{text}, {cause.figure / cause.reference:.2f} times the median class's {format_number(cause.reference)}."
+
+
+def _overlap(cause: Cause, details: Mapping[str, Any]) -> str:
+    back = details.get("back_count")
+    other = cause.other or "another class"
+    reverse = "" if back is None else f", and {format_count(back)} samples of {other} as it"
+    if details.get("count") is None and cause.figure is not None:
+        return f"{format_percent(cause.figure)} % of its samples are predicted as {other}{reverse}."
+    return f"{_of_errors(details, 'count')} are predicted as {other}{reverse}."
+
+
+def _wrong_labels(cause: Cause, details: Mapping[str, Any]) -> str:
+    usual = details.get("usual")
+    others = "" if usual is None else f"; for the other classes it is usually {format_percent(usual)} %"
+    return f"{_of_errors(details, 'doubted')} look like ordinary samples of the class they are predicted as{others}."
+
+
+def _over_fitted(cause: Cause, details: Mapping[str, Any]) -> str:
+    usual = details.get("usual_gap", cause.reference)
+    others = "" if usual is None else f"; the median class loses {format_percent(usual)} points"
     return (
-        f"the boundary to {cause.other} is {where} the class mean{toward}; for classes above the mean accuracy it is "
-        f"usually at {usual:.0%} of the way to the midpoint."
+        f"{format_percent(details.get('train_accuracy'))} % training accuracy, but "
+        f"{format_percent(details.get('test_accuracy'))} % test accuracy{others}."
     )
 
 
-def _over_fitted(cause: Cause) -> str:
-    of: Mapping[str, Any] = cause.details
+def _under_trained(cause: Cause, details: Mapping[str, Any]) -> str:
+    refitted = details.get("refitted_accuracy")
+    more = "" if refitted is None else f", and a refitted head reaches {format_percent(refitted)} %"
     return (
-        f"{format_percent(of['train_accuracy'])} % training accuracy, but {format_percent(of['test_accuracy'])} % test "
-        f"accuracy; the median class loses {format_percent(cause.reference)} points."
+        f"training accuracy {format_percent(details.get('train_accuracy'))} % is as low as test accuracy "
+        f"{format_percent(details.get('test_accuracy'))} %{more}: train longer."
     )
 
 
-def _too_few(cause: Cause) -> str:
-    of: Mapping[str, Any] = cause.details
+def _too_few(cause: Cause, details: Mapping[str, Any]) -> str:
     samples, wanted = cause.figure or 0.0, cause.reference or 0.0
     enough = f"about {format_count(-(-wanted // 1))}" if wanted > samples else "slightly more"
+    accuracy, classes = details.get("accuracy"), details.get("classes")
+    rate = "an accuracy" if accuracy is None else f"{format_percent(accuracy)} % correct"
+    which = "a class" if classes is None else f"one of {format_count(classes)} classes"
     return (
-        f"{format_percent(of['accuracy'])} % correct of only {format_count(samples)} test samples can occur by chance "
-        f"in one of {format_count(of['classes'])} classes; {enough} would be enough to decide."
+        f"{rate} of only {format_count(samples)} test samples can occur by chance in {which}; {enough} would be enough "
+        "to decide."
     )
 
 
-def _not_enough(cause: Cause) -> str:
-    of: Mapping[str, Any] = cause.details
-    examined, unknown = (", ".join(INPUTS.get(name, name) for name in of[key]) for key in ("examined", "unknown"))
-    text = f"nothing unusual in {examined}" if examined else "only predictions were given"
-    return f"{text}; unknown: {unknown}." if unknown else f"{text}."
+def _not_enough(cause: Cause, details: Mapping[str, Any]) -> str:
+    missing = missing_inputs(cause)
+    return f"the given inputs show no cause; not given: {missing}." if missing else "the given inputs show no cause."
 
 
-SENTENCES: Mapping[str, Callable[[Any], str]] = {
+SENTENCES: Mapping[str, Callable[[Cause, Mapping[str, Any]], str]] = {
     "few-training-samples": _few_training,
-    "large-spread": lambda cause: (
-        f"feature spread {cause.figure:.3g}, {cause.figure / cause.reference:.2f} times the median class's "
-        f"{cause.reference:.3g}."
+    "under-trained": _under_trained,
+    "over-fitted": _over_fitted,
+    "wrong-labels": _wrong_labels,
+    "decision-bias": lambda cause, details: (
+        f"class offsets fitted on other samples remove {_of_errors(details, 'removed')}{_broken(details)}."
+    ),
+    "close-boundary": lambda cause, details: (
+        f"a refitted linear head removes {_of_errors(details, 'removed')}"
+        f"{_broken(details).replace(' break ', ' breaks ')}."
     ),
     "overlap": _overlap,
-    "close-boundary": _close_boundary,
-    "wrong-labels": lambda cause: (
-        f"confident learning flags {cause.details['doubtful']} of its {cause.details['samples']} test labels, compared "
-        f"with {format_percent(cause.reference)} % in the median class."
+    "large-spread": _large_spread,
+    "representation": lambda cause, details: (
+        f"neither a refitted head nor nearest neighbors on these features fix {_of_errors(details, 'left')}."
     ),
-    "over-fitted": _over_fitted,
     "too-few-test-samples": _too_few,
     "not-enough-evidence": _not_enough,
 }

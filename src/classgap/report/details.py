@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from markupsafe import Markup
@@ -12,6 +12,9 @@ from classgap.audit.audit import Audit
 from classgap.audit.diff import AuditDiff
 from classgap.audit.diff_results import CLASS_CHANGES
 from classgap.audit.figures import FIGURES, SECTIONS, ClassResult, Figure
+from classgap.audit.results import BudgetShare, Cause, ErrorBudget
+from classgap.report.advice import MAX_SAMPLES, advice_parts
+from classgap.report.budget import CHANGES
 from classgap.report.causes import cause_evidence
 from classgap.report.class_table import format_cell
 from classgap.report.display_names import cause_name, method_names, third_name
@@ -24,12 +27,15 @@ from classgap.report.formatting import (
 from classgap.report.ordering import GROUP_ORDER
 
 UNSEEN = "no test samples"
+MAX_NUMBERS = 3000  # about this many sample numbers per list, over all classes
+MIN_SAMPLES = 3
 UNITS = {"fraction": ", %", "points": ", points"}
 
 
 def audit_details(audit: Audit) -> dict[str, Any]:
-    """Metrics, confusions, logit margins and diagnosis of each class."""
+    """Metrics, confusions, logit margins, diagnosis, error budget and sample numbers of each class."""
     names = {name: i for i, name in enumerate(audit.class_names)}
+    texts: dict[str, int] = {}  # of the causes, which repeat many of them: text → position
     return {
         "names": list(audit.class_names),
         "kinds": [entry.group or "unseen" for entry in audit.classes],
@@ -42,11 +48,16 @@ def audit_details(audit: Audit) -> dict[str, Any]:
         "margins": [_quantiles(entry) for entry in audit.classes],
         "causes": {
             str(entry.index): [
-                [cause_name(c.name), cause_evidence(c), method_names(c.methods)] for c in entry.diagnosis
+                [texts.setdefault(text, len(texts)) for text in _cause_texts(cause, entry)] for cause in entry.diagnosis
             ]
             for entry in audit.classes
             if entry.diagnosis
         },
+        "texts": list(texts),
+        "level": format_level(audit.confidence_level),
+        "budgets": {str(e.index): _budget(e.error_budget) for e in audit.classes if e.error_budget is not None},
+        "doubted": _sample_numbers({e.index: e.doubted_samples for e in audit.classes}),
+        "confident": _sample_numbers({e.index: e.confident_errors for e in audit.classes}),
     }
 
 
@@ -83,6 +94,30 @@ def _sections(figures: Sequence[Figure], classes: Sequence[Any], confidence_leve
         if any(cells):
             found[figure.section].append([label, cells])
     return [[section, rows] for section, rows in found.items() if rows]
+
+
+def _cause_texts(cause: Cause, entry: ClassResult) -> tuple[str, ...]:
+    """Name, evidence, methods, advice and command."""
+    return cause_name(cause.name), cause_evidence(cause), method_names(cause.methods), *advice_parts(cause, entry)
+
+
+def _budget(budget: ErrorBudget) -> list[Any]:
+    """[errors, unexplained, lower bound, one list of numbers per change]; 0 for a change that was not tried."""
+    shares = [getattr(budget, change) for change in CHANGES]
+    return [budget.errors, budget.unexplained, int(budget.lower_bound), *(share and _share(share) for share in shares)]
+
+
+def _share(share: BudgetShare) -> list[float]:
+    """Removed errors, interval of their fraction in percent, added errors and those in other classes."""
+    low, high = (round(100 * bound) for bound in share.interval)
+    return [share.removed, low, high, share.added, share.added_elsewhere]
+
+
+def _sample_numbers(samples: Mapping[int, Sequence[int]]) -> dict[str, list[Any]]:
+    """Class → [number of samples, the first of them]; fewer per class if many classes have some."""
+    found = {str(index): numbers for index, numbers in samples.items() if numbers}
+    limit = max(MIN_SAMPLES, min(MAX_SAMPLES, MAX_NUMBERS // max(len(found), 1)))
+    return {index: [len(numbers), list(numbers[:limit])] for index, numbers in found.items()}
 
 
 def _quantiles(entry: ClassResult) -> list[float]:

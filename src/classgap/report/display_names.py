@@ -6,6 +6,9 @@ from collections.abc import Iterable
 
 CAUSES = {
     "few-training-samples": "few training samples",
+    "under-trained": "trained too briefly",
+    "decision-bias": "biased decision",
+    "representation": "features do not separate the class",
     "large-spread": "large feature spread",
     "overlap": "overlap with another class",
     "close-boundary": "decision boundary too close",

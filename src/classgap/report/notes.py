@@ -42,6 +42,7 @@ TITLES = {
     "within_between": "within-class / between-class variance",
     "centroid_agreement": "agreement with the nearest class mean",
     "correlation": "rank correlation",
+    "error_budget": "error budget",
     "diagnosis": "diagnosis",
     "own_groups": "each side's own thirds",
     "over_runs": "statistics over runs",
@@ -84,6 +85,7 @@ def audit_notes(audit: Audit) -> dict[str, str]:
             f"t-SNE of the first {COMPONENTS} principal components of at most {settings.map_points} samples, seed "
             f"{settings.seed}."
         ),
+        "error_budget": next(figure.note for figure in FIGURES if figure.name == "error_budget"),
         "diagnosis": DIAGNOSIS,
     }
 

@@ -34,7 +34,7 @@ def tag(name: str, *children: str | Markup, **attributes: str | float | None) ->
     return Markup(f"<{name}{inside}>{content}</{name}>" if content else f"<{name}{inside}/>")
 
 
-def svg_chart(key: str, title: str, description: str, height: float, *children: Markup) -> Markup:
+def svg_chart(key: str, title: str, description: str, height: float, *children: Markup, fluid: bool = False) -> Markup:
     """Return an ``svg`` element that screen readers announce by its title and description.
 
     Args:
@@ -43,16 +43,18 @@ def svg_chart(key: str, title: str, description: str, height: float, *children: 
         description: one or two sentences on the content.
         height: height in chart units.
         children: the drawing.
+        fluid: whether the drawing has positions in percent and is not scaled, so one unit is one pixel.
     """
+    scaling = {"width": "100%", "height": height} if fluid else {"viewBox": f"0 0 {WIDTH} {format_coordinate(height)}"}
     return tag(
         "svg",
         tag("title", title, id=f"{key}-title"),
         tag("desc", description, id=f"{key}-desc"),
         *children,
-        class_="chart",
-        viewBox=f"0 0 {WIDTH} {format_coordinate(height)}",
+        class_="chart fluid" if fluid else "chart",
         role="img",
         aria_labelledby=f"{key}-title {key}-desc",
+        **scaling,
     )
 
 

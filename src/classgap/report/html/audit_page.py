@@ -5,8 +5,11 @@ from __future__ import annotations
 from typing import Any
 
 from classgap.audit.audit import Audit
-from classgap.audit.results import Correlation, FeatureSummary
+from classgap.audit.results import Correlation, ErrorBudget, FeatureSummary
+from classgap.report.advice import advice_parts
+from classgap.report.budget import budget_legend, class_budgets, segments, untried_changes
 from classgap.report.charts import audit_charts
+from classgap.report.charts.budget_chart import Bar, budget_chart, pattern_definitions, swatch
 from classgap.report.class_table import audit_table
 from classgap.report.details import audit_details
 from classgap.report.display_names import third_name
@@ -26,6 +29,7 @@ from classgap.report.ordering import THIRDS, failing_classes, order_groups
 from classgap.report.summary import headline, summarize_audit
 
 MAX_FAILING = 100  # rows of the table of failing classes; dialogs show the diagnoses of the others
+MAX_BARS = 15  # failing classes with a bar of their budget
 
 
 def audit_page(audit: Audit) -> dict[str, Any]:
@@ -54,6 +58,8 @@ def audit_page(audit: Audit) -> dict[str, Any]:
         "gap_rows": gap_rows(audit),
         "failing": failing[:MAX_FAILING],
         "more_failing": max(0, len(failing) - MAX_FAILING),
+        "advice": {entry.index: advice_parts(entry.diagnosis[0], entry) for entry in failing[:MAX_FAILING]},
+        "budget": _budget_section(audit),
         "index_of": {name: i for i, name in enumerate(audit.class_names)},
         "boxes_show_all": len(with_margins) <= audit_charts.MAX_BOXES,
         "angle": _angle_sentence(audit.features),
@@ -78,6 +84,43 @@ def _group_table(audit: Audit) -> dict[str, Any]:
     }
     known = {header: cells for header, cells in columns.items() if any(cell != MISSING for cell in cells)}
     return {"group_headers": list(known), "group_rows": list(zip(*known.values(), strict=True))}
+
+
+def _budget_section(audit: Audit) -> dict[str, Any] | None:
+    """Variables of the section on the error budget; ``None`` without errors."""
+    whole = audit.error_budget
+    if whole is None or not whole.errors:
+        return None
+    classes = class_budgets(audit)
+    shown = classes[:MAX_BARS]
+    bars = [Bar("All classes", whole), *(Bar(entry.name, budget, entry.index) for entry, budget in shown)]
+    parts = budget_legend(bar.budget for bar in bars)
+    columns = [part for part, _ in parts]
+    return {
+        "chart": budget_chart(bars, audit.confidence_level),
+        "patterns": pattern_definitions(),
+        "legend": [(part, swatch(part), meaning) for part, meaning in parts],
+        "columns": columns,
+        "rows": [(bar.name, bar.index, _budget_cells(bar.budget, columns)) for bar in bars],
+        "untried": untried_changes(whole),
+        "more": len(classes) - len(shown),
+        "added": any(segment.added for bar in bars for segment in segments(bar.budget)),
+    }
+
+
+def _budget_cells(budget: ErrorBudget, columns: list[str]) -> list[tuple[str, str, str]]:
+    """For each column: errors with their percentage, its interval, and added errors."""
+    found = {segment.part: segment for segment in segments(budget)}
+    cells = [(format_count(budget.errors), "", "")]
+    for part in columns:
+        if part not in found:
+            cells.append(("0" if part == "unexplained" else MISSING, "", ""))
+            continue
+        segment = found[part]
+        interval = "" if segment.share is None else f"{format_percent_interval(segment.share.interval)} %"
+        text = f"{segment.text} ({format_percent(segment.fraction)} %)"
+        cells.append((text, interval, f"adds {segment.added}" if segment.added else ""))
+    return cells
 
 
 def _angle_sentence(features: FeatureSummary | None) -> str | None:

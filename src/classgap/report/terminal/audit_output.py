@@ -12,8 +12,9 @@ from rich.text import Text
 from classgap.audit.audit import Audit
 from classgap.audit.figures import FIGURES, ClassResult, Figure
 from classgap.audit.results import Interval
+from classgap.report.advice import advice, advice_parts
+from classgap.report.budget import budget_line
 from classgap.report.class_table import format_cell
-from classgap.report.display_names import method_names
 from classgap.report.formatting import (
     MISSING,
     format_count,
@@ -65,7 +66,7 @@ def _show(console: Console, audit: Audit) -> None:
     for table in tables + ([_pair_table(audit)] if audit.pairs else []):
         console.print("\n", table, sep="")
     console.print()
-    _print_diagnoses(console, failing_classes(audit.classes))
+    _print_diagnoses(console, audit)
     for notice in audit.notices:
         console.print(plain_text(f"Note: {notice_text(notice)}", "bright_black"))
 
@@ -146,15 +147,35 @@ def _pair_table(audit: Audit) -> Table:
     return table
 
 
-def _print_diagnoses(console: Console, failing: list[ClassResult]) -> None:
-    if not failing:
-        return
-    console.print(plain_text("Why classes fail", "bold"))
+def _print_diagnoses(console: Console, audit: Audit) -> None:
+    failing = failing_classes(audit.classes)
+    if failing:
+        console.print(plain_text("Why classes fail", "bold"))
     for entry in failing[:DIAGNOSES]:
-        methods = method_names(entry.diagnosis[0].methods)
         line = plain_text(f"{entry.name}: ", "bold") + plain_text(cause_sentence(entry) or "")
-        console.print(Padding(line + plain_text(f" Try {methods}." if methods else "", "bright_black"), (0, 0, 0, 2)))
+        _print_indented(console, line, 2)
+        if entry.error_budget is not None:
+            _print_indented(console, plain_text(budget_line(entry.error_budget)), 4)
+        _print_advice(console, entry)
     if len(failing) > DIAGNOSES:
         more = pluralize(len(failing) - DIAGNOSES, "more class", "more classes")
         console.print(plain_text(f"  … and {more}; --html shows all."))
-    console.print()
+    if audit.error_budget is not None:
+        _print_indented(console, plain_text(f"All classes, {budget_line(audit.error_budget)}"), 2 if failing else 0)
+    if failing or audit.error_budget is not None:
+        console.print()
+
+
+def _print_advice(console: Console, entry: ClassResult) -> None:
+    """Print the advice, with a command that does not fit on the same line on a line of its own."""
+    text, indent = plain_text(advice(entry.diagnosis[0], entry), "bright_black"), 4
+    _, command = advice_parts(entry.diagnosis[0], entry)
+    if command and text.cell_len > console.width - indent:
+        sentence = text[: len(text) - len(command) - 1]
+        _print_indented(console, sentence, indent)
+        text = plain_text(command, "bright_black")
+    _print_indented(console, text, indent)
+
+
+def _print_indented(console: Console, line: Text, columns: int) -> None:
+    console.print(Padding(line, (0, 0, 0, columns)))

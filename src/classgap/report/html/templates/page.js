@@ -55,14 +55,51 @@
   }
 
   // The dialog of one class.
+  const renderCommand = (command) => createElement("code", {},
+    ...command.split(" ").flatMap((word, i) => [i ? " " : "", createElement("span", { textContent: word })]));
   const renderCauses = (data, index) => {
     const causes = data.causes?.[index] ?? [];
     if (!causes.length) return [];
-    const entries = causes.map(([name, evidence, methods]) => createElement("li", {},
+    const entries = causes.map((cause) => cause.map((i) => data.texts[i])).map(([name, evidence, methods, advice, command]) => createElement("li", {},
       createElement("strong", { textContent: name }), createElement("p", { textContent: evidence }),
+      createElement("p", {}, advice, ...(command ? [": ", renderCommand(command)] : ["."])),
       ...(methods ? [createElement("p", { className: "soft", textContent: `Suggested methods: ${methods}` })] : [])));
     return [createElement("h3", { textContent: "Diagnosis" }), createElement("ol", { className: "causes" }, ...entries)];
   };
+  const renderBudget = (data, index) => {
+    const budget = data.budgets?.[index];
+    if (!budget) return [];
+    const [errors, unexplained, lowerBound, ...changes] = budget;
+    const format = (v) => v.toLocaleString("en");
+    const percent = (v) => `${errors ? Math.round((100 * v) / errors) : 0} %`;
+    const cell = (text, under) => createElement("td", {}, text,
+      ...(under ? [createElement("br"), createElement("small", { className: "soft", textContent: under })] : []));
+    const header = (text, scope) => createElement("th", { textContent: text, scope });
+    const rows = changes.map((share, i) => {
+      const name = header(["Labels", "Decision", "Head", "Representation"][i], "row");
+      if (!share) return createElement("tr", {}, name, cell("not tried"), cell("–"), cell("–"));
+      const [removed, low, high, added, elsewhere] = share;
+      const count = (i === 2 && lowerBound ? "at least " : "") + format(removed);
+      return createElement("tr", {}, name, cell(count), cell(percent(removed), `${low} to ${high}`),
+        cell(format(added), elsewhere ? `+ ${format(elsewhere)} elsewhere` : ""));
+    });
+    if (unexplained) {
+      rows.push(createElement("tr", {}, header("Unexplained", "row"), cell(format(unexplained)), cell(percent(unexplained)), cell("–")));
+    }
+    const headers = ["Change", "Removes", "Fraction", "Adds"].map((text) => header(text, "col"));
+    const note = `Of ${format(errors)} ${errors === 1 ? "error" : "errors"}; each counts once. Fractions have their ${data.level} CI. “Adds” counts correct predictions that the change would break, of this class and elsewhere.`;
+    return [createElement("h3", { textContent: "What would fix the errors" }),
+      createElement("table", {}, createElement("caption", { textContent: "Errors by the change that would remove them" }),
+        createElement("thead", {}, createElement("tr", {}, ...headers)), createElement("tbody", {}, ...rows)),
+      createElement("p", { className: "note", textContent: note })];
+  };
+  const renderSamples = (data, index) => [["doubted", "Doubted labels"], ["confident", "Confidently wrong"]].flatMap(([key, title]) => {
+    const [total, numbers] = data[key]?.[index] ?? [0, []];
+    if (!total) return [];
+    const more = total > numbers.length ? `, and ${(total - numbers.length).toLocaleString("en")} more` : "";
+    return [createElement("h3", { textContent: `${title}: test samples` }),
+      createElement("p", { className: "samples", textContent: numbers.join(", ") + more })];
+  });
   const renderConfusions = (data, index) => {
     const confusions = data.confusions?.[index] ?? [];
     if (!confusions.length) return [];
@@ -111,7 +148,7 @@
     const heading = createElement("h2", { textContent: data.names[index], tabIndex: -1, id: "opened" });
     const kind = data.kinds[index];
     content.replaceChildren(heading, createElement("p", { className: `badge ${kind}`, textContent: data.kind_names[kind] ?? kind }),
-      ...renderCauses(data, index), ...renderConfusions(data, index), ...renderFacts(data, index), ...renderMargins(data, index));
+      ...renderCauses(data, index), ...renderBudget(data, index), ...renderSamples(data, index), ...renderConfusions(data, index), ...renderFacts(data, index), ...renderMargins(data, index));
     if (!dialog.open) dialog.showModal();
     dialog.scrollTop = 0;
     heading.focus();
