@@ -87,7 +87,7 @@ class Assignment:
         return {"labels": scores, "decision": scores, "head": features, "representation": features}
 
     def budgets(self, confidence_level: float) -> list[ErrorBudget | None]:
-        """Budget of each class; ``None`` for classes without errors."""
+        """Budget of each class; ``None`` without errors, or if only labels are known."""
         data, classes = self.data, self.data.num_classes
         wrong_N = data.predictions_N != data.targets_N
         errors_K = np.bincount(data.targets_N[wrong_N], minlength=classes)
@@ -134,7 +134,7 @@ class Assignment:
         confidence_level: float,
     ) -> ErrorBudget | None:
         available = self.available
-        if not errors:
+        if not errors or not any(available.values()):
             return None
         shares = {
             part: BudgetShare(

@@ -11,6 +11,7 @@ from classgap.audit.diagnosis.causes import CAUSES, Evidence
 from classgap.audit.results import Cause
 from classgap.audit.stats.paired_tests import benjamini_hochberg
 
+CLEARLY_MORE = 0.15  # of the errors
 _ROUNDING = 1e-9  # the mean of equal accuracies may differ from them by rounding
 
 
@@ -35,9 +36,19 @@ def diagnose(evidence: Evidence, hard_U: Integers, balanced_accuracy: float) -> 
         if not fails_K[k]:
             found[k] = (_too_few_to_tell(k, evidence, balanced_accuracy, limit, len(seen_U)),)
             continue
-        causes = tuple(cause for look in CAUSES if (cause := look(k, evidence)) is not None)
-        found[k] = causes or (_not_enough(evidence),)
+        causes = [cause for look in CAUSES if (cause := look(k, evidence)) is not None]
+        found[k] = tuple(_larger_change_first(causes)) or (_not_enough(evidence),)
     return found
+
+
+def _larger_change_first(causes: list[Cause]) -> list[Cause]:
+    """Name a head before offsets if it removes clearly more: both follow from a head that is wrong for the class."""
+    places = {cause.name: place for place, cause in enumerate(causes)}
+    if "decision-bias" in places and "close-boundary" in places:
+        decision, head = causes[places["decision-bias"]], causes[places["close-boundary"]]
+        if head.strength > decision.strength + CLEARLY_MORE:
+            causes[places["decision-bias"]], causes[places["close-boundary"]] = head, decision
+    return causes
 
 
 def below_mean(correct_U: Integers, support_U: Integers, balanced_accuracy: float) -> Floats:
