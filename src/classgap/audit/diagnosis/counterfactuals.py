@@ -6,7 +6,7 @@ fit did not see.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import torch
@@ -19,7 +19,7 @@ from classgap.audit.io.predictions import Predictions
 from classgap.audit.metrics.scores import row_chunks, score_samples
 
 N_FOLDS = 5
-MAX_ENTRIES = 4_000_000  # scores that a fit uses at most; larger inputs are subsampled
+CANDIDATES = 24  # highest scores of a sample that are considered; lower ones decide nothing
 MAX_LOSS = 0.003  # accuracy over all samples that offsets may cost on the fitting side
 PRIOR_SAMPLES = 2.0  # samples per class that pull offsets towards 0
 STRENGTHS = (0.25, 0.5, 0.75, 1.0)
@@ -58,7 +58,7 @@ def counterfactuals(data: Predictions, seed: int) -> Counterfactuals:
     own = confidence = decision = offsets = head = neighbors = None
     temperatures = np.ones(N_FOLDS)
     if data.logits_NK is not None and data.num_classes > 1:
-        own, confidence, decision, offsets, temperatures = _decision(data, folds_N, rng)
+        own, confidence, decision, offsets, temperatures = _decision(data, folds_N)
     if data.features_ND is not None and data.num_classes > 1:
         head = _head(data, folds_N, temperatures, rng)
         neighbors = _neighbors(data, folds_N, head, rng)
@@ -91,98 +91,141 @@ def _difficulty(data: Predictions) -> Floats:
     return np.zeros(len(data))
 
 
-def fit_temperature(logits_NK: Tensor, labels_N: Tensor) -> float:
+@dataclass(frozen=True)
+class TopScores:
+    """The highest scores of each sample, which decide predictions, and the score of its label.
+
+    Attributes:
+        logits_Nm: highest logits, descending, then the logit of the label (-inf if it is among the highest).
+        classes_Nm: their classes.
+        labels_N: labels.
+        num_classes: number of classes.
+    """
+
+    logits_Nm: Tensor
+    classes_Nm: Tensor
+    labels_N: Tensor
+    num_classes: int
+
+    @classmethod
+    def from_predictions(cls, data: Predictions) -> TopScores:
+        """Take the ``CANDIDATES`` highest scores, chunk by chunk."""
+        assert data.logits_NK is not None
+        labels_N, width = torch.from_numpy(data.targets_N), min(CANDIDATES, data.num_classes)
+        parts = []
+        for rows in row_chunks(*data.logits_NK.shape):
+            z_BK = data.logits_NK[rows]
+            z_BK = z_BK.to(torch.promote_types(z_BK.dtype, torch.float32))
+            top = z_BK.topk(width, dim=1)
+            y_B1 = labels_N[rows][:, None]
+            own_B1 = z_BK.gather(1, y_B1).masked_fill((top.indices == y_B1).any(dim=1, keepdim=True), -torch.inf)
+            parts.append((torch.cat([top.values, own_B1], dim=1), torch.cat([top.indices, y_B1], dim=1)))
+        logits, classes = (torch.cat(column) for column in zip(*parts, strict=True))
+        return cls(logits - logits[:, :1], classes, labels_N, data.num_classes)
+
+    def take(self, rows: Integers) -> TopScores:
+        """Return some of the samples."""
+        at = torch.from_numpy(rows)
+        return replace(self, logits_Nm=self.logits_Nm[at], classes_Nm=self.classes_Nm[at], labels_N=self.labels_N[at])
+
+    def scaled(self, factor: float) -> TopScores:
+        """Return the logits times a factor."""
+        return replace(self, logits_Nm=self.logits_Nm * factor)
+
+    def predict(self, offsets_K: Tensor) -> Tensor:
+        """Predicted classes with offsets; the label is no candidate of its own."""
+        shifted_Nm = (self.logits_Nm + offsets_K[self.classes_Nm])[:, :-1]
+        return self.classes_Nm.gather(1, shifted_Nm.argmax(dim=1, keepdim=True))[:, 0]
+
+    def probability(self, classes_N: Tensor) -> Tensor:
+        """Probability of one class per sample; 0 if it is not among the candidates."""
+        p_Nm = self.logits_Nm.softmax(dim=1)
+        return (p_Nm * (self.classes_Nm == classes_N[:, None])).amax(dim=1)
+
+
+def fit_temperature(scores: TopScores) -> float:
     """Return the inverse temperature that minimizes cross-entropy."""
     from scipy.optimize import minimize_scalar
 
-    z_NK = logits_NK - logits_NK.amax(dim=1, keepdim=True)
+    at_N = (scores.classes_Nm == scores.labels_N[:, None]) & scores.logits_Nm.isfinite()
+    place_N1 = at_N.to(torch.uint8).argmax(dim=1, keepdim=True)
 
     def cross_entropy(log_scale: float) -> float:
-        return float(torch.nn.functional.cross_entropy(z_NK * float(np.exp(log_scale)), labels_N))
+        log_p_Nm = (scores.logits_Nm * float(np.exp(log_scale))).log_softmax(dim=1)
+        return -float(log_p_Nm.gather(1, place_N1).mean())
 
     return float(np.exp(minimize_scalar(cross_entropy, bounds=(-5, 4), method="bounded", options={"xatol": 0.02}).x))
 
 
-def fit_offsets(logits_NK: Tensor, labels_N: Tensor, *, iterations: int = 40) -> Tensor:
+def fit_offsets(scores: TopScores, *, iterations: int = 25) -> Tensor:
     """Return offsets that give each class as much probability as it has samples, all classes weighted alike.
 
     At the optimum of the class-balanced cross-entropy over offsets δ, Σ_i w_i p_k(z_i + δ) = Σ_i w_i [y_i = k] with
     w_i = 1 / n_{y_i}; both sides are pulled towards equality by ``PRIOR_SAMPLES``. A model whose classes overlap but
     whose probabilities are unbiased gets offsets of 0.
-
-    >>> z = torch.log(torch.tensor([[0.8, 0.2], [0.8, 0.2], [0.6, 0.4], [0.6, 0.4]]))
-    >>> delta = fit_offsets(z, torch.tensor([0, 1, 0, 1]))
-    >>> bool(delta[1] > delta[0])
-    True
     """
-    support_K = torch.bincount(labels_N, minlength=logits_NK.shape[1])
-    seen_K = support_K > 0
-    weight_N = 1 / support_K[labels_N].to(logits_NK.dtype)
+    support_K = torch.bincount(scores.labels_N, minlength=scores.num_classes)
+    seen_K, kind = support_K > 0, scores.logits_Nm.dtype
+    weight_N1 = (1 / support_K[scores.labels_N].to(kind))[:, None]
     pull = PRIOR_SAMPLES / float(support_K[seen_K].to(torch.float64).median())
-    offsets_K = torch.zeros(logits_NK.shape[1], dtype=logits_NK.dtype)
+    offsets_K, flat = torch.zeros(scores.num_classes, dtype=kind), scores.classes_Nm.flatten()
     for _ in range(iterations):
-        mass_K = weight_N @ (logits_NK + offsets_K).softmax(dim=1)
+        p_Nm = (scores.logits_Nm + offsets_K[scores.classes_Nm]).softmax(dim=1) * weight_N1
+        mass_K = torch.zeros_like(offsets_K).index_add_(0, flat, p_Nm.flatten())
         step_K = torch.where(seen_K, torch.log((1 + pull) / (mass_K + pull)), 0)
         offsets_K = offsets_K + step_K
         offsets_K = offsets_K - offsets_K[seen_K].mean()
-        if float(step_K.abs().max()) < 1e-3:
+        if float(step_K.abs().max()) < 5e-3:
             break
     return offsets_K
 
 
-def _decision(
-    data: Predictions, folds_N: Integers, rng: np.random.Generator
-) -> tuple[Floats, Floats, Integers, Floats, Floats]:
-    assert data.logits_NK is not None
-    own_N, confidence_N = np.empty(len(data)), np.empty(len(data))
-    decision_N = np.empty(len(data), dtype=np.int64)
-    offsets, temperatures = [], np.ones(N_FOLDS)
+def _decision(data: Predictions, folds_N: Integers) -> tuple[Floats, Floats, Integers, Floats, Floats]:
+    """Fit temperature and offsets on three folds, choose the strength on the fourth, and predict the fifth."""
+    scores = TopScores.from_predictions(data)
+    own_N, confidence_N = np.full(len(data), np.nan), np.full(len(data), np.nan)
+    decision_N, temperatures = data.predictions_N.copy(), np.ones(N_FOLDS)
+    offsets = [np.zeros(data.num_classes)]
+    predicted_N = torch.from_numpy(data.predictions_N)
     for fold in range(N_FOLDS):
-        fit = _subsample(np.flatnonzero(folds_N != fold), data.num_classes, rng)
-        held = np.flatnonzero(folds_N == fold)
-        if not len(fit) or not len(held):
-            decision_N[held], own_N[held], confidence_N[held] = data.predictions_N[held], np.nan, np.nan
+        inner_N = folds_N == (fold + 1) % N_FOLDS
+        held, inner = np.flatnonzero(folds_N == fold), np.flatnonzero(inner_N)
+        outer = np.flatnonzero((folds_N != fold) & ~inner_N)
+        if not len(held) or not len(inner) or not len(outer):
             continue
-        z_FK, y_F = _float(data.logits_NK[torch.from_numpy(fit)]), torch.from_numpy(data.targets_N[fit])
-        some = torch.from_numpy(rng.permutation(len(fit))[: max(1, 1_000_000 // data.num_classes)])
-        temperatures[fold] = fit_temperature(z_FK[some], y_F[some])
-        z_FK = z_FK * temperatures[fold]
-        offsets_K = _limited(z_FK, y_F, _candidates(z_FK, y_F, data))
+        temperatures[fold] = fit_temperature(scores.take(outer))
+        fit, probe = (scores.take(rows).scaled(temperatures[fold]) for rows in (outer, inner))
+        offsets_K = _choose(_directions(fit, data), probe)
         offsets.append(offsets_K.double().numpy())
-        for rows in row_chunks(len(held), data.num_classes):
-            z_BK = _float(data.logits_NK[torch.from_numpy(held[rows])]) * temperatures[fold]
-            p_BK = z_BK.softmax(dim=1)
-            inside = torch.arange(len(p_BK))
-            own_N[held[rows]] = p_BK[inside, torch.from_numpy(data.targets_N[held[rows]])].double().numpy()
-            predicted = torch.from_numpy(data.predictions_N[held[rows]])
-            confidence_N[held[rows]] = p_BK[inside, predicted].double().numpy()
-            decision_N[held[rows]] = (z_BK + offsets_K).argmax(dim=1).numpy()
-    mean_K = np.mean(offsets, axis=0) if offsets else np.zeros(data.num_classes)
-    return own_N, confidence_N, decision_N, mean_K, temperatures
+        left = scores.take(held).scaled(temperatures[fold])
+        own_N[held] = left.probability(left.labels_N).double().numpy()
+        confidence_N[held] = left.probability(predicted_N[torch.from_numpy(held)]).double().numpy()
+        decision_N[held] = left.predict(offsets_K).numpy()
+    return own_N, confidence_N, decision_N, np.mean(offsets, axis=0), temperatures
 
 
-def _candidates(z_FK: Tensor, y_F: Tensor, data: Predictions) -> list[Tensor]:
-    """Directions of offsets: fitted ones, and the prior correction where training counts are known."""
-    found = [fit_offsets(z_FK, y_F)]
+def _directions(fit: TopScores, data: Predictions) -> list[Tensor]:
+    """Offsets to try: fitted ones, and the prior correction where training counts are known."""
+    found = [fit_offsets(fit)]
     counts_K = data.train_counts_K
     if counts_K is not None and (counts_K > 0).all() and counts_K.max() > counts_K.min():
-        prior_K = torch.from_numpy(np.log(counts_K / counts_K.sum())).to(z_FK.dtype)
+        prior_K = torch.from_numpy(np.log(counts_K / counts_K.sum())).to(fit.logits_Nm.dtype)
         found.append(prior_K.mean() - prior_K)
     return found
 
 
-def _limited(z_FK: Tensor, y_F: Tensor, candidates: list[Tensor]) -> Tensor:
-    """Return the offsets with the best balanced accuracy among those that keep the accuracy, on the fitting side."""
-    support_K = torch.bincount(y_F, minlength=z_FK.shape[1])
-    weight_F = 1 / support_K[y_F].double()
-    correct_F = z_FK.argmax(dim=1) == y_F
-    accuracy = float(correct_F.double().mean())
-    best, best_balanced = torch.zeros(z_FK.shape[1], dtype=z_FK.dtype), float((weight_F * correct_F).sum())
-    for direction_K in candidates:
+def _choose(directions: list[Tensor], probe: TopScores) -> Tensor:
+    """Return the offsets with the best balanced accuracy among those that keep the accuracy."""
+    support_K = torch.bincount(probe.labels_N, minlength=probe.num_classes)
+    weight_N = 1 / support_K[probe.labels_N].double()
+    correct_N = probe.predict(torch.zeros_like(directions[0])) == probe.labels_N
+    accuracy, best_balanced = float(correct_N.double().mean()), float((weight_N * correct_N).sum())
+    best = torch.zeros_like(directions[0])
+    for direction_K in directions:
         for strength in STRENGTHS:
-            correct_F = (z_FK + strength * direction_K).argmax(dim=1) == y_F
-            balanced = float((weight_F * correct_F).sum())
-            if float(correct_F.double().mean()) >= accuracy - MAX_LOSS and balanced > best_balanced:
+            correct_N = probe.predict(strength * direction_K) == probe.labels_N
+            balanced = float((weight_N * correct_N).sum())
+            if float(correct_N.double().mean()) >= accuracy - MAX_LOSS and balanced > best_balanced:
                 best, best_balanced = strength * direction_K, balanced
     return best
 
@@ -217,23 +260,30 @@ def _head(data: Predictions, folds_N: Integers, temperatures: Floats, rng: np.ra
 
 
 def _mixing_weight(data: Predictions, rows: Integers, head: tuple[Tensor, Tensor], temperature: float) -> float:
+    """Weight of the refitted head beside the given logits with the best accuracy on some samples."""
     if data.logits_NK is None:
         return 1.0
-    labels_B = torch.from_numpy(data.targets_N[rows])
+    at, labels_B = torch.from_numpy(rows), torch.from_numpy(data.targets_N[rows])
+    assert data.features_ND is not None
+    refitted_BK = linear_scores(data.features_ND[at], head)
+    given_BK = temperature * data.logits_NK[at].to(refitted_BK.dtype)
     accuracies = {
-        weight: float((_mixed(data, rows, head, weight, temperature).argmax(dim=1) == labels_B).double().mean())
-        for weight in (0.0, *STRENGTHS)
+        weight: float((torch.lerp(given_BK, refitted_BK, weight).argmax(dim=1) == labels_B).double().mean())
+        for weight in STRENGTHS
     }
+    accuracies[0.0] = float((given_BK.argmax(dim=1) == labels_B).double().mean())
     return max(accuracies, key=lambda weight: (accuracies[weight], -weight))
 
 
 def _mixed(data: Predictions, rows: Integers, head: tuple[Tensor, Tensor], weight: float, temperature: float) -> Tensor:
     assert data.features_ND is not None
     at = torch.from_numpy(rows)
+    if data.logits_NK is not None and weight == 0:
+        return data.logits_NK[at]
     scores_BK = linear_scores(data.features_ND[at], head)
     if data.logits_NK is None or weight == 1:
         return scores_BK
-    return weight * scores_BK + (1 - weight) * temperature * data.logits_NK[at].to(scores_BK.dtype)
+    return torch.lerp(temperature * data.logits_NK[at].to(scores_BK.dtype), scores_BK, weight)
 
 
 def _neighbors(data: Predictions, folds_N: Integers, head_N: Integers, rng: np.random.Generator) -> Integers:
@@ -256,11 +306,6 @@ def _neighbors(data: Predictions, folds_N: Integers, head_N: Integers, rng: np.r
         np.add.at(counts_QK, (np.arange(len(query))[:, None], labels_Qk), 1)
         votes_N[query] = counts_QK.argmax(axis=1)
     return votes_N
-
-
-def _subsample(rows: Integers, columns: int, rng: np.random.Generator) -> Integers:
-    limit = max(1, MAX_ENTRIES // columns)
-    return rows if len(rows) <= limit else np.sort(rng.choice(rows, limit, replace=False))
 
 
 def _float(values: Tensor) -> Tensor:
