@@ -114,7 +114,7 @@ def _head_and_representation() -> Iterator[Configuration]:
     yield Configuration("head", "logreg", "features", data="digits", held_out=True)
     yield Configuration("spread", "knn", "features", classes=15, held_out=True)
     yield Configuration("spread", "lda", "all", data="correlated", held_out=True)
-    yield Configuration("representation", "knn", "features", held_out=True)
+    yield Configuration("representation", "nb", "all", classes=7, held_out=True)
     yield Configuration("representation", "lda", "all", classes=15, held_out=True)
 
 
