@@ -1,0 +1,393 @@
+"""Constructed classification problems in which the cause of every failing class is known.
+
+Each function of ``CAUSES`` starts with classes that are equally hard, damages one or two of them in one way, fits a
+model and returns its outputs with the affected classes and the names of causes that count as right. Where a second name
+counts, a comment gives the reason. ``CONFIGURATIONS`` in ``diagnosis_grid.py`` lists the problems.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+from diagnosis_models import SEPARATION, Floats, Integers, Outputs, Samples, draw_digits, draw_gaussian, fit
+
+NO_CLAIM = ("too-few-test-samples", "not-enough-evidence")
+UNDER = {"gaussian": (2, 0.03), "digits": (12, 0.05)}  # epochs and learning rate
+REGULARIZED: dict[str, dict[str, Any]] = {"mlp": {"width": 32, "epochs": 3, "weight_decay": 1e-2}}
+INPUTS = ("labels", "labels+counts", "scores", "scores+counts", "features", "all")
+
+
+@dataclass(frozen=True)
+class Configuration:
+    """One kind of problem: the cause, the model, the inputs of the audit and the size.
+
+    Attributes:
+        cause: key of ``CAUSES``.
+        model: "logreg", "nb", "forest", "mlp", "mlp-long", "knn" or "lda".
+        inputs: one of ``INPUTS``. "labels" are predicted labels only, "features" includes scores and the head, "all"
+            adds training counts, predictions, targets and features.
+        classes: number of classes.
+        test_each: number of test samples of each class.
+        train_each: number of training samples of each class.
+        data: "gaussian", "correlated" or "digits" (which fixes the sizes).
+        held_out: never used to choose a threshold.
+    """
+
+    cause: str
+    model: str
+    inputs: str
+    classes: int = 10
+    test_each: int = 100
+    train_each: int = 200
+    data: str = "gaussian"
+    held_out: bool = False
+
+    def __str__(self) -> str:
+        size = "digits" if self.data == "digits" else f"{self.data}-K{self.classes}-n{self.test_each}"
+        return f"{self.cause}/{self.model}/{self.inputs}/{size}"
+
+
+@dataclass(frozen=True)
+class Problem:
+    """A fitted model with a known cause.
+
+    Attributes:
+        samples: data with the targets that the audit sees.
+        outputs: outputs of the model.
+        affected: classes that the construction damages.
+        accepted: names of causes that are right for these classes.
+        mislabeled: classes with wrong labels in the test set.
+        clean: whether the classes are equally hard, so that every claim of a cause is wrong.
+    """
+
+    samples: Samples
+    outputs: Outputs
+    affected: tuple[int, ...] = ()
+    accepted: tuple[str, ...] = ()
+    mislabeled: tuple[int, ...] = ()
+    clean: bool = False
+
+    @property
+    def predictions(self) -> Integers:
+        """Predicted labels of the test set."""
+        return self.outputs.test_logits.argmax(axis=1)
+
+    @property
+    def support_K(self) -> Integers:
+        """Number of test samples of each class."""
+        return np.bincount(self.samples.test_targets, minlength=self.samples.num_classes)
+
+    @property
+    def correct_K(self) -> Integers:
+        """Number of correct test samples of each class."""
+        targets = self.samples.test_targets
+        return np.bincount(targets[targets == self.predictions], minlength=self.samples.num_classes)
+
+    def audit_inputs(self, inputs: str) -> dict[str, Any]:
+        """Return the arguments of ``Audit.from_predictions`` for one of ``INPUTS``."""
+        samples, outputs = self.samples, self.outputs
+        given: dict[str, Any] = {"targets": samples.test_targets}
+        if inputs.startswith("labels"):
+            given |= {"predictions": self.predictions}
+            given |= {"class_names": [str(k) for k in range(samples.num_classes)]}
+        elif outputs.probabilistic:
+            given |= {"probabilities": np.exp(outputs.test_logits)}
+        else:
+            given |= {"logits": outputs.test_logits}
+        if inputs in ("features", "all"):
+            given |= {"features": outputs.test_features}
+            given |= {"head": outputs.head} if outputs.head is not None else {}
+        if inputs == "all" or inputs.endswith("+counts"):
+            given |= {"train_counts": np.bincount(samples.train_targets, minlength=samples.num_classes)}
+        if inputs == "all":
+            given |= {"train_predictions": outputs.train_logits.argmax(axis=1), "train_targets": samples.train_targets}
+            given |= {"train_features": outputs.train_features}
+        return given
+
+
+class Draw:
+    """Random numbers of one problem: the data, and the classes that a construction damages."""
+
+    def __init__(self, configuration: Configuration, seed: int) -> None:
+        self.configuration, self.seed = configuration, seed
+        self.rng = np.random.default_rng([1000, seed])
+        classes = configuration.classes
+        self.first = int(self.rng.integers(classes))
+        self.second = int((self.first + 1 + self.rng.integers(classes - 1)) % classes)
+
+    def samples(self, easier: float = 0.0, train_counts: Integers | None = None) -> Samples:
+        """Draw the data; ``easier`` adds to the distance between Gaussian classes."""
+        c = self.configuration
+        if c.data == "digits":
+            return draw_digits(self.rng)
+        counts = c.train_each if train_counts is None else train_counts
+        separation = SEPARATION[c.model] + easier
+        return draw_gaussian(c.classes, separation, counts, c.test_each, self.rng, correlated=c.data == "correlated")
+
+    def fit(self, samples: Samples, **options: Any) -> Outputs:
+        """Fit the model of the configuration."""
+        return fit(self.configuration.model, samples, self.seed, **options)
+
+
+def build(configuration: Configuration, seed: int) -> Problem:
+    """Build the problem of a configuration; equal seeds give equal problems."""
+    return CAUSES[configuration.cause](Draw(configuration, seed))
+
+
+def no_cause(draw: Draw) -> Problem:
+    """Classes that are equally hard; differences in accuracy are chance."""
+    samples = draw.samples()
+    return Problem(samples, draw.fit(samples), clean=True)
+
+
+def natural(draw: Draw) -> Problem:
+    """Real data as they are: classes differ for unknown causes, but wrong labels are not among them."""
+    samples = draw.samples()
+    return Problem(samples, draw.fit(samples))
+
+
+def few_training_samples(draw: Draw) -> Problem:
+    """One class with a twentieth of the training samples of the others."""
+    samples, a = draw.samples(easier=-0.6), draw.first
+    own = np.flatnonzero(samples.train_targets == a)
+    samples = samples.keep_train(np.setdiff1d(np.arange(len(samples.train_targets)), own[max(5, len(own) // 20) :]))
+    return Problem(samples, draw.fit(samples), (a,), ("few-training-samples",))
+
+
+def long_tail(draw: Draw) -> Problem:
+    """Training counts that fall geometrically to a fiftieth; classes below the median are affected."""
+    c = draw.configuration
+    counts_K = np.round(c.train_each * 0.02 ** np.linspace(0, 1, c.classes)).astype(int)
+    draw.rng.shuffle(counts_K)
+    samples = draw.samples(easier=-0.4, train_counts=counts_K)
+    tail = np.flatnonzero(counts_K < np.median(counts_K))
+    return Problem(samples, draw.fit(samples), tuple(tail.tolist()), ("few-training-samples",))
+
+
+def label_noise(draw: Draw) -> Problem:
+    """Training and test samples of all other classes that carry the label of one class."""
+    return _mislabel(draw, train=0.35)
+
+
+def label_noise_in_test(draw: Draw) -> Problem:
+    """Wrong labels in the test set only."""
+    return _mislabel(draw)
+
+
+def label_noise_from_one(draw: Draw) -> Problem:
+    """Wrong test labels, all from one other class."""
+    return _mislabel(draw, source=draw.second)
+
+
+def label_noise_from_one_in_training(draw: Draw) -> Problem:
+    """Wrong training and test labels, all from one other class."""
+    # With more noise in training, the other class would fail as well.
+    problem = _mislabel(draw, train=0.2, source=draw.second)
+    # The same samples arise if a quarter of the class truly looks like the other class. Only a person can tell.
+    return replace(problem, accepted=("wrong-labels", "overlap"))
+
+
+def twins(draw: Draw) -> Problem:
+    """One class under two labels."""
+    samples, a, b = draw.samples(easier=0.4), draw.first, draw.second
+    if samples.means_KD is None:
+        samples = _split_class(samples, a, b, draw.rng)
+    else:
+        samples = _move_class(samples, b, samples.means_KD[a] - samples.means_KD[b])
+    return Problem(samples, draw.fit(samples), (a, b), ("overlap",))
+
+
+def near_duplicates(draw: Draw) -> Problem:
+    """Two classes whose means are 1.5 standard deviations apart."""
+    samples, a, b = draw.samples(easier=0.6), draw.first, draw.second
+    assert samples.means_KD is not None
+    way_D = samples.means_KD[a] - samples.means_KD[b]
+    samples = _move_class(samples, b, way_D * (1 - 1.5 / (SEPARATION[draw.configuration.model] + 0.6)))
+    return Problem(samples, draw.fit(samples), (a, b), ("overlap",))
+
+
+def shifted_decision(draw: Draw) -> Problem:
+    """A constant subtracted from the score of one class, 0.8 times the median distance of the two highest scores."""
+    samples, a = draw.samples(), draw.first
+    outputs = draw.fit(samples)
+    highest_N2 = np.sort(outputs.test_logits, axis=1)[:, -2:]
+    offset_K = np.zeros(samples.num_classes)
+    offset_K[a] = -0.8 * float(np.median(highest_N2[:, 1] - highest_N2[:, 0]))
+    return Problem(samples, outputs.with_offset(offset_K), (a,), ("decision-bias",))
+
+
+def shifted_priors(draw: Draw) -> Problem:
+    """Two classes that are eight times as rare in training as in the test set, with unknown counts.
+
+    The rare classes have enough samples to be learned, so the prior and not the estimate costs them accuracy. Naive
+    Bayes counts each feature once here, because repeated features outweigh any prior.
+    """
+    c, rare = draw.configuration, [draw.first, draw.second]
+    counts_K = np.full(c.classes, 4 * c.train_each)
+    counts_K[rare] = c.train_each // 2
+    samples = draw.samples(easier=-1.2, train_counts=counts_K)
+    options: dict[str, Any] = {"nb": {"repeats": 1}, "mlp": {"epochs": 12, "weight_decay": 1e-3}}.get(c.model, {})
+    return Problem(samples, draw.fit(samples, **options), tuple(rare), ("decision-bias",))
+
+
+def turned_head_row(draw: Draw) -> Problem:
+    """The row of one class in the head plus a direction that separates no classes; the class loses 30 points.
+
+    The bias keeps the number of predictions of the class on the training set. A turned row alone would attract samples
+    of all other classes, and an offset would then repair a part of the damage.
+    """
+    samples, a = draw.samples(easier=0.2), draw.first
+    outputs = _turn_row(draw.fit(samples), samples.train_targets, a, draw.rng, lost=0.3)
+    accepted = ["close-boundary"]
+    if draw.configuration.inputs == "all":
+        # With equal accuracies in training and test and a better head at hand, more training would turn it back.
+        accepted.append("under-trained")
+    return Problem(samples, outputs, (a,), tuple(accepted))
+
+
+def large_spread(draw: Draw) -> Problem:
+    """One class with twice the standard deviation of the others."""
+    samples, a = draw.samples(easier=0.8), draw.first
+    assert samples.means_KD is not None
+    mean_D = samples.means_KD[a]
+    samples = _map_class(samples, a, lambda inputs_ND: mean_D + 2.0 * (inputs_ND - mean_D))
+    # No head and no nearest neighbors on these features separate the class: its spread is how the features fail.
+    return Problem(samples, draw.fit(samples), (a,), ("large-spread", "representation"))
+
+
+def lost_representation(draw: Draw) -> Problem:
+    """Features without the direction that separates one class from the center of the others.
+
+    Networks get more training samples and regularization. They would otherwise learn the class by heart, and
+    over-fitting would be a second true cause. Forests learn it by heart even so and are not used.
+    """
+    c, a = draw.configuration, draw.first
+    options = REGULARIZED.get(c.model, {})
+    samples = draw.samples(easier=0.6, train_counts=np.full(c.classes, (8 if options else 2) * c.train_each))
+    assert samples.means_KD is not None
+    lost_D = samples.means_KD[a] - np.delete(samples.means_KD, a, axis=0).mean(axis=0)
+    lost_D = lost_D / np.linalg.norm(lost_D)
+    train_ND, test_ND = (x_ND - np.outer(x_ND @ lost_D, lost_D) for x_ND in (samples.train_ND, samples.test_ND))
+    samples = replace(samples, train_ND=train_ND, test_ND=test_ND)
+    return Problem(samples, draw.fit(samples, **options), (a,), ("representation",))
+
+
+def under_trained(draw: Draw) -> Problem:
+    """A network that is stopped after a few epochs; classes 10 points below the mean are affected."""
+    samples = draw.samples(easier=1.2)
+    samples = replace(samples, train_ND=0.25 * samples.train_ND, test_ND=0.25 * samples.test_ND)
+    epochs, rate = UNDER["digits" if samples.means_KD is None else "gaussian"]
+    problem = Problem(samples, draw.fit(samples, epochs=epochs, learning_rate=rate), accepted=("under-trained",))
+    accuracy_K = problem.correct_K / problem.support_K
+    return replace(problem, affected=tuple(np.flatnonzero(accuracy_K < accuracy_K.mean() - 0.1).tolist()))
+
+
+def over_fitted(draw: Draw) -> Problem:
+    """One class whose training samples are a few samples, repeated: learned by heart, as many as the others have."""
+    samples, a = draw.samples(easier=-0.2), draw.first
+    own = np.flatnonzero(samples.train_targets == a)
+    train_ND = samples.train_ND.copy()
+    train_ND[own] = train_ND[draw.rng.choice(own[: max(3, len(own) // 25)], len(own))]
+    samples = replace(samples, train_ND=train_ND)
+    return Problem(samples, draw.fit(samples), (a,), ("over-fitted",))
+
+
+CAUSES: dict[str, Callable[[Draw], Problem]] = {
+    "none": no_cause,
+    "natural": natural,
+    "few": few_training_samples,
+    "tail": long_tail,
+    "labels": label_noise,
+    "labels-test": label_noise_in_test,
+    "labels-pair": label_noise_from_one,
+    "labels-pair-train": label_noise_from_one_in_training,
+    "twins": twins,
+    "near": near_duplicates,
+    "bias": shifted_decision,
+    "prior": shifted_priors,
+    "head": turned_head_row,
+    "spread": large_spread,
+    "representation": lost_representation,
+    "under": under_trained,
+    "over": over_fitted,
+}
+
+
+def _mislabel(draw: Draw, test: float = 0.35, train: float = 0.0, source: int | None = None) -> Problem:
+    """Give the label of the first class to samples of other classes, as many as a fraction of its own."""
+    samples, a = draw.samples(easier=0.6), draw.first
+
+    def relabel(targets: Integers, fraction: float) -> Integers:
+        candidates = np.flatnonzero(targets != a if source is None else targets == source)
+        wrong = draw.rng.choice(candidates, int(fraction * (targets == a).sum()), replace=False)
+        changed = targets.copy()
+        changed[wrong] = a
+        return changed
+
+    test_targets, train_targets = relabel(samples.test_targets, test), relabel(samples.train_targets, train)
+    samples = replace(samples, test_targets=test_targets, train_targets=train_targets)
+    return Problem(samples, draw.fit(samples), (a,), ("wrong-labels",), mislabeled=(a,))
+
+
+def _map_class(samples: Samples, k: int, change: Callable[[Floats], Floats]) -> Samples:
+    train_ND, test_ND = samples.train_ND.copy(), samples.test_ND.copy()
+    for inputs_ND, targets in ((train_ND, samples.train_targets), (test_ND, samples.test_targets)):
+        inputs_ND[targets == k] = change(inputs_ND[targets == k])
+    return replace(samples, train_ND=train_ND, test_ND=test_ND)
+
+
+def _move_class(samples: Samples, k: int, way_D: Floats) -> Samples:
+    return _map_class(samples, k, lambda inputs_ND: inputs_ND + way_D)
+
+
+def _split_class(samples: Samples, a: int, b: int, rng: np.random.Generator) -> Samples:
+    """Drop class ``b``, give its label to half the samples of ``a``, and halve the other classes in training."""
+
+    def split(targets: Integers, kept: Integers) -> Integers:
+        changed = targets[kept].copy()
+        own = np.flatnonzero(changed == a)
+        changed[rng.permutation(own)[: len(own) // 2]] = b
+        return changed
+
+    each = int((samples.train_targets == a).sum()) // 2
+    train = [np.flatnonzero(samples.train_targets == k) for k in range(samples.num_classes) if k != b]
+    train_kept = np.concatenate([own if samples.train_targets[own[0]] == a else own[:each] for own in train])
+    test_kept = np.flatnonzero(samples.test_targets != b)
+    return replace(
+        samples,
+        train_ND=samples.train_ND[train_kept],
+        train_targets=split(samples.train_targets, train_kept),
+        test_ND=samples.test_ND[test_kept],
+        test_targets=split(samples.test_targets, test_kept),
+    )
+
+
+def _turn_row(outputs: Outputs, train_targets: Integers, k: int, rng: np.random.Generator, lost: float) -> Outputs:
+    """Add a direction without class means to a row of the head, as strong as costs the class ``lost`` in training."""
+    assert outputs.head is not None
+    weight_KD, bias_K = outputs.head
+    features_ND, own_N = outputs.train_features, train_targets == k
+    means_KD = np.stack([features_ND[train_targets == j].mean(axis=0) for j in np.unique(train_targets)])
+    basis_DR, _ = np.linalg.qr((means_KD - means_KD.mean(axis=0)).T)
+    turn_D = rng.normal(size=features_ND.shape[1])
+    turn_D -= basis_DR @ (basis_DR.T @ turn_D)
+    turn_D /= ((features_ND - features_ND.mean(axis=0)) @ turn_D).std()
+
+    def turned(size: float) -> Outputs:
+        weight, bias = weight_KD.copy(), bias_K.copy()
+        weight[k] = weight_KD[k] + size * turn_D
+        scores_NK = features_ND @ weight.T
+        lead_N = scores_NK[:, k] - np.delete(scores_NK + bias, k, axis=1).max(axis=1)
+        bias[k] = -np.sort(lead_N)[-int(own_N.sum())]  # as many predictions as samples
+        return outputs.with_head(weight, bias)
+
+    low, high = 0.0, 100.0 * float(np.abs(outputs.train_logits).max())
+    goal = float((outputs.train_logits.argmax(axis=1) == k)[own_N].mean()) - lost
+    for _ in range(40):
+        middle = (low + high) / 2
+        right = float((turned(middle).train_logits.argmax(axis=1) == k)[own_N].mean())
+        low, high = (middle, high) if right > goal else (low, middle)
+    return turned(high)
