@@ -39,7 +39,7 @@ def test_a_failure_keeps_what_was_there_and_leaves_nothing_behind(
 
 
 def test_a_missing_directory_is_named_and_the_temporary_file_is_not(tmp_path: Path) -> None:
-    with pytest.raises(FileNotFoundError, match="There is no such directory, make it first") as caught:
+    with pytest.raises(FileNotFoundError, match="directory does not exist") as caught:
         atomic_write_text(tmp_path / "a" / "b" / "page.html", "text")
     assert (caught.value.errno, caught.value.filename) == (errno.ENOENT, str(tmp_path / "a" / "b"))
     assert ".tmp" not in str(caught.value)
