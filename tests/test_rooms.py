@@ -83,7 +83,7 @@ def test_imports_point_down(path: Path) -> None:
         "try:\n    from classgap.engine import Run\nexcept ImportError:\n    pass",
     ],
 )
-def test_an_import_is_seen_wherever_it_stands(code: str) -> None:
+def test_imports_are_found_anywhere_in_a_file(code: str) -> None:
     assert imported_rooms(code) == {"engine"}
 
 

@@ -82,7 +82,7 @@ def passes() -> list[torch.Tensor]:
     return [scores.logits_NK, *predicted, scores.features_ND, scores.targets_N, run.scores(few).logits_NK]
 
 
-def test_two_processes_see_what_one_sees(processes: Processes) -> None:
+def test_two_processes_see_the_same_samples_as_one(processes: Processes) -> None:
     alone = passes()
     run = new_run(data="digits:fraction=0.2")
     inputs = run.data.test.inputs[torch.arange(len(run.data.test))].float() / 255
