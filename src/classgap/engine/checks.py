@@ -70,9 +70,9 @@ def check_crop(size: int | None, config: TrainConfig, data: Dataset) -> None:
 def explain_empty_class(error: EmptyClassError, config: TrainConfig, data: Dataset) -> ValueError:
     """Return an error that names the class without training samples and possible fixes."""
     return ValueError(
-        f"{config.method} needs training samples of every class, and class {data.class_names[error.number]!r} of "
-        f"{config.data} has none. Add some or remove the class. In --data, less noise, a larger fraction or a smaller "
-        "lt keeps more samples of each class. The methods erm and mr2 accept classes without samples."
+        f"{config.method} needs training samples of every class, but class {data.class_names[error.number]!r} of "
+        f"{config.data} has none. Add some or remove the class. In --data, a larger fraction, a smaller imbalance or "
+        "less label-noise keeps more samples of each class. The methods erm and mr2 accept classes without samples."
     )
 
 

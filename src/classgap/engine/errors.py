@@ -27,14 +27,14 @@ class NonFiniteLossError(ArithmeticError):
         samples: Indices of the batch's samples in the source of the training data.
 
     >>> print(NonFiniteLossError("epoch 1, step 3", ["logits (nan)"], [17, 4]))
-    the loss is not finite at epoch 1, step 3: logits (nan). The batch held samples 17, 4 of the source. Try ...
+    the loss is not finite at epoch 1, step 3: logits (nan). The batch contains samples 17, 4 of the source. Try ...
     """
 
     def __init__(self, where: str, terms: list[str], samples: list[int]) -> None:
         self.where, self.terms, self.samples = where, terms, samples
         more = ", …" if len(samples) > MAX_SAMPLES_SHOWN else ""
         shown = ", ".join(map(str, samples[:MAX_SAMPLES_SHOWN])) + more
-        held = f" The batch held samples {shown} of the source." if samples else ""
+        held = f" The batch contains samples {shown} of the source." if samples else ""
         super().__init__(
             f"the loss is not finite at {where}: {', '.join(terms)}.{held} Try a smaller learning rate, warmup, "
             "gradient clipping, or bf16 or fp32 instead of fp16."
