@@ -36,8 +36,8 @@ ALLOWED = {
 
 # Exceptions: convenience methods that import a higher package when they are called.
 CONVENIENCES = {
-    "audit/audit.py": {"report"},  # Audit.to_html and the like
-    "audit/diff.py": {"report"},  # AuditDiff.to_html and the like
+    "audit/audit.py": {"report"},  # Audit.to_html, …
+    "audit/diff.py": {"report"},  # AuditDiff.to_html, …
 }
 
 
@@ -87,7 +87,7 @@ def test_imports_are_found_anywhere_in_a_file(code: str) -> None:
     assert imported_packages(code) == {"engine"}
 
 
-def test_every_room_is_on_the_map() -> None:
+def test_every_package_is_listed() -> None:
     packages = {package_of(path) for path in SOURCE.rglob("*.py")} - {"__init__", "__main__"}
     assert packages == ALLOWED.keys()
 
