@@ -4,7 +4,7 @@
     python benchmarks/data_cost.py --quick    # fewer images and rounds
 
 Random data of CIFAR's size: 50,000 images of 3 × 32 × 32 in memory, batches of 128. The baseline is the usual training
-script: a map-style data set over an array of bytes, Pillow transforms, `DataLoader(num_workers=2)`. A second baseline
+script: a map-style dataset over an array of bytes, Pillow transforms, `DataLoader(num_workers=2)`. A second baseline
 uses torchvision's transforms v2 on tensors. classgap uses no workers, and one of the two threads of this process to
 build batches. Competitors take turns, and the best of several rounds counts. The clock starts with the second batch,
 when the workers are running.

@@ -6,7 +6,7 @@
 Each round times one epoch of a bare loop and one of the engine, in rotating order. Both do the same arithmetic on the
 same batches of classgap.data. The bare loop uses PyTorch's default optimizer, the engine the fused one. The engine's
 epoch includes metrics, the check for non-finite losses, progress and signal handling. The smallest time of each counts.
-The bound is 3 % for images. With steps of a few milliseconds the fixed cost matters, part of which are the input checks
+The bound is 3 % for images. With steps of a few milliseconds the fixed cost matters, including the input checks
 of the losses; a second bare loop therefore uses the engine's loss.
 """
 

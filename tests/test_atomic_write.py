@@ -22,7 +22,7 @@ def test_it_writes_and_replaces_with_usual_permissions(tmp_path: Path) -> None:
     assert stat.S_IMODE(target.stat().st_mode) == stat.S_IMODE(plain.stat().st_mode)
 
 
-def test_a_failure_keeps_what_was_there_and_leaves_nothing_behind(
+def test_a_failure_keeps_the_old_file_and_leaves_no_temporary_file(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     target = tmp_path / "page.html"
@@ -39,7 +39,7 @@ def test_a_failure_keeps_what_was_there_and_leaves_nothing_behind(
 
 
 def test_a_missing_directory_is_named_and_the_temporary_file_is_not(tmp_path: Path) -> None:
-    with pytest.raises(FileNotFoundError, match="There is no such directory, make it first") as caught:
+    with pytest.raises(FileNotFoundError, match="directory does not exist") as caught:
         atomic_write_text(tmp_path / "a" / "b" / "page.html", "text")
     assert (caught.value.errno, caught.value.filename) == (errno.ENOENT, str(tmp_path / "a" / "b"))
     assert ".tmp" not in str(caught.value)
@@ -61,7 +61,7 @@ def test_permissions_follow_the_umask_which_is_never_changed(tmp_path: Path, mon
     assert stat.S_IMODE((tmp_path / "page.html").stat().st_mode) == 0o640
 
 
-def test_a_link_stays_and_what_it_points_to_is_written(tmp_path: Path) -> None:
+def test_a_link_is_kept_and_its_target_is_written(tmp_path: Path) -> None:
     (tmp_path / "store").mkdir()
     link, real = tmp_path / "page.html", tmp_path / "store" / "real.html"
     link.symlink_to(Path("store") / "real.html")  # to nothing yet
@@ -96,7 +96,7 @@ def test_a_pipe_is_written_to_and_stays(tmp_path: Path, linked: bool) -> None:
 
 
 @pytest.mark.parametrize("linked", [False, True])
-def test_a_directory_is_refused(tmp_path: Path, linked: bool) -> None:
+def test_a_directory_is_rejected(tmp_path: Path, linked: bool) -> None:
     folder = tmp_path / "folder"
     folder.mkdir()
     target = tmp_path / "link" if linked else folder
@@ -117,7 +117,7 @@ def test_two_writers_of_one_file_do_not_meet(tmp_path: Path) -> None:
     assert os.listdir(tmp_path) == ["page.html"]
 
 
-def test_what_a_killed_process_leaves_can_be_removed_and_nothing_else(tmp_path: Path) -> None:
+def test_only_files_left_by_killed_processes_are_removed(tmp_path: Path) -> None:
     folder = tmp_path / "checkpoints"
     folder.mkdir()
     code = (

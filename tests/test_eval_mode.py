@@ -46,7 +46,7 @@ class Merging(nn.Module):
         return super().train(mode)
 
 
-def test_what_a_layer_does_on_train_and_eval_is_done():
+def test_train_and_eval_of_layers_are_called():
     model = nn.Sequential(Merging(), nn.Dropout().eval())
     with evaluating(model):
         assert model[0].merged

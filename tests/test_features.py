@@ -61,7 +61,7 @@ def test_no_features_is_explained() -> None:
     model(torch.randn(2, 6))
     model.top = nn.Linear(5, CLASSES)
     model(torch.randn(2, 6))
-    with pytest.raises(RuntimeError, match="layer was replaced"):
+    with pytest.raises(RuntimeError, match="head was replaced"):
         _ = tap.features
 
 
@@ -235,7 +235,7 @@ def test_compiled_model(order: str, dynamic: bool | None) -> None:
         _ = tap.features
 
 
-def test_whole_training_step_in_one_graph() -> None:
+def test_full_training_step_in_one_graph() -> None:
     model, x, targets = Net(), torch.randn(4, 6), torch.tensor([0, 1, 0, 1])
     tap, loss = FeatureTap(model), MR2Loss(CLASSES)
 
@@ -279,7 +279,7 @@ CUDA = pytest.param(
 
 @pytest.mark.parametrize("device", ["cpu", CUDA])
 @pytest.mark.parametrize("compiled", [False, True])
-def test_autocast_gives_what_the_head_was_given(device: str, compiled: bool) -> None:
+def test_autocast_returns_the_input_of_the_head(device: str, compiled: bool) -> None:
     model = Net().to(device)
     tap = FeatureTap(model)
     run = torch.compile(model, backend="aot_eager", fullgraph=True) if compiled else model

@@ -42,13 +42,13 @@ def test_timm_classifier_with_a_norm_in_front() -> None:
 @pytest.mark.parametrize(
     ("architecture", "classes", "message"),
     [
-        ("resnet18", 0, r"Identity\(\).*its num_classes.*no linear layer"),
+        ("resnet18", 0, r"Identity\(\).*with num_classes.*no linear layer"),
         (
             "deit_tiny_distilled_patch16_224",
             7,
             r"tuple\(Linear, Linear\).*'head_dist' .*'head'",
         ),
-        ("resnetv2_18", 7, r"is Conv2d\(\).*convolution.*no linear layer"),
+        ("resnetv2_18", 7, r"is Conv2d\(\).*Convolution.*no linear layer"),
         ("repvit_m0_9", 7, r"RepVitClassifier.*several heads.*Pass head="),
         ("crossvit_9_240", 7, r"ModuleList\(Linear, Linear\).*Pass head="),
     ],

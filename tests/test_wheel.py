@@ -30,7 +30,7 @@ def unpacked(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder / "unpacked"
 
 
-def test_it_holds_code_types_and_nothing_else(unpacked: Path) -> None:
+def test_it_contains_only_code_and_types(unpacked: Path) -> None:
     assert (unpacked / "classgap" / "py.typed").exists()
     assert {path.name.split("-")[0] for path in unpacked.iterdir()} == {"classgap"}
 

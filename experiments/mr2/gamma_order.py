@@ -2,7 +2,7 @@
 
     python experiments/mr2/gamma_order.py --clinc FILE.npz > experiments/mr2/gamma_order.md    # a minute on one core
 
-On the samples for choosing. For each problem and seed: standard deviation / mean of γ, largest / smallest γ, and
+On the search samples. For each problem and seed: standard deviation / mean of γ, largest / smallest γ, and
 Spearman's correlation of γ with the class error; 1 means that harder classes have larger margins.
 """
 

@@ -1,4 +1,4 @@
-"""Choose the best setting of each method by the hard third on the samples for choosing."""
+"""Choose the best setting of each method by the hard third on the search samples."""
 
 from __future__ import annotations
 

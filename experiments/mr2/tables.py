@@ -110,7 +110,7 @@ def format_range(values: list[int]) -> str:
 def worth(names: Sequence[str]) -> None:
     """Print the gain from tuning weight decay for the first form, and the gain of the others before and after it.
 
-    Hard thirds are those of the best settings, on the samples for choosing.
+    Hard thirds are those of the best settings, on the search samples.
     """
     rows = [(problem, best_hards(name, problem)) for name in names for problem in read_plan(name)["problems"]]
     first, *others = [form for form in rows[0][1] if all(form in found for _, found in rows)]

@@ -1,4 +1,4 @@
-"""classgap finds the classes a classifier fails, explains why, and closes the gap.
+"""classgap finds the classes a classifier fails on, explains why, and closes the gap.
 
 Everything people type in a notebook is here and is imported on first use, so that ``import classgap`` stays light::
 

@@ -1,4 +1,4 @@
-"""Evaluation mode for a while."""
+"""Context manager for evaluation mode."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from torch import nn
 
 @contextmanager
 def evaluating(*models: nn.Module) -> Iterator[None]:
-    """Evaluation mode inside; afterwards, also after an error, every layer has the mode that it had before.
+    """Set models to evaluation mode inside the context, and restore the mode of every layer on exit.
 
     >>> model = nn.Sequential(nn.BatchNorm1d(4).eval(), nn.Dropout())  # a frozen layer in a model that trains
     >>> with evaluating(model):
@@ -26,6 +26,6 @@ def evaluating(*models: nn.Module) -> Iterator[None]:
         yield
     finally:
         for model, own in zip(models, modes, strict=True):
-            model.train(own[0][1])  # some layers do more than set the flag
+            model.train(own[0][1])  # some layers override train() and do more than set the flag
             for module, training in own:
                 module.training = training

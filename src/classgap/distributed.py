@@ -253,7 +253,7 @@ class _Gather(torch.autograd.Function):
     @staticmethod
     def forward(ctx: Any, local: Tensor, shards: Shards) -> Tensor:
         ctx.shards = shards
-        # Collectives need equal shapes: pad to the longest shard, trim afterwards.
+        # Collectives need equal shapes: pad to the longest shard, trim afterward.
         padded = local.new_zeros((max(shards.sizes), *local.shape[1:]))
         padded[: local.shape[0]] = local
         parts = [torch.empty_like(padded) for _ in shards.sizes]

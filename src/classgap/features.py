@@ -25,15 +25,15 @@ class FeatureTap:
 
     Limitations. A head that is applied to every token (``score`` of GPT2ForSequenceClassification) has 3-D features,
     which losses reject. A compiled model that has already run ignores new hooks: create the tap before the first call.
-    The next forward pass releases the features at its start; compiled code may do so at its end. ``nn.DataParallel`` on
-    several devices runs copies of the head, which are not tapped.
+    Each forward pass releases the previous features at its start; compiled code may do so at its end.
+    ``nn.DataParallel`` on several devices runs copies of the head, which are not tapped.
 
     Only hooks are added to the model. Copying or pickling a tapped model also copies its tap, without features. Copies
-    do not affect the original tap, and a model and a tap that are copied together belong together.
+    do not affect the original tap, and a copied tap follows the copied model.
 
     Args:
         model: Any module.
-        head: The head, or a module that ends in it; the layer itself or its dotted name.
+        head: The head, or a module that contains it last; a module or its dotted name.
 
     Attributes:
         head: The layer that maps features to logits.
@@ -48,7 +48,7 @@ class FeatureTap:
 
     def __init__(self, model: nn.Module, head: nn.Module | str | None = None) -> None:
         inner = _unwrap(model)
-        self.head = _find_head(inner, _places(model, inner, head))
+        self.head = _find_head(inner, _search_places(model, inner, head))
         self._features: Tensor | None = None
         self._head_width: int | None = None
         self._other_width: int | None = None  # of the model's logits, where it differs
@@ -68,14 +68,14 @@ class FeatureTap:
         """
         if self._features is None:
             raise RuntimeError(
-                "FeatureTap has no features: call the model first. If it was called, it did not call its head: create "
-                "a new tap if the layer was replaced or the tap removed; create the tap before the first call of a "
-                "compiled model; use DistributedDataParallel instead of DataParallel on several devices."
+                "FeatureTap has no features: call the model first. If you did, it did not call its head: create a new "
+                "tap if the head was replaced or the tap removed, create the tap before the first call of a compiled "
+                "model, or use DistributedDataParallel instead of DataParallel."
             )
         if self._other_width is not None:
             raise ValueError(
                 f"FeatureTap has the wrong layer: the model's logits have {self._other_width} columns, but "
-                f"{self.head} returned {self._head_width}. Pass head=…, the layer of the logits or its name."
+                f"{self.head} returned {self._head_width}. Pass head=…, the layer that computes the logits or its name."
             )
         return self._features
 
@@ -132,7 +132,7 @@ def _unwrap(model: nn.Module) -> nn.Module:
     return model
 
 
-def _places(outer: nn.Module, model: nn.Module, head: nn.Module | str | None) -> dict[str, Any]:
+def _search_places(outer: nn.Module, model: nn.Module, head: nn.Module | str | None) -> dict[str, Any]:
     """Return the modules in which to look for the head, by a name for messages; the first match wins."""
     if head is not None:
         parts = {**dict(model.named_modules()), **dict(outer.named_modules())}  # also names with "module."
@@ -149,7 +149,7 @@ def _places(outer: nn.Module, model: nn.Module, head: nn.Module | str | None) ->
 
 def _find_head(model: nn.Module, places: dict[str, Any]) -> nn.Module:
     classes = getattr(model, "num_classes", None) or getattr(getattr(model, "config", None), "num_labels", None)
-    found = [[layer for _, layer in _layers(place)] for place in places.values() if _is_one(place)]
+    found = [[layer for _, layer in _layers(place)] for place in places.values() if _is_single(place)]
     # The number of classes may be outdated (a replaced head), so it is a preference, not a requirement.
     fitting = [[layer for layer in layers if _shape(layer)[0] == classes] for layers in found]
     layers = next((layers for layers in (*fitting, *found) if layers), [])
@@ -157,13 +157,13 @@ def _find_head(model: nn.Module, places: dict[str, Any]) -> nn.Module:
         return layers[-1]
     seen = ", ".join(f"{name} is {_outline(place)}" for name, place in places.items())
     raise ValueError(
-        f"FeatureTap finds no single head in {type(model).__name__}: {seen}. A head is one linear layer applied to "
-        "the features: build a model without a classifier with its num_classes; convolutional heads and several heads "
-        f"whose outputs are combined are not supported. {_candidates(model)}"
+        f"FeatureTap found no single head in {type(model).__name__}: {seen}. A head is one linear layer applied to "
+        "the features. If the model has no classifier, build it with num_classes. Convolutional heads and several "
+        f"heads whose outputs are combined are not supported. {_candidates(model)}"
     )
 
 
-def _is_one(place: Any) -> bool:
+def _is_single(place: Any) -> bool:
     several = isinstance(place, (nn.ModuleList, nn.ModuleDict)) and len(place) > 1
     return isinstance(place, nn.Module) and not several
 
@@ -200,7 +200,7 @@ def _shape(layer: nn.Module) -> tuple[int, ...]:
 def _candidates(model: nn.Module) -> str:
     names = [f"{name!r} ({_shape(layer)[0]} wide)" for name, layer in _layers(model)]
     if not names:
-        return "It has no linear layer: add an nn.Linear(num_features, num_classes)."
+        return "The model has no linear layer: add an nn.Linear(num_features, num_classes)."
     return f"Pass head=…, a layer or its name. Linear layers, last first: {', '.join(names[:-9:-1])}."
 
 

@@ -62,13 +62,13 @@ class Entry(Generic[T]):
     """A component of a registry.
 
     Attributes:
-        name: name to type.
-        summary: one line.
-        make: function or class that builds the component; the argument, if any, is its first parameter.
-        argument: placeholder of the argument, for example ``PATH``; empty if the component takes none.
-        given: parameters of ``make`` that the program fills in.
-        hidden: parameters of ``make`` that keep their defaults.
-        extra: optional dependency group that the component needs, for example ``vision``.
+        name: Name to type.
+        summary: One line.
+        make: Function or class that builds the component; the argument, if any, is its first parameter.
+        argument: Placeholder of the argument, for example ``PATH``; empty if the component takes none.
+        given: Parameters of ``make`` that the program fills in.
+        hidden: Parameters of ``make`` that keep their defaults.
+        extra: Optional dependency group that the component needs, for example ``vision``.
     """
 
     name: str
@@ -104,7 +104,7 @@ class Registry(Generic[T]):
     'circle of 2.0'
     >>> shapes.build("cirle")
     Traceback (most recent call last):
-    ValueError: there is no shape 'cirle'; did you mean 'circle'?
+    ValueError: unknown shape 'cirle'; did you mean 'circle'?
     """
 
     def __init__(self, kind: str, entries: Collection[Entry[T]]) -> None:
@@ -119,10 +119,10 @@ class Registry(Generic[T]):
         """Return the entry with this name.
 
         Raises:
-            ValueError: if the name is unknown, with the closest one.
+            ValueError: If the name is unknown, with the closest one.
         """
         if name not in self.entries:
-            raise ValueError(f"there is no {self.kind} {name!r}; {suggestion(name, self.entries)}")
+            raise ValueError(f"unknown {self.kind} {name!r}; {suggestion(name, self.entries)}")
         return self.entries[name]
 
     def build(self, text: str | Spec, **given: Any) -> T:
@@ -130,10 +130,10 @@ class Registry(Generic[T]):
 
         Args:
             text: ``NAME[:ARGUMENT][:key=value …]``.
-            given: values that the program fills in; each entry takes those it lists in ``given``.
+            given: Values that the program fills in; each entry takes those it lists in ``given``.
 
         Raises:
-            ValueError: if the name, the argument or an option is invalid.
+            ValueError: If the name, the argument or an option is invalid.
         """
         spec = Spec.parse(text) if isinstance(text, str) else text
         entry = self.entry(spec.name)
@@ -165,7 +165,7 @@ def suggestion(name: str, allowed: Collection[str]) -> str:
 def nearest(name: str, allowed: Collection[str]) -> str | None:
     """Return the allowed name closest to an unknown one, or ``None`` if none is close.
 
-    >>> nearest("epoch", ["epochs", "seed"]), nearest("colour", ["epochs", "seed"])
+    >>> nearest("epoch", ["epochs", "seed"]), nearest("color", ["epochs", "seed"])
     ('epochs', None)
     """
     return next(iter(difflib.get_close_matches(name, list(allowed), n=1)), None)
@@ -175,7 +175,7 @@ def convert(name: str, text: str, kind: Any) -> Any:
     """Convert the text of an option to its annotated type; ``none`` means ``None`` where that is allowed.
 
     Raises:
-        ValueError: if the text does not fit the type.
+        ValueError: If the text does not fit the type.
 
     >>> convert("radius", "2", float), convert("strength", "auto", float | str), convert("frozen", "yes", bool)
     (2.0, 'auto', True)
@@ -189,7 +189,7 @@ def validate(name: str, value: Any, kind: Any) -> Any:
     Numbers and booleans may be written as text. A union with ``str`` prefers its other types. Booleans are not numbers.
 
     Raises:
-        ValueError: if the value does not fit the type.
+        ValueError: If the value does not fit the type.
 
     >>> from typing import Literal
     >>> validate("size", "32", int | None), validate("size", None, int | None)

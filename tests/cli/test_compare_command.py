@@ -115,8 +115,8 @@ def test_runs_with_the_same_name_are_named_by_their_path(tmp_path: Path):
 @pytest.mark.parametrize(
     ("case", "reason"),
     [
-        ("one source", "two or more"),
-        ("odd blocks", "blocks of 2"),
+        ("one source", "at least 2 sources; got 1"),
+        ("odd blocks", "multiple of --runs-per-side 2; got 3"),
         ("no runs", "--runs-per-side"),
         ("other samples", "other"),
         ("other names", "class"),

@@ -43,7 +43,7 @@ def test_values_have_the_types_of_the_fields(words: list[str], field: str, value
     assert (found, type(found)) == (value, type(value))
 
 
-def test_positional_arguments_may_stand_between_options():
+def test_positional_arguments_may_be_between_options():
     command = parse_words("compare", "a.npz", "--html", "d.html", "b.npz", "--seed", "3", "c.npz")
     assert command.sources == (Path("a.npz"), Path("b.npz"), Path("c.npz"))
     assert (command.html, command.seed) == (Path("d.html"), 3)

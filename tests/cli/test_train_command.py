@@ -93,7 +93,7 @@ def test_dry_run_prints_the_settings_and_writes_nothing(
     assert main(["train", *SMALL, "--dry-run"]) == 0
     out = " ".join(capsys.readouterr().out.split())
     assert "weight_decay" in out
-    assert "0.0005" in out  # the default for this data set
+    assert "0.0005" in out  # the default for this dataset
     assert "runs/digits-mlp-width-8-erm-seed0" in out
     assert "nothing was trained" in out
     assert list(tmp_path.iterdir()) == []

@@ -16,7 +16,7 @@ def test_the_page_works_from_top_to_bottom(tmp_path: Path, monkeypatch, capsys: 
     monkeypatch.setenv("CLASSGAP_CACHE", str(tmp_path / "cache"))
     text = DOCS.read_text(encoding="utf-8")
     names: dict[str, object] = {}
-    told = []
+    outputs = []
     for kind, block in re.findall(r"```(python|console|yaml)\n(.*?)```", text, flags=re.DOTALL):
         if kind == "yaml":
             Path("small.yaml").write_text(block)
@@ -27,7 +27,7 @@ def test_the_page_works_from_top_to_bottom(tmp_path: Path, monkeypatch, capsys: 
                 program, *words = shlex.split(line)
                 assert program == "classgap"
                 assert main(words) == 0, line
-                told.append(capsys.readouterr().out)
-    assert "is finished" in told[4]
+                outputs.append(capsys.readouterr().out)
+    assert "is finished" in outputs[4]
     assert {"diff.html", "small.html", "runs"} <= {path.name for path in tmp_path.iterdir()}
     assert (tmp_path / "runs" / "from-python" / "report.html").exists()

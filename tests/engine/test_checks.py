@@ -45,7 +45,7 @@ def accepts_mixed_samples(method: str) -> bool:
 @pytest.mark.parametrize("method", [name for name in methods.names() if name not in ("lff", "tau-norm")])
 def test_methods_declare_whether_they_accept_mixed_samples(method: str) -> None:
     made = new_run(**MOONS, method=method).method
-    assert accepts_mixed_samples(method) == (not made.refuses_mixing())
+    assert accepts_mixed_samples(method) == (not made.mixing_conflict())
 
 
 @pytest.mark.parametrize(
@@ -85,16 +85,16 @@ def test_the_recommended_methods_accept_an_empty_class(method: str, tmp_path: Pa
 @pytest.mark.parametrize(
     ("settings", "message"),
     [
-        ({"epochs": 3, "warmup_epochs": 3.0}, "3 updates .*stage train has 3"),
-        ({"epochs": 2, "warmup_steps": 9}, "9 updates .*stage train has 2"),
-        ({"epochs": None, "steps": 5, "warmup_steps": 5}, "5 updates .*stage train has 5"),
+        ({"epochs": 3, "warmup_epochs": 3.0}, "3 steps .*stage train has 3"),
+        ({"epochs": 2, "warmup_steps": 9}, "9 steps .*stage train has 2"),
+        ({"epochs": None, "steps": 5, "warmup_steps": 5}, "5 steps .*stage train has 5"),
         (
             {"epochs": 10, "warmup_epochs": 2.0, "method": "jtt:first=0.2"},
-            "2 updates .*stage find errors has 2",
+            "2 steps .*stage find errors has 2",
         ),
         (
-            {"epochs": 10, "warmup_epochs": 2.0, "method": "crt:share=0.1"},
-            "2 updates .*stage re-training has 1",
+            {"epochs": 10, "warmup_epochs": 2.0, "method": "crt:fraction=0.1"},
+            "2 steps .*stage re-training has 1",
         ),
     ],
 )

@@ -27,7 +27,7 @@ data = Dataset("made", train, test, tuple(map(str, range(3_000))), "vector", (4,
 config = TrainConfig(data="made", model="mlp:width=8", method=method, epochs=2, val_fraction=0.4, report=False)
 run = Run(resolve_config(config, data), data, torch.device("cpu"))
 used = lambda: resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1000
-next(run.look(data.test))  # what the first forward pass loads
+next(run.iterate_outputs(data.test))  # what the first forward pass loads
 before = used()
 run.method.epoch_start(run)
 run.method.stage_end(run)
@@ -82,7 +82,7 @@ def passes() -> list[torch.Tensor]:
     return [scores.logits_NK, *predicted, scores.features_ND, scores.targets_N, run.scores(few).logits_NK]
 
 
-def test_two_processes_see_what_one_sees(processes: Processes) -> None:
+def test_two_processes_see_the_same_samples_as_one(processes: Processes) -> None:
     alone = passes()
     run = new_run(data="digits:fraction=0.2")
     inputs = run.data.test.inputs[torch.arange(len(run.data.test))].float() / 255

@@ -33,7 +33,7 @@ def test_warmup_is_linear_and_shortens_the_schedule() -> None:
 
 
 def test_schedule_of_the_elm_paper() -> None:
-    # ELM App. A, CIFAR: warm-up over 15 epochs, a tenth at epochs 96, 192 and 224 of 256.
+    # ELM App. A, CIFAR: warmup over 15 epochs, a tenth at epochs 96, 192 and 224 of 256.
     steps = 391
     schedule = Schedule("step", 256 * steps, 15 * steps, milestone_updates((96, 192, 224), 256 * steps, steps))
     at = {epoch: schedule.factor(epoch * steps) for epoch in (15, 95, 96, 192, 224, 255)}

@@ -12,7 +12,7 @@ HERE = Path(__file__).parents[2] / "experiments" / "mr2"
 
 @pytest.fixture(scope="module")
 def study():
-    """Import the study; remove the methods and models that it registers afterwards."""
+    """Import the study; remove the methods and models that it registers afterward."""
     before = [(registry, dict(registry.entries)) for registry in (METHODS, MODELS)]
     search_path = list(sys.path)
     sys.path.insert(0, str(HERE))

@@ -12,14 +12,14 @@ def slow_mean(k: int) -> torch.Tensor:
     return torch.stack(rows).mean(dim=0)
 
 
-def test_means_are_those_of_a_loop() -> None:
+def test_means_match_a_loop() -> None:
     groups = group_by_class(LABELS, num_classes=6)
     assert groups.classes_U.tolist() == [0, 3, 5]
     assert groups.counts_U.tolist() == [2, 3, 1]
     torch.testing.assert_close(groups.mean(VALUES), torch.stack([slow_mean(k) for k in (0, 3, 5)]))
 
 
-def test_samples_without_a_class_enter_nothing_and_get_zero() -> None:
+def test_samples_without_a_class_are_excluded_and_get_zero() -> None:
     groups = group_by_class(LABELS, num_classes=6)
     back = groups.of_samples(groups.mean(VALUES))
     torch.testing.assert_close(back[0], slow_mean(3))

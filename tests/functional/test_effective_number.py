@@ -15,7 +15,7 @@ def test_against_the_printed_formula() -> None:
     torch.testing.assert_close(effective_number_weights(torch.tensor(counts).float(), beta), expected)
 
 
-def test_no_beta_weighs_alike_and_beta_near_one_by_inverse_counts() -> None:
+def test_weights_are_equal_for_beta_0_and_inverse_counts_near_1() -> None:
     counts = torch.tensor([8.0, 2.0])
     assert effective_number_weights(counts, 0.0).tolist() == [1.0, 1.0]
     nearly = effective_number_weights(counts.double(), 1 - 1e-12)

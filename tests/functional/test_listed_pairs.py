@@ -24,7 +24,7 @@ def slow_pairs(first: int, anchors: int) -> set[tuple[int, int]]:
 
 
 @pytest.mark.parametrize(("first", "anchors"), [(0, 11), (0, 4), (2, 5), (8, 3), (9, 1), (4, 0)])
-def test_pairs_are_those_of_two_loops(first: int, anchors: int) -> None:
+def test_pairs_match_two_loops(first: int, anchors: int) -> None:
     features = torch.randn(11, 3, requires_grad=True)
     pairs = list_pairs(features, group_by_class(torch.tensor(LABELS), 5), anchors=anchors, first=first)
     rows = list(zip(pairs.one_P.tolist(), pairs.other_P.tolist(), strict=True))

@@ -38,7 +38,7 @@ def test_a_vanishing_class_keeps_a_margin_above_zero() -> None:
 
 
 @pytest.mark.parametrize("p", [1.0, 1.5, 2.0, 3.0, 5.0, math.inf])
-def test_squared_norms_are_those_of_a_loop(p: float) -> None:
+def test_squared_norms_match_a_loop(p: float) -> None:
     rows = torch.randn(6, 4, dtype=torch.float64)
     for row, value in zip(rows.tolist(), squared_norm(rows, p).tolist(), strict=True):
         expected = max(map(abs, row)) if math.isinf(p) else sum(abs(x) ** p for x in row) ** (1 / p)

@@ -36,7 +36,7 @@ LABELS = [2, 0, 2, -1, 1, 2, 0, 2, 3, -1, 3]
 
 
 @pytest.mark.parametrize(("first", "count"), [(0, 11), (2, 5), (10, 1), (4, 0)])
-def test_values_and_gradients_are_those_of_a_loop(path: str, first: int, count: int) -> None:
+def test_values_and_gradients_match_a_loop(path: str, first: int, count: int) -> None:
     features = torch.randn(11, 3, dtype=torch.float64, requires_grad=True)
     groups = group_by_class(torch.tensor(LABELS), num_classes=5)
     slack = torch.rand(count, dtype=torch.float64)
@@ -77,7 +77,7 @@ def test_worked_examples(path: str) -> None:
         torch.testing.assert_close(pull(features, groups, torch.full((2,), slack)), torch.full((2,), expected))
 
 
-def test_no_two_of_a_class_give_zero(path: str) -> None:
+def test_one_sample_per_class_gives_zero(path: str) -> None:
     groups = group_by_class(torch.tensor([0, 1, 2]), num_classes=3)
     features = torch.randn(3, 2, requires_grad=True)
     terms = pull(features, groups, torch.zeros(3))

@@ -20,7 +20,7 @@ LABELS = torch.tensor([2, 0, -1, 2, 1, 0, 2])
 GROUPS = group_by_class(LABELS, num_classes=4)
 
 
-def test_pairs_are_those_of_a_loop() -> None:
+def test_pairs_match_a_loop() -> None:
     rows = slice(2, 6)
     pairs = SamplePairs.from_labels(LABELS, rows)
     labels = LABELS.tolist()
@@ -76,7 +76,7 @@ def test_gradients(name: str) -> None:
     assert torch.autograd.gradcheck(FORMULAS[name], features)
 
 
-def test_mahalanobis_distances_are_those_of_a_loop() -> None:
+def test_mahalanobis_distances_match_a_loop() -> None:
     features, means, log_variance = torch.randn(3, 5), torch.randn(2, 5) + 3, torch.randn(2, 5)
     found = mahalanobis_distances(features, means, log_variance)
     for b in range(3):

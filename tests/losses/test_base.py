@@ -19,7 +19,7 @@ TARGETS = torch.tensor([0, 1, -100])
 
 
 @pytest.mark.parametrize(("reduction", "expected"), [("mean", 9.0), ("sum", 18.0), ("none", [6.0, 12.0, 0.0])])
-def test_reductions_count_what_is_not_ignored(reduction: str, expected) -> None:
+def test_reductions_exclude_ignored_samples(reduction: str, expected) -> None:
     loss = Halves(2, reduction=reduction)
     assert loss(LOGITS, TARGETS).tolist() == expected
     scale = 1 if reduction == "sum" else 2
@@ -54,7 +54,7 @@ def test_frozen_ends_even_after_an_error_and_nests() -> None:
     assert not loss.eval().updates
 
 
-def test_a_loss_without_parts_says_so() -> None:
+def test_a_loss_without_parts_raises() -> None:
     with pytest.raises(TypeError, match=r"ClassLoss must define parts\(batch\)"):
         ClassLoss(2)(LOGITS, TARGETS)
 

@@ -12,9 +12,11 @@ from classgap.testing.loss_case import Inputs, LossCase
 CAREFUL = {"center-trained", "group-dro-one-class", "mutual-information-one-class"}
 
 
-def value_and_gradients(case: LossCase, loss: ClassLoss, inputs: Inputs, share: float = 1.0) -> tuple[Tensor, Tensor]:
-    """Of a share of the loss: its value, and its gradients by logits and features, a row a sample."""
-    value = share * case.call(loss, inputs)
+def value_and_gradients(
+    case: LossCase, loss: ClassLoss, inputs: Inputs, fraction: float = 1.0
+) -> tuple[Tensor, Tensor]:
+    """Return the scaled loss and its gradients with respect to logits and features, one row per sample."""
+    value = fraction * case.call(loss, inputs)
     leaves = (inputs.logits, inputs.features)
     gradients = torch.autograd.grad(value, leaves, allow_unused=True, materialize_grads=True)
     return value.detach(), torch.cat(gradients, dim=1)
@@ -23,14 +25,14 @@ def value_and_gradients(case: LossCase, loss: ClassLoss, inputs: Inputs, share: 
 def in_parts(case: LossCase, loss: ClassLoss, batch: Inputs) -> tuple[Tensor, Tensor]:
     """The same of a batch of 16 in two parts."""
     parts = [
-        value_and_gradients(case, loss, batch.part(rows), share)
-        for rows, share in ((slice(0, 6), 0.375), (slice(6, 16), 0.625))
+        value_and_gradients(case, loss, batch.part(rows), fraction)
+        for rows, fraction in ((slice(0, 6), 0.375), (slice(6, 16), 0.625))
     ]
     return parts[0][0] + parts[1][0], torch.cat([parts[0][1], parts[1][1]])
 
 
 @pytest.mark.parametrize("name", CASES)
-def test_the_loss_of_a_batch_is_that_of_its_parts_where_it_says_so(name: str) -> None:
+def test_by_sample_losses_can_be_split_into_micro_batches(name: str) -> None:
     case = CASES[name]
     loss, other = case.build(), case.build()
     batches = [case.inputs(seed) for seed in range(3)]

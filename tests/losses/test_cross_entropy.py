@@ -15,7 +15,7 @@ def test_worked_example() -> None:
 
 @pytest.mark.parametrize("smoothing", [0.0, 0.1])
 @pytest.mark.parametrize("weights", [None, [0.2, 1.0, 3.0]])
-def test_class_indices_give_what_pytorch_gives(smoothing: float, weights) -> None:
+def test_class_indices_match_pytorch(smoothing: float, weights) -> None:
     value = CrossEntropyLoss(3, label_smoothing=smoothing, weight=weights)(LOGITS, TARGETS)
     weight = None if weights is None else torch.tensor(weights)
     torch.testing.assert_close(value, F.cross_entropy(LOGITS, TARGETS, weight=weight, label_smoothing=smoothing))

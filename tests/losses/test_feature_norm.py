@@ -8,7 +8,7 @@ LOGITS, TARGETS = torch.randn(4, 3), torch.tensor([0, 1, 2, -100])
 FEATURES = torch.tensor([[3.0, 4.0], [0.0, 0.0], [1.0, 0.0], [100.0, 0.0]])
 
 
-def test_the_penalty_is_the_mean_squared_length_of_what_is_not_ignored() -> None:
+def test_the_penalty_is_the_mean_squared_norm_without_ignored_samples() -> None:
     loss = FeatureNormLoss(3, strength=0.5)
     value = loss(LOGITS, TARGETS, features=FEATURES)
     assert loss.terms["norm"].item() == pytest.approx(26 / 3)

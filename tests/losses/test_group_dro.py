@@ -31,7 +31,7 @@ def test_without_a_step_it_is_the_mean_of_class_means() -> None:
     torch.testing.assert_close(GroupDROLoss(3, step=0)(logits, targets), torch.stack(means).mean())
 
 
-def test_one_sample_a_class_and_no_step_is_cross_entropy() -> None:
+def test_one_sample_per_class_and_no_step_is_cross_entropy() -> None:
     logits, targets = torch.randn(3, 3), torch.tensor([2, 0, 1])
     torch.testing.assert_close(GroupDROLoss(3, step=0)(logits, targets), F.cross_entropy(logits, targets))
 

@@ -67,7 +67,7 @@ def test_zero_weights_leave_cross_entropy() -> None:
 
 
 @pytest.mark.parametrize(("distance", "part"), [(0.5, "part 1"), (0.9, "part 2"), (1.0, "part 2")])
-def test_a_small_distance_warns_of_what_is_lost(distance: float, part: str) -> None:
+def test_a_small_distance_warns_about_lost_guarantees(distance: float, part: str) -> None:
     with pytest.warns(UserWarning, match=f"Proposition 4.2, {part}"):
         LargeMarginDiscriminativeLoss(3, 2, radius=0.5, distance=distance)
 

@@ -1,4 +1,4 @@
-"""What MR² is, beyond what the conformance suite compares with the slow reference."""
+"""Properties of MR² beyond the comparison with the slow reference in the conformance suite."""
 
 import pytest
 import torch

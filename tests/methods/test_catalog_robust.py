@@ -156,7 +156,7 @@ def _weights_after_a_pass(method: str) -> torch.Tensor:
 
 
 @pytest.mark.parametrize("method", ["fair-dro", "csr"])
-def test_two_processes_pass_over_the_whole_training_set(method: str, processes) -> None:
+def test_two_processes_pass_over_the_full_training_set(method: str, processes) -> None:
     first, second = processes.run(_weights_after_a_pass, method)
     assert torch.equal(first, second)
     torch.testing.assert_close(first, _weights_after_a_pass(method))

@@ -41,7 +41,7 @@ def test_crt_reinitializes_the_head_and_balances_classes() -> None:
 
 
 def test_lws_only_scales(tmp_path: Path, plain: dict[str, torch.Tensor]) -> None:
-    scaled = trained_tensors(tmp_path / "run", "lws:share=1")
+    scaled = trained_tensors(tmp_path / "run", "lws:fraction=1")
     assert scaled.keys() == plain.keys()
     assert torch.equal(scaled["1.weight"], plain["1.weight"])
     factors = scaled["3.weight"] / plain["3.weight"]
@@ -89,7 +89,7 @@ def test_weight_interpolation_is_rejected(method: str) -> None:
 
 
 def test_the_best_epoch_is_kept_with_its_scales(tmp_path: Path) -> None:
-    run = moons_trained(tmp_path / "run", "lws:share=1", val_fraction=0.25, monitor="balanced")
+    run = moons_trained(tmp_path / "run", "lws:fraction=1", val_fraction=0.25, monitor="balanced")
     lines = metrics(run)
     best = max(lines[3:-1], key=lambda line: (line["val_balanced"], line["val_accuracy"], -line["epoch"]))
     assert lines[-1]["chosen_epoch"] == best["epoch"]

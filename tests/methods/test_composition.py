@@ -1,4 +1,4 @@
-"""Compositions of methods: any order, and those that are invalid."""
+"""Compositions of methods: any order, and invalid ones."""
 
 from itertools import permutations
 from pathlib import Path

@@ -130,7 +130,7 @@ def test_two_epochs_are_enough_for_online_errors(tmp_path: Path) -> None:
     [
         ("jtt", {"sampler": "class-balanced"}, "sampler must be"),
         ("jtt:errors=online", {"mix": "mixup:alpha=0.2"}, "mix must be none"),
-        ("jtt:errors=online", {"epochs": None, "steps": 37}, "8 updates .* has 7 .* at least 40"),
+        ("jtt:errors=online", {"epochs": None, "steps": 37}, "8 steps .* has 7 .* at least 40"),
         ("jtt:errors=lazy", {}, "'clean', 'online'"),
         ("jtt:first=0", {}, "first must be"),
     ],

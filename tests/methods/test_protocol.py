@@ -36,7 +36,7 @@ def test_parts_of_a_run_have_every_member(run: TrainingRun) -> None:
         protocol.RunConfig: run.config,
         protocol.RunPosition: run.position,
         protocol.RunMeter: run.meter,
-        protocol.BatchOutputs: next(iter(run.look(run.train))),
+        protocol.BatchOutputs: next(iter(run.iterate_outputs(run.train))),
         protocol.Predictions: run.predictions(run.train),
         protocol.Scores: run.scores(run.train),
     }

@@ -260,5 +260,5 @@ def test_a_file_without_a_network_name_is_rejected(tmp_path: Path) -> None:
     torch.save(saved_state(), tmp_path / "weights.pth")
     with pytest.raises(ValueError, match=r"weights\.pth:model=NAME"):
         made(f"checkpoint:{tmp_path}/weights.pth")
-    with pytest.raises(ValueError, match="there is no model 'resnet50'"):
+    with pytest.raises(ValueError, match="unknown model 'resnet50'"):
         made(f"checkpoint:{tmp_path}/weights.pth:model=resnet50")

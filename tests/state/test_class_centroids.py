@@ -4,7 +4,7 @@ from classgap.functional import group_by_class
 from classgap.state import ClassCentroids
 
 
-def test_first_sight_takes_the_mean_whole_and_later_a_share() -> None:
+def test_the_first_batch_sets_the_mean_and_later_ones_update_it() -> None:
     centroids = ClassCentroids(3, 2, momentum=0.75)
     groups = group_by_class(torch.tensor([0, 2]), 3)
     first = torch.tensor([[4.0, 0.0], [0.0, 8.0]])

@@ -22,7 +22,7 @@ def sample(seed: int, classes: int, dim: int, scale: float, rows: int = 30):
 @given(
     seed=st.integers(0, 10_000), classes=st.integers(1, 8), dim=st.integers(1, 5), scale=st.sampled_from([0, 0.1, 1, 5])
 )
-def test_proposition_1_the_pull_is_at_least_what_the_variance_says(seed, classes, dim, scale):
+def test_proposition_1_bounds_the_pull_by_the_variance(seed, classes, dim, scale):
     features, labels, slack = sample(seed, classes, dim, scale)
     pull_N = pull(features, group_by_class(labels, classes), slack[labels])
     bound = pull_bound(features, labels, slack)

@@ -67,7 +67,7 @@ def test_theorem_d_6_bounds_the_complexity_of_the_heads(seed):
     assert 2 / 0.4 * exact <= bound.complexity.item()
 
 
-def test_theorem_d_6_for_free_features_is_close_to_what_they_can_do():
+def test_theorem_d_6_is_nearly_tight_for_free_features():
     """Centroids at ±R on a line: f = σ(R + r) is allowed, and the complexity stays near Γ(R + r) for any N."""
     radius, center, count = 0.5, 2.0, 12
     exact = 0.0  # f_i = σ_i (R + r) and b = 0 against the sum of signs, both in the supremum over (w, b)
@@ -90,7 +90,7 @@ def test_eq_5_3_is_never_below_one(seed, width):
     assert bound.vacuous
 
 
-def test_eq_5_2_holds_and_says_something_with_many_samples():
+def test_eq_5_2_holds_and_is_informative_with_many_samples():
     generator = torch.Generator().manual_seed(0)
     labels = torch.arange(2).repeat(5000)
     features = torch.rand(10_000, 1, generator=generator) * 2 - 1 + 3.0 * (1 - 2 * labels)[:, None]

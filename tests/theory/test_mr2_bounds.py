@@ -45,7 +45,7 @@ def test_lemma_3_ramp_risk_is_at_most_cross_entropy_over_ln_2(seed, classes, sca
     assert wrong <= ramp + 1e-12  # the 0-1 loss is below the ramp
 
 
-def test_risks_equal_a_loop_and_leave_out_rows_without_a_class():
+def test_risks_match_a_loop_and_exclude_rows_without_a_class():
     features, labels, weight, bias, gamma = problem(1)
     logits = features @ weight.T + bias
     labels[5] = -1
@@ -170,7 +170,7 @@ def test_the_printed_factor_four_of_eq_15_fails_with_many_classes():
     assert complexity * 2 * (points - samples) / 4 > 1  # the factor 2K makes no false promise
 
 
-def test_the_bound_of_the_whole_holds_for_the_true_error():
+def test_the_overall_bound_holds_for_the_true_error():
     """Two Gaussian classes, a fixed head whose error is known, and enough samples for the bound to say something."""
     generator = torch.Generator().manual_seed(0)
     labels = torch.arange(2).repeat(20_000)

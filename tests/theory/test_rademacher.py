@@ -115,7 +115,7 @@ def test_head_norm_is_the_largest_dual_norm(seed, norm, with_bias):
 
 @settings(max_examples=10, deadline=None, derandomize=True, database=None)
 @given(sizes=st.lists(st.floats(0.05, 50), min_size=2, max_size=6), mean=st.floats(0.5, 3))
-def test_corollary_1_is_what_a_numeric_optimizer_finds(sizes, mean):
+def test_corollary_1_matches_a_numeric_optimizer(sizes, mean):
     size = np.array(sizes)
     found = minimize(
         lambda log_gamma: (size / np.exp(2 * log_gamma)).sum(),

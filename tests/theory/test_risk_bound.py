@@ -29,7 +29,7 @@ def test_ramp_of_infinite_margins_is_finite():
     assert ramp_loss(torch.tensor([torch.inf, -torch.inf]), 1.0).tolist() == [0, 1]
 
 
-def test_low_order_term_is_what_hoeffding_gives():
+def test_low_order_term_matches_hoeffding():
     assert low_order_term(50, 0.1).item() == pytest.approx(3 * math.sqrt(math.log(20) / 100))
     assert low_order_term(torch.tensor([2, 8]), 0.1).tolist() == pytest.approx(
         [3 * math.sqrt(math.log(20) / 4), 3 * math.sqrt(math.log(20) / 16)]

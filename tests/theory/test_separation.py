@@ -72,7 +72,7 @@ def test_propositions_4_1_and_4_2_hold_where_both_losses_are_zero(seed, classes,
         assert between > widest  # Proposition 4.2, part 2
 
 
-def test_losses_are_those_of_eq_4_4_and_4_5_and_promise_nothing_unless_zero():
+def test_losses_match_eq_4_4_and_4_5_and_guarantee_nothing_unless_zero():
     features, labels, weight, bias = problem(0)
     labels[labels == 3] = 2
     centroids = torch.stack([features[labels == k].mean(0) for k in range(3)] + [torch.full((3,), torch.nan)])

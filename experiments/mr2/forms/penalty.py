@@ -72,7 +72,7 @@ class PenaltyLoss(ClassLoss):
         return {"logit": Part(logit_B), "penalty": Part(term_B, factor)}
 
     def _penalty(self, features_ND: Tensor, groups: ClassGroups, batch: LossInputs) -> tuple[Tensor, Tensor]:
-        """Return the terms and their derivatives by the logarithm of the feature scale."""
+        """Return the terms and their derivatives with respect to the log feature scale."""
         terms = [self._one(name, features_ND, groups, batch) for name in self.term.split("&")]
         return sum(term for term, _ in terms), sum(force for _, force in terms)  # type: ignore[return-value]
 

@@ -16,7 +16,7 @@ from classgap.cli.parser import Arg, Command
 
 @dataclass(frozen=True)
 class AuditCommand(Command):
-    """Find the classes a classifier fails, and why.
+    """Find the classes a classifier fails on, and why.
 
     SOURCE holds the predictions of any classifier:
       .npz, .safetensors   arrays "targets" and "logits" (or "probabilities", or

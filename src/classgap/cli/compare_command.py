@@ -36,7 +36,7 @@ class CompareCommand(Command):
     """Two or more prediction files, run directories or saved audits."""
 
     runs_per_side: int = 1
-    """Number of runs before and after."""
+    """Number of runs on each side, before and after."""
 
     html: Path | None = None
     """Write the full report as one self-contained HTML page."""
@@ -80,8 +80,10 @@ class CompareCommand(Command):
         if self.runs_per_side < 1:
             raise ValueError(f"--runs-per-side must be at least 1, got {self.runs_per_side}.")
         if len(self.sources) < 2 * self.runs_per_side or len(self.sources) % self.runs_per_side:
-            runs = "two or more" if self.runs_per_side == 1 else f"two or more blocks of {self.runs_per_side} runs"
-            raise ValueError(f"SOURCE must be given as {runs}, got {len(self.sources)}.")
+            multiple = "" if self.runs_per_side == 1 else f", a multiple of --runs-per-side {self.runs_per_side}"
+            raise ValueError(
+                f"compare needs at least {2 * self.runs_per_side} sources{multiple}; got {len(self.sources)}."
+            )
 
     def _diffs(self) -> list[AuditDiff]:
         level = self.confidence_level

@@ -27,7 +27,7 @@ ADVICE = (
 class DemoCommand(Command):
     """Compare training with and without MR² on generated data.
 
-    The data set is MNIST-1D: 10 classes, 1,000 training and 10,000 test
+    The dataset is MNIST-1D: 10 classes, 1,000 training and 10,000 test
     samples, generated locally. The same network is trained with cross-entropy,
     with MR² at its default settings, and with a control that ignores classes (a
     penalty on the feature norm). Takes about three minutes on two cores. To

@@ -43,12 +43,10 @@ def print_option(name: str, kind: Any, default: Any, *notes: str) -> None:
         print_paragraph(note, indent=6)
 
 
-def print_paragraph(text: str, indent: int = 0) -> None:
-    """Print a text, wrapped to the terminal's width."""
-    prefix = " " * indent
-    lines = textwrap.wrap(
-        text, terminal_width(), initial_indent=prefix, subsequent_indent=prefix, break_on_hyphens=False
-    )
+def print_paragraph(text: str, indent: int = 0, hanging: int = 0) -> None:
+    """Print a text wrapped to the terminal's width; ``hanging`` indents all lines but the first further."""
+    first, rest = " " * indent, " " * (indent + hanging)
+    lines = textwrap.wrap(text, terminal_width(), initial_indent=first, subsequent_indent=rest, break_on_hyphens=False)
     print("\n".join(lines))
 
 

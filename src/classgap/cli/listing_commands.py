@@ -11,7 +11,7 @@ from classgap.cli.parser import Arg, Command
 from classgap.registry import Registry, argument_docs
 
 TRAINING_SPLIT = """\
-Options of every data set, applied to the training split:
+Options of every dataset, applied to the training split:
   fraction=0.1     stratified subset
   imbalance=100    long tail with this imbalance factor (Cao et al.)
   label-noise=0.1  fraction of wrong labels
@@ -21,7 +21,7 @@ Options of every data set, applied to the training split:
 
 @dataclass(frozen=True)
 class DatasetsCommand(Command):
-    """List the data sets for --data, or describe one.
+    """List the datasets for --data, or describe one.
 
     Examples:
       classgap datasets
@@ -31,7 +31,7 @@ class DatasetsCommand(Command):
     ARGS: ClassVar[Mapping[str, Arg]] = {"name": Arg("NAME", positional=True, default="list all")}
 
     name: str | None = None
-    """Data set to describe."""
+    """Dataset to describe."""
 
     def run(self) -> None:
         """Print the list or the description."""
@@ -48,7 +48,7 @@ class DatasetsCommand(Command):
 
 @dataclass(frozen=True)
 class ModelsCommand(Command):
-    """List the networks for --model, or describe one.
+    """List the models for --model, or describe one.
 
     Examples:
       classgap models
@@ -58,7 +58,7 @@ class ModelsCommand(Command):
     ARGS: ClassVar[Mapping[str, Arg]] = {"name": Arg("NAME", positional=True, default="list all")}
 
     name: str | None = None
-    """Network to describe."""
+    """Model to describe."""
 
     def run(self) -> None:
         """Print the list or the description."""

@@ -80,7 +80,7 @@ def help_page() -> str:
         [
             "usage: classgap COMMAND [OPTIONS]",
             "",
-            "Find the classes a classifier fails, explain why, and close the gap.",
+            "Find the classes a classifier fails on, explain why, and close the gap.",
             "",
             "commands:",
             *(f"  {name:<10} {summary}" for name, summary in summaries.items()),

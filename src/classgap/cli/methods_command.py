@@ -77,12 +77,12 @@ def _print_markdown(text: str) -> None:
                 print(textwrap.fill(line, terminal_width(), subsequent_indent=" " * 8, drop_whitespace=True))
         else:
             for item in re.split(r"\n(?=- )", block):
-                print_paragraph(item)
+                print_paragraph(" ".join(item.split()), hanging=2 if item.startswith("- ") else 0)
         print()
 
 
 def _shorten_gap(line: str) -> str:
-    """Move an equation's number next to it: it is aligned for a wide page.
+    """Move an equation's number next to it; docstrings align the numbers at the right margin.
 
     >>> _shorten_gap("    CE(z / γ_y, y)            Eq. (1)")
     '    CE(z / γ_y, y)   Eq. (1)'

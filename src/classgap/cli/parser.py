@@ -132,7 +132,7 @@ def build_parser(name: str, command: type[Command]) -> argparse.ArgumentParser:
         allow_abbrev=False,
         exit_on_error=False,
     )
-    parser.add_argument("-h", "--help", action="help", help="Show this help page and exit.")
+    parser.add_argument("-h", "--help", action="help", help="Show this help message and exit.")
     hints, docs = get_type_hints(command), _field_docs(command)
     grouped = set(itertools.chain.from_iterable(command.GROUPS.values()))
     rest = [each for each in by_name if each not in grouped]

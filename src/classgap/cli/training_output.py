@@ -16,7 +16,7 @@ from classgap.report.formatting import printable
 
 
 def is_rank_zero() -> bool:
-    """True on global rank 0."""
+    """Return True on global rank 0."""
     return "TORCHELASTIC_RUN_ID" not in os.environ or os.environ.get("RANK", "0") == "0"
 
 
@@ -52,12 +52,12 @@ def print_plan(config: TrainConfig) -> None:
         f"Samples:    {len(run.train):,} training, {n_validation:,} validation, {len(data.test):,} test",
         f"Classes:    {data.num_classes:,}",
         f"Parameters: {n_parameters:,}",
-        f"Updates:    {len(run.batches):,} per epoch, {run.updates:,} {where}",
+        f"Steps:      {len(run.batches):,} per epoch, {run.updates:,} {where}",
         f"Directory:  {printable(str(complete_config.out))}",
     ):
         console.print(line, highlight=False, markup=False, soft_wrap=True)
-    for remark in (*data.notes, *training_warnings(run)):
-        print(printable(remark))
+    for note in (*data.notes, *training_warnings(run)):
+        print(printable(note))
     print("Dry run: nothing was trained.")
 
 

@@ -1,6 +1,6 @@
-"""Data sets by name, their splits, and loaders and samplers for training.
+"""Datasets by name, their splits, and loaders and samplers for training.
 
-A data set is typed ``NAME[:ARGUMENT][:option=value …]``. Besides its own options, every data set takes options that
+A dataset is typed ``NAME[:ARGUMENT][:option=value …]``. Besides its own options, every dataset takes options that
 modify the training split, in this order:
 
 * ``fraction=0.1`` keeps a tenth of each class;
@@ -48,13 +48,13 @@ __all__ = [
     "names",
 ]
 
-_MODIFIERS = Entry("modifiers", "Options of every data set.", Modifiers)
+_MODIFIERS = Entry("modifiers", "Options of every dataset.", Modifiers)
 _SEED = ("data_seed",)
 
 DATASETS: Registry[Dataset] = Registry(
-    "data set",
+    "dataset",
     [
-        Entry("mnist1d", "MNIST-1D: 10 digits as series of 40 values.", make_mnist1d),
+        Entry("mnist1d", "MNIST-1D: 10 digits as signals of 40 values.", make_mnist1d),
         Entry("digits", "Scikit-learn's digits: 10 classes, 8×8 pixels.", load_digits, given=_SEED),
         Entry("two-moons", "Two moons, one of them rare (ELM, Sec. 2.3).", make_two_moons),
         Entry("features", "Feature vectors in .npz or .safetensors.", load_features, argument="FILE", given=_SEED),
@@ -68,7 +68,7 @@ DATASETS: Registry[Dataset] = Registry(
 
 
 def names() -> list[str]:
-    """Names of all data sets.
+    """Names of all datasets.
 
     >>> names()[:3]
     ['mnist1d', 'digits', 'two-moons']
@@ -77,11 +77,11 @@ def names() -> list[str]:
 
 
 def load(text: str, *, root: Path | None = None, seed: int = 0) -> Dataset:
-    """Load a data set by name.
+    """Load a dataset by name.
 
     Args:
         text: ``NAME[:ARGUMENT][:option=value …]``.
-        root: Directory of torchvision's data sets. Defaults to ``$CLASSGAP_DATA``.
+        root: Directory of torchvision's datasets. Defaults to ``$CLASSGAP_DATA``.
         seed: Seed of random draws from the data, unless ``text`` has ``data_seed``. It is not the training seed: keep
             the default to use the same samples in all runs.
 
@@ -96,7 +96,7 @@ def load(text: str, *, root: Path | None = None, seed: int = 0) -> Dataset:
     own, general = DATASETS.entry(spec.name).options(), _MODIFIERS.options()
     for key in spec.options:
         if key not in own and key not in general:
-            raise ValueError(f"data set {spec.name} has no option {key!r}; {suggestion(key, [*own, *general])}")
+            raise ValueError(f"dataset {spec.name} has no option {key!r}; {suggestion(key, [*own, *general])}")
     changed = {key: convert(key, value, general[key].kind) for key, value in spec.options.items() if key in general}
     modifiers = _MODIFIERS.make(**{"data_seed": seed, **changed})  # checks values before any data are read
     rest = {key: value for key, value in spec.options.items() if key in own}

@@ -1,4 +1,4 @@
-"""Data sets: a training and a test split with class names."""
+"""Datasets: a training and a test split with class names."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ class Inputs(Protocol):
 
 @dataclass(frozen=True, repr=False)
 class Split:
-    """Samples with their classes. Also a map-style data set for ``torch.utils.data.DataLoader``.
+    """Samples with their classes. Also a map-style dataset for ``torch.utils.data.DataLoader``.
 
     Attributes:
         inputs: Unaugmented inputs; images as uint8 (N, C, H, W), others as float32 (N, …).
@@ -95,7 +95,7 @@ class Dataset:
         train: Training split.
         test: Test split, evaluated once after training.
         class_names: One name per class.
-        kind: "image", "signal" (channels of a series) or "vector"; selects default models and augmentation.
+        kind: "image", "signal" (channels × length) or "vector"; selects default models and augmentation.
         shape: Shape of one input.
         mean: Mean of each channel, for images on the scale [0, 1]; ``None`` if inputs are not normalized.
         std: Standard deviation of each channel.

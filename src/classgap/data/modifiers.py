@@ -15,12 +15,12 @@ from classgap.data.splits import draw_per_class
 
 @dataclass(frozen=True, kw_only=True)
 class Modifiers:
-    """Options of every data set, applied to the training split in this order.
+    """Options of every dataset, applied to the training split in this order.
 
     Attributes:
         fraction: Fraction of each class to keep.
         imbalance: Imbalance factor of an exponential long tail (Cao et al., 2019): first class size / last class size.
-        label_noise: Fraction of labels to replace by another class.
+        label_noise: Fraction of labels to replace with another class.
         data_seed: Random seed of the three, and of a test split that the source draws.
     """
 
@@ -40,7 +40,7 @@ class Modifiers:
             raise ValueError(f"label_noise must be in [0, 1], got {self.label_noise}.")
 
     def apply(self, data: Dataset) -> Dataset:
-        """Return the data set with a modified training split and a note for each modification."""
+        """Return the dataset with a modified training split and a note for each modification."""
         train, notes, num_classes = data.train, list(data.notes), data.num_classes
         if self.fraction != 1:
             train = subsample(train, self.fraction, self.data_seed, num_classes)
@@ -98,7 +98,7 @@ def make_long_tailed(split: Split, imbalance: float, seed: int, num_classes: int
 
 
 def add_label_noise(split: Split, fraction: float, seed: int, num_classes: int) -> Split:
-    """Replace exactly ``round(fraction · N)`` labels by another class, chosen uniformly.
+    """Replace exactly ``round(fraction · N)`` labels with another class, chosen uniformly.
 
     Args:
         split: Training split.

@@ -24,7 +24,7 @@ MAX_CLASSES_SHOWN = 5
 
 def check_mix(config: TrainConfig, method: Method) -> None:
     """Reject ``mix`` if the method needs hard labels."""
-    reason = method.refuses_mixing()
+    reason = method.mixing_conflict()
     if config.mix != "none" and reason:
         raise ValueError(
             f"{config.method} cannot train on mixed samples because {reason}; mix must be none, got {config.mix!r}."
@@ -32,13 +32,13 @@ def check_mix(config: TrainConfig, method: Method) -> None:
 
 
 def check_warmup(config: TrainConfig, stages: Sequence[Stage], steps_per_epoch: int) -> None:
-    """Reject a warm-up that lasts as long as a stage."""
+    """Reject a warmup that lasts as long as a stage."""
     warmup = warmup_updates(config, steps_per_epoch)
     for stage in stages:
         length = stage.length(config.steps) if config.steps else stage.length(config.epochs or 1) * steps_per_epoch
         if warmup and warmup >= length:
             raise ValueError(
-                f"the warm-up takes {warmup} updates and stage {stage.name} has {length}, so almost no step would run "
+                f"the warmup takes {warmup} steps and stage {stage.name} has {length}, so almost no step would run "
                 f"at the peak learning rate of {config.lr:g}; lower warmup_epochs or warmup_steps, or train longer."
             )
 
@@ -54,7 +54,7 @@ def check_input(model: nn.Module, shape: tuple[int, ...], device: torch.device, 
         reason, sides = str(error).strip().splitlines()[0].rstrip("."), "×".join(map(str, shape))
         raise ValueError(
             f"model {config.model} cannot process inputs of shape {sides} ({reason}); choose another model, or set the "
-            "image size with an option of the data set (see `classgap datasets`)."
+            "image size with an option of the dataset (see `classgap datasets`)."
         ) from error
 
 
@@ -70,9 +70,9 @@ def check_crop(size: int | None, config: TrainConfig, data: Dataset) -> None:
 def explain_empty_class(error: EmptyClassError, config: TrainConfig, data: Dataset) -> ValueError:
     """Return an error that names the class without training samples and possible fixes."""
     return ValueError(
-        f"{config.method} needs training samples of every class, and class {data.class_names[error.number]!r} of "
-        f"{config.data} has none. Add some or remove the class. In --data, less noise, a larger fraction or a smaller "
-        "lt keeps more samples of each class. The methods erm and mr2 accept classes without samples."
+        f"{config.method} needs training samples of every class, but class {data.class_names[error.number]!r} of "
+        f"{config.data} has none. Add some or remove the class. In --data, a larger fraction, a smaller imbalance or "
+        "less label-noise keeps more samples of each class. The methods erm and mr2 accept classes without samples."
     )
 
 

@@ -33,7 +33,7 @@ class TrainConfig:
     """
 
     data: str
-    """Data set with options: mnist1d, folder:PATH:size=32, cifar100:imbalance=100 … (see `classgap datasets`)."""
+    """Dataset with options: mnist1d, folder:PATH:size=32, cifar100:imbalance=100 … (see `classgap datasets`)."""
 
     model: str | None = None
     """Model with options: resnet32, timm:resnet18 … (see `classgap models`)."""
@@ -48,7 +48,7 @@ class TrainConfig:
     """Number of epochs, in each stage of the method."""
 
     steps: int | None = None
-    """Number of optimizer updates in each stage, instead of --epochs."""
+    """Number of optimizer steps in each stage, instead of --epochs."""
 
     batch_size: int | None = None
     """Global batch size."""
@@ -72,13 +72,13 @@ class TrainConfig:
     """Weight decay."""
 
     schedule: Schedules = "cosine"
-    """Learning-rate schedule after the warm-up."""
+    """Learning-rate schedule after the warmup."""
 
     warmup_epochs: float = 0.0
-    """Epochs of linear warm-up."""
+    """Epochs of linear warmup."""
 
     warmup_steps: int = 0
-    """Updates of linear warm-up, instead of --warmup-epochs."""
+    """Steps of linear warmup, instead of --warmup-epochs."""
 
     milestones: tuple[float, ...] = (0.8, 0.9)
     """Where --schedule step lowers the learning rate: epochs, or fractions of the stage if below 1."""
@@ -189,20 +189,20 @@ def parse_settings(settings: Mapping[Any, Any]) -> dict[str, Any]:
     """Convert settings to the types of :class:`TrainConfig`; some may be missing, and dashes equal underscores.
 
     Raises:
-        ValueError: if a name is unknown or a value has the wrong type.
+        ValueError: If a name is unknown or a value has the wrong type.
 
     >>> parse_settings({"data": "digits", "lr": "1e-3", "weight-decay": 0})
     {'data': 'digits', 'lr': 0.001, 'weight_decay': 0.0}
     >>> parse_settings({"epoch": 3})
     Traceback (most recent call last):
-    ValueError: there is no setting 'epoch' (value 3); did you mean 'epochs'?
+    ValueError: unknown setting 'epoch' (value 3); did you mean 'epochs'?
     """
     types = typing.get_type_hints(TrainConfig)
     parsed = {}
     for key, value in settings.items():
         name = str(key).replace("-", "_")
         if name not in types:
-            raise ValueError(f"there is no setting {str(key)!r} (value {value!r}); {suggestion(name, types)}")
+            raise ValueError(f"unknown setting {str(key)!r} (value {value!r}); {suggestion(name, types)}")
         parsed[name] = validate(name, value, types[name])
     return parsed
 
@@ -211,7 +211,7 @@ def read_settings(path: Path) -> dict[str, Any]:
     """Read settings from a YAML file; see :func:`parse_settings`.
 
     Raises:
-        ValueError: if the file cannot be read, or a name or a value is invalid.
+        ValueError: If the file cannot be read, or a name or a value is invalid.
     """
     import yaml
 

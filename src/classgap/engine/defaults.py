@@ -38,9 +38,9 @@ def resolve_config(config: TrainConfig, data: Dataset, stored: Mapping[str, Any]
     """Return the complete configuration of a run.
 
     Args:
-        config: settings of the user; ``None`` selects a default.
-        data: the data set that ``config.data`` names.
-        stored: settings of the run to resume; they take precedence over defaults.
+        config: Settings of the user; ``None`` selects a default.
+        data: The dataset that ``config.data`` names.
+        stored: Settings of the run to resume; they take precedence over defaults.
     """
     given = {field.name: getattr(config, field.name) for field in fields(config)}
     known = _without_none(stored or {}) | _without_none(given)
@@ -83,7 +83,7 @@ def _without_none(settings: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _slug(*parts: str) -> str:
-    """Join parts to a directory name.
+    """Join parts into a directory name.
 
     >>> _slug("folder:/data/my birds:size=32", "resnet20", "mr2")
     'my-birds-size-32-resnet20-mr2'

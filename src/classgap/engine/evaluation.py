@@ -26,9 +26,9 @@ class BatchOutputs:
     """Outputs of the model for one batch, on the model's device.
 
     Attributes:
-        logits_BK: logits, in at least float32.
-        features_BD: inputs of the head.
-        targets_B: true classes.
+        logits_BK: Logits, in at least float32.
+        features_BD: Inputs of the head.
+        targets_B: True classes.
     """
 
     logits_BK: Tensor
@@ -41,8 +41,8 @@ class Predictions:
     """Predicted and true class of each sample of a split.
 
     Attributes:
-        classes_N: predicted classes.
-        targets_N: true classes.
+        classes_N: Predicted classes.
+        targets_N: True classes.
         num_classes: K.
     """
 
@@ -71,9 +71,9 @@ class Scores:
     """Logits and features of all samples of a split, in its order, on the CPU.
 
     Attributes:
-        logits_NK: logits, in at least float32.
-        features_ND: inputs of the head; width 0 if not requested.
-        targets_N: true classes.
+        logits_NK: Logits, in at least float32.
+        features_ND: Inputs of the head; width 0 if not requested.
+        targets_N: True classes.
     """
 
     logits_NK: Tensor

@@ -22,13 +22,13 @@ def evaluate_objective(run: Run, objective: Callable[[Run, Batch], Tensor], batc
     """Return the objective of a micro-batch and add its terms to the metrics.
 
     Args:
-        run: the run, whose ``logits`` are those of the forward pass in ``objective``.
-        objective: loss of a micro-batch.
-        batch: the micro-batch.
-        weight: weight of the values in the epoch's metrics; 0 leaves them out.
+        run: The run, whose ``logits`` are those of the forward pass in ``objective``.
+        objective: Loss of a micro-batch.
+        batch: The micro-batch.
+        weight: Weight of the values in the epoch's metrics; 0 leaves them out.
 
     Raises:
-        NonFiniteLossError: on all processes, if a value is not finite on one of them.
+        NonFiniteLossError: On all processes, if a value is not finite on one of them.
     """
     try:
         value = objective(run, batch)

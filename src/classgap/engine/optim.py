@@ -21,14 +21,16 @@ def make_optimizer(config: TrainConfig, groups: list[dict[str, Any]]) -> Optimiz
     """Build SGD or AdamW over parameter groups, which may set their own learning rate.
 
     Raises:
-        ValueError: if all parameters are frozen.
+        ValueError: If all parameters are frozen.
     """
     assert config.lr is not None
     assert config.weight_decay is not None
     groups = [group for group in groups if group["params"]]
     if not groups:
-        raise ValueError(f"method {config.method} with model {config.model} trains nothing: all parameters are frozen.")
-    # Fusing the update of a parameter into one kernel saves a good part of a step in small networks.
+        raise ValueError(
+            f"method {config.method} with model {config.model} has nothing to train: all parameters are frozen."
+        )
+    # Fusing the update of a parameter into one kernel saves much of a step's time in small networks.
     fused = all(each.device.type in FUSED_DEVICES for group in groups for each in group["params"])
     if config.optimizer == "adamw":
         optimizer: Optimizer = torch.optim.AdamW(groups, lr=config.lr, weight_decay=config.weight_decay, fused=fused)
@@ -50,15 +52,15 @@ def make_optimizer(config: TrainConfig, groups: list[dict[str, Any]]) -> Optimiz
 class Schedule:
     """Learning rate at each update of a stage, relative to its peak: a pure function of the update count.
 
-    During W warm-up updates the factor rises linearly, (t + 1)/W. Afterwards "cosine" decays as
+    During W warmup updates the factor rises linearly, (t + 1)/W. Afterward "cosine" decays as
     ½(1 + cos π(t - W)/(T - W)), "step" multiplies by gamma at each milestone, and "constant" stays at 1.
 
     Args:
         shape: "cosine", "step" or "constant".
         total: T, the number of updates in the stage.
-        warmup: W, the number of warm-up updates.
-        milestones: updates at which "step" decays, counted from the start of the stage.
-        gamma: decay factor of "step".
+        warmup: W, the number of warmup updates.
+        milestones: Updates at which "step" decays, counted from the start of the stage.
+        gamma: Decay factor of "step".
 
     >>> schedule = Schedule("cosine", total=102, warmup=2)
     >>> [round(schedule.factor(t), 3) for t in (0, 1, 2, 52, 101)]
@@ -95,7 +97,7 @@ def make_schedule(config: TrainConfig, *, updates: int, steps_per_epoch: int) ->
 
 
 def warmup_updates(config: TrainConfig, steps_per_epoch: int) -> int:
-    """Return the number of warm-up updates."""
+    """Return the number of warmup updates."""
     return config.warmup_steps or round(config.warmup_epochs * steps_per_epoch)
 
 

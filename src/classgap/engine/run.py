@@ -47,10 +47,10 @@ class Position:
     """Progress of a run.
 
     Attributes:
-        stage: index of the current stage.
-        epoch: index of the current epoch in the stage.
-        step: steps completed in this epoch.
-        updates: steps completed in this stage.
+        stage: Index of the current stage.
+        epoch: Index of the current epoch in the stage.
+        step: Steps completed in this epoch.
+        updates: Steps completed in this stage.
     """
 
     stage: int = 0
@@ -78,27 +78,27 @@ class Run:
     """Model, method, data and optimizer of a training run, ready for the first step.
 
     Args:
-        config: complete configuration; see :func:`classgap.engine.defaults.resolve_config`.
-        data: the data set that ``config.data`` names.
-        device: device to train on.
+        config: Complete configuration; see :func:`classgap.engine.defaults.resolve_config`.
+        data: The dataset that ``config.data`` names.
+        device: Device to train on.
 
     Attributes:
-        train: training samples, without the held-out ones.
-        validation: held-out samples, or ``None``.
-        train_counts: training samples of each class.
-        model: the network.
-        network: the network as called in training: compiled or wrapped for data parallelism if configured.
-        tap: features and head of the model.
-        method: the training method.
-        order: order of the samples in an epoch; a method may replace it in ``stage_start``.
-        batches: batches of the current stage.
-        optimizer: optimizer of the current stage.
-        position: progress of the run.
-        meter: running means of the current epoch.
-        logits: detached logits of the last forward pass.
+        train: Training samples, without the held-out ones.
+        validation: Held-out samples, or ``None``.
+        train_counts: Training samples of each class.
+        model: The network.
+        network: The network as called in training: compiled or wrapped for data parallelism if configured.
+        tap: Features and head of the model.
+        method: The training method.
+        order: Order of the samples in an epoch; a method may replace it in ``stage_start``.
+        batches: Batches of the current stage.
+        optimizer: Optimizer of the current stage.
+        position: Progress of the run.
+        meter: Running means of the current epoch.
+        logits: Detached logits of the last forward pass.
 
     Raises:
-        ValueError: if the settings, the data, the model and the method do not fit together.
+        ValueError: If the settings, the data, the model and the method do not fit together.
 
     >>> from classgap.data import load
     >>> from classgap.engine.defaults import resolve_config
@@ -207,12 +207,12 @@ class Run:
         """Set the gradients of the mean objective of a batch, one micro-batch at a time.
 
         Args:
-            objective: loss of a micro-batch.
-            batch: samples of this process.
-            measured: whether to add the values to the metrics; False for a second pass over the same batch.
+            objective: Loss of a micro-batch.
+            batch: Samples of this process.
+            measured: Whether to add the values to the metrics; False for a second pass over the same batch.
 
         Raises:
-            NonFiniteLossError: before the gradients are used.
+            NonFiniteLossError: Before the gradients are used.
         """
         for group in self.optimizer.param_groups:  # zero_grad without its profiler overhead
             for parameter in group["params"]:
@@ -236,12 +236,12 @@ class Run:
         self.scaler.step(self.optimizer)
         self.scaler.update()
 
-    def tap_again(self) -> None:
-        """Find the head again, after a method replaced it; the engine does so at the start of each stage."""
+    def refresh_tap(self) -> None:
+        """Find the head again after a method replaced it; the engine does so at the start of each stage."""
         self.tap.remove()
         self.tap = FeatureTap(self.model)
 
-    def look(self, split: Split) -> Iterator[BatchOutputs]:
+    def iterate_outputs(self, split: Split) -> Iterator[BatchOutputs]:
         """Iterate over the outputs for this process's part of a split, without augmentation, batch by batch."""
         return iterate_outputs(self, split)
 
@@ -260,7 +260,7 @@ class Run:
         config = self.config
         self.order = make_order(config, self.train)
         self.method.stage_start(self)
-        self.tap_again()
+        self.refresh_tap()
         self._place(self.model)
         self.method.to(self.device)
         self.batches = self._make_batches()

@@ -12,7 +12,7 @@ class StopRequest:
     """Record SIGTERM and the first Ctrl-C while active; a second Ctrl-C interrupts at once.
 
     Attributes:
-        name: name of the signal received; "" if none.
+        name: Name of the signal received; "" if none.
 
     >>> with StopRequest() as stop:
     ...     signal.raise_signal(signal.SIGTERM)

@@ -30,9 +30,9 @@ class TrainResult:
     """Result of :func:`train`.
 
     Attributes:
-        run_dir: directory of the run.
-        was_finished: whether the run was already finished, so that nothing was trained.
-        is_main_process: whether this is global rank 0.
+        run_dir: Directory of the run.
+        was_finished: Whether the run was already finished, so that nothing was trained.
+        is_main_process: Whether this is global rank 0.
 
     >>> result = TrainResult(Path("runs/digits-mr2-seed0"), was_finished=False, is_main_process=True)
     >>> print(RunDirectory(result.run_dir).report.as_posix())
@@ -50,15 +50,15 @@ def train(
     """Train, test and audit a classifier; resume an interrupted run, and leave a finished one unchanged.
 
     Args:
-        config: settings; ``None`` values select defaults for the data.
-        data: the data set that ``config.data`` names, if it is already loaded.
-        overwrite: remove an existing run and start over.
-        quiet: show neither progress nor warnings.
+        config: Settings; ``None`` values select defaults for the data.
+        data: The dataset that ``config.data`` names, if it is already loaded.
+        overwrite: Remove an existing run and start over.
+        quiet: Show neither progress nor warnings.
 
     Raises:
-        ValueError: if a setting or the data are invalid; nothing has been written then.
-        NonFiniteLossError: if the loss became NaN or infinite.
-        TrainingInterrupted: if a signal stopped the run; it was saved.
+        ValueError: If a setting or the data are invalid; nothing has been written then.
+        NonFiniteLossError: If the loss became NaN or infinite.
+        TrainingInterrupted: If a signal stopped the run; it was saved.
 
     >>> from tempfile import TemporaryDirectory
     >>> with TemporaryDirectory() as folder:
@@ -96,7 +96,7 @@ def choose_device(name: str) -> torch.device:
     """Return the device that ``--device`` names; under torchrun each process gets its own GPU.
 
     Raises:
-        ValueError: if the device does not exist.
+        ValueError: If the device does not exist.
     """
     if name == "auto":
         name = "cuda" if torch.cuda.is_available() else "cpu"
@@ -106,7 +106,7 @@ def choose_device(name: str) -> torch.device:
         raise ValueError(f"device must be auto, cpu, cuda or cuda:N; got {name!r}.") from None
     if device.type == "cuda":
         if not torch.cuda.is_available():
-            raise ValueError(f"device {name} is not available: torch sees no GPU here; use cpu or auto.")
+            raise ValueError(f"device {name} is not available: torch finds no GPU; use cpu or auto.")
         if ":" not in name:
             device = torch.device("cuda", int(os.environ.get("LOCAL_RANK", "0")))
         torch.cuda.set_device(device)
@@ -114,7 +114,7 @@ def choose_device(name: str) -> torch.device:
 
 
 def load_dataset(text: str) -> Dataset:
-    """Load a data set on every process; process 0 first, which decodes and caches it for the others."""
+    """Load a dataset on every process; process 0 first, which decodes and caches it for the others."""
     loaded: list[Dataset] = []
     _on_main(lambda: loaded.append(load(text)))
     return loaded[0] if loaded else load(text)
@@ -124,7 +124,7 @@ def _is_finished(directory: RunDirectory, config: TrainConfig) -> bool:
     """Return whether the directory contains this run, complete.
 
     Raises:
-        ValueError: if it contains another run.
+        ValueError: If it contains another run.
     """
     finished = False
 

@@ -24,20 +24,20 @@ from classgap.engine.storage.checkpoint import (
 from classgap.engine.storage.run_directory import RunDirectory
 from classgap.models import interpolate_weights
 
-CONTINUE, SAVE, STOP = 0, 1, 2  # what follows a step; the highest value of all processes applies
+CONTINUE, SAVE, STOP = 0, 1, 2  # action after a step; the largest value over all processes applies
 
 
 class Trainer:
     """Train a run and store its progress.
 
     Args:
-        run: the run.
-        directory: where to store metrics and checkpoints.
-        quiet: do not show progress.
+        run: The run.
+        directory: Where to store metrics and checkpoints.
+        quiet: Do not show progress.
 
     Attributes:
-        epochs_done: completed epochs over all stages, one line of ``metrics.jsonl`` each.
-        best: epoch and monitored value of the best epoch, if the run monitors one.
+        epochs_done: Completed epochs over all stages, one line of ``metrics.jsonl`` each.
+        best: Epoch and monitored value of the best epoch, if the run monitors one.
     """
 
     def __init__(self, run: Run, directory: RunDirectory, *, quiet: bool = False) -> None:
@@ -51,11 +51,11 @@ class Trainer:
         """Train to the end, from the last checkpoint if there is one.
 
         Args:
-            stop: checked after each step.
+            stop: Checked after each step.
 
         Raises:
-            TrainingInterrupted: if a signal was received; a checkpoint was written.
-            NonFiniteLossError: if the loss is not finite; the last checkpoint is from before.
+            TrainingInterrupted: If a signal was received; a checkpoint was written.
+            NonFiniteLossError: If the loss is not finite; the last checkpoint is from before.
         """
         run = self.run
         if not self._resume():

@@ -1,4 +1,4 @@
-"""Class weights from the effective number of samples (Cui et al. 2019), also used by deferred re-weighting."""
+"""Class weights from the effective number of samples (Cui et al. 2019), also used by deferred reweighting."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ def effective_number_weights(counts_K: Tensor, beta: float = 0.9999) -> Tensor:
     """Weights w_c ∝ (1 - β) / (1 - β^{N_c}), Eq. (6), that sum to K; all 1 for β = 0.
 
     From Cui et al., "Class-Balanced Loss Based on Effective Number of Samples", CVPR 2019, arXiv 1901.05555, Sec. 4:
-    the inverse of the effective number of Proposition 1. Deferred re-weighting (Cao et al. 2019, Sec. 3.3) uses them
+    the inverse of the effective number of Proposition 1. Deferred reweighting (Cao et al. 2019, Sec. 3.3) uses them
     late in training.
 
     Args:

@@ -38,7 +38,7 @@ def margin_cross_entropy(
 
 
 def growing_force(cross_entropy_B: Tensor) -> Tensor:
-    """Lower bound of how fast cross-entropy falls as all features grow: (1 - p) ln(p / (1 - p)), p = e^-cross-entropy.
+    """Lower bound on how fast cross-entropy falls as all features grow: (1 - p) ln(p / (1 - p)), p = e^-cross-entropy.
 
     Under a linear head without bias, -dCE / d ln(scale) = z_y - Σ_k p_k z_k = H(p) - CE, and the entropy H(p) of K
     outcomes is at least that of the two outcomes "true class" and "another class". Negative for p < 1/2.

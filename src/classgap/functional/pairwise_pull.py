@@ -58,7 +58,7 @@ def pull(features_ND: Tensor, groups: ClassGroups, slack_B: Tensor, *, first: in
 def pull_with_force(
     features_ND: Tensor, groups: ClassGroups, slack_B: Tensor, *, first: int = 0, pairs: ListedPairs | None = None
 ) -> Pull:
-    """Compute :func:`pull` and the derivative of each term by the logarithm of the scale of the features.
+    """Compute :func:`pull` and the derivative of each term with respect to the log scale of the features.
 
     With w the softmax of {0, ‖f - f⁺‖² - slack} this force is 2 Σ w ‖f - f⁺‖². It carries no gradient. Pass ``pairs``
     if the pairs of the features have already been listed.

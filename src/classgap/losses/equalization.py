@@ -67,7 +67,7 @@ class EqualizationLoss(ClassLoss):
 
     def _draw(self, logits_BK: Tensor) -> Tensor:
         """Draw the rare classes that each sample drops."""
-        if not self.training:  # evaluation must not advance the random numbers of the training
+        if not self.training:  # evaluation must not advance the random numbers of training
             return torch.zeros_like(logits_BK, dtype=torch.bool)
         return self.rare & (torch.rand_like(logits_BK) < self.drop)
 

@@ -67,7 +67,7 @@ class FairDROLoss(ClassLoss):
 
         Args:
             class_losses: Mean cross-entropy L of each class, (K,).
-            progress: Fraction t/T of the training that is completed; later updates are weaker.
+            progress: Completed fraction t/T of training; later updates are weaker.
         """
         losses_K = torch.as_tensor(class_losses, dtype=torch.float64).detach().to(self.weights.device)
         if losses_K.shape != (self.num_classes,) or not bool(losses_K.isfinite().all()):

@@ -69,7 +69,7 @@ class FeatureNormLoss(ClassLoss):
     def _factor(self, cross_entropy_B: Tensor, norm_B: Tensor, batch: LossInputs) -> float | Tensor:
         if self.strength != "auto":
             return float(self.strength)
-        # The derivative of ‖f‖² by the logarithm of the scale of the features is 2‖f‖².
+        # The derivative of ‖f‖² with respect to the logarithm of the feature scale is 2‖f‖².
         return safe_strength(cross_entropy_B, 2 * norm_B, batch)
 
     def extra_repr(self) -> str:

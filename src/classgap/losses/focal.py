@@ -16,7 +16,7 @@ FORMS = {"softmax": softmax_focal, "sigmoid": sigmoid_focal}
 
 
 class FocalLoss(ClassWeightedLoss):
-    """Cross-entropy that down-weights samples which are already classified well.
+    """Cross-entropy that downweights samples that are already classified well.
 
         softmax:   mean over samples of   w_y · -(1 - p_y)^γ ln p_y,          p = softmax(z)           Eq. (4), (5)
         sigmoid:   mean over samples of   w_y · Σ_k -(1 - q_k)^γ ln q_k,      q_y = σ(z_y), q_k = 1 - σ(z_k) for k ≠ y

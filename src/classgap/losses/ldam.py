@@ -24,7 +24,7 @@ class LDAMLoss(ClassWeightedLoss):
     other logits margin and scale are meaningless. Use ``classgap.models.CosineClassifier(D, K, scale=1.0)``, since the
     loss applies its own scale. The weighted mean is Σ w_y CE / Σ w_y.
 
-    Deferred re-weighting (DRW) keeps all weights at 1 first and later calls ``reweight(effective_number_weights(counts,
+    Deferred reweighting (DRW) keeps all weights at 1 first and later calls ``reweight(effective_number_weights(counts,
     0.9999))``, in the published schedule at epoch 160 of 200.
 
     On balanced data all margins are equal but nonzero: a cosine softmax with a constant margin. With ``margin=0,

@@ -36,7 +36,7 @@ class MR2ReleaseLoss(ClassLoss):
     being reset every epoch.
 
     Args:
-        num_classes: Number of classes K; the published ImageNet script uses 1000 for every data set.
+        num_classes: Number of classes K; the published ImageNet script uses 1000 for every dataset.
         source: "cifar" or "imagenet".
         strength: Weight λ of the pull.
         decay: Decay of the running statistics; 0.9 in the published CIFAR script, 0.999 in the ImageNet script.

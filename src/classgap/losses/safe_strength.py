@@ -11,7 +11,7 @@ from classgap.functional import growing_force
 from classgap.losses.inputs import LossInputs
 
 # For strength="auto": largest ratio of the term's force to that of cross-entropy. Chosen from 1 to 8: 8 hurts on one
-# problem, and 1 has little effect on both (docs/mr2.md, "How much").
+# problem, and 1 has little effect on both (docs/mr2.md, "How large should the cap be?").
 LARGEST_FORCE = 2.0
 
 

@@ -61,7 +61,7 @@ def _float_inputs(inputs: dict[str, Any]) -> Iterator[tuple[str, Tensor]]:
 
 
 def _magnitude(values: Tensor, *, squared: bool = False) -> Tensor:
-    """A number that is finite only if all entries are; ``squared`` entries have to be small enough to be squared."""
+    """Return a number that is finite only if all entries are, and with ``squared`` only if their squares are too."""
     values = promote(values.detach())  # sums in half precision would overflow at ordinary values
     return torch.linalg.vector_norm(values) if squared else values.sum()
 
@@ -115,5 +115,5 @@ def _target_problems(targets: Tensor, num_classes: int, ignore_index: int) -> It
 
 
 def _format_numbers(row: Tensor) -> str:
-    """The numbers, or the first five of them."""
+    """Format the numbers, at most the first five."""
     return ", ".join(f"{value:g}" for value in row[:5].tolist()) + (", …" if len(row) > 5 else "")

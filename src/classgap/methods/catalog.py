@@ -108,12 +108,12 @@ def build(text: str, *, num_classes: int, **given: Any) -> Method:
     Args:
         text: ``NAME[:option=value …]``, for example ``mr2:strength=0.1``, or a composition joined by ``+`` in any
             order: ``sam:rho=0.1+mr2``, ``mr2+tau-norm``, ``mr2+logit-adjustment``.
-        num_classes: number of classes.
-        given: inputs that some methods require: ``class_counts`` (training samples per class), ``feature_dim`` (width
+        num_classes: Number of classes.
+        given: Inputs that some methods require: ``class_counts`` (training samples per class), ``feature_dim`` (width
             of the features), ``num_samples`` (size of the training set).
 
     Raises:
-        ValueError: if a name or an option is invalid, two methods do not compose, or a required input is missing.
+        ValueError: If a name or an option is invalid, two methods do not compose, or a required input is missing.
 
     >>> build("mr2:margin=2", num_classes=10).loss.margin
     2.0

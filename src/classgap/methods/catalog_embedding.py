@@ -142,7 +142,7 @@ ENTRIES: list[MethodEntry] = [
         given=("inner", "num_classes"),
         paper=_DECOUPLING,
         required_inputs=("linear head", "extra stage"),
-        origins={"share": f"{CODE}, 10 epochs after 90"},
+        origins={"fraction": f"{CODE}, 10 epochs after 90"},
         role="post-hoc",
     ),
     MethodEntry(
@@ -152,7 +152,7 @@ ENTRIES: list[MethodEntry] = [
         given=("inner", "num_classes"),
         paper=_DECOUPLING,
         required_inputs=("linear head", "extra stage"),
-        origins={"share": f"{CODE}, 5 epochs after 90"},
+        origins={"fraction": f"{CODE}, 5 epochs after 90"},
         role="post-hoc",
     ),
 ]

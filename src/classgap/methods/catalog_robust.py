@@ -35,8 +35,8 @@ def label_smoothing(num_classes: int, *, smoothing: float = 0.1) -> ClassLoss:
     """Cross-entropy with smoothed labels.
 
     Args:
-        num_classes: number of classes K.
-        smoothing: label smoothing ε.
+        num_classes: Number of classes K.
+        smoothing: Label smoothing ε.
 
     >>> label_smoothing(10).label_smoothing
     0.1

@@ -26,16 +26,16 @@ class ClassifierStage(MethodWrapper):
     The encoder is frozen and in evaluation mode. An epoch draws as many samples as the training set has.
 
     Args:
-        inner: method that trains the encoder.
-        num_classes: number of classes K.
-        share: length of the stage, as a fraction of the run's epochs.
+        inner: Method that trains the encoder.
+        num_classes: Number of classes K.
+        fraction: Length of the stage, as a fraction of the run's epochs.
     """
 
     name = "classifier stage"
 
-    def __init__(self, inner: Method, num_classes: int, *, share: float) -> None:
+    def __init__(self, inner: Method, num_classes: int, *, fraction: float) -> None:
         super().__init__(inner)
-        self.share = check_float("share", share, gt=0)
+        self.fraction = check_float("fraction", fraction, gt=0)
         self.own_loss = CrossEntropyLoss(num_classes)
         self.retrains = False  # True in the final stage
 
@@ -65,7 +65,7 @@ class ClassifierStage(MethodWrapper):
 
     def stages(self) -> Sequence[Stage]:
         """Append the final stage."""
-        return [*self.inner.stages(), Stage("re-training", fraction=self.share)]
+        return [*self.inner.stages(), Stage("re-training", fraction=self.fraction)]
 
     def stage_start(self, run: TrainingRun) -> None:
         """In the final stage, freeze the model, balance the sampling and prepare the head."""

@@ -39,7 +39,7 @@ def parse(text: str, methods: Registry[Method | ClassLoss]) -> list[Component]:
     """Split a composition into its methods and check that they compose.
 
     Raises:
-        ValueError: if a method does not exist, or two of them do not compose.
+        ValueError: If a method does not exist, or two of them do not compose.
     """
     components = []
     for part in _PLUS.split(text):
@@ -58,9 +58,9 @@ def compose(components: Sequence[Component], methods: Registry[Method | ClassLos
     """Build a composition: the loss or procedure innermost, then the step, then the post-hoc method.
 
     Args:
-        components: methods that compose, from :func:`parse`.
-        methods: the catalog.
-        given: arguments that do not come from the user, such as ``num_classes``.
+        components: Methods that compose, from :func:`parse`.
+        methods: The catalog.
+        given: Arguments that do not come from the user, such as ``num_classes``.
     """
     method = _build_core([each for each in components if each.entry.role in _CORE_ROLES], methods, given)
     for role in _WRAPPER_ROLES:

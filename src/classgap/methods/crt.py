@@ -19,9 +19,9 @@ class ClassifierRetraining(ClassifierStage):
     here each draw picks a class. The published stage has 10 epochs after 90.
 
     Args:
-        inner: method that trains the encoder.
-        num_classes: number of classes K.
-        share: length of the stage, as a fraction of the run's epochs.
+        inner: Method that trains the encoder.
+        num_classes: Number of classes K.
+        fraction: Length of the stage, as a fraction of the run's epochs.
 
     >>> from classgap.losses import CrossEntropyLoss
     >>> method = ClassifierRetraining(Method(CrossEntropyLoss(10)), 10)
@@ -31,8 +31,8 @@ class ClassifierRetraining(ClassifierStage):
 
     name = "crt"
 
-    def __init__(self, inner: Method, num_classes: int, *, share: float = 0.11) -> None:
-        super().__init__(inner, num_classes, share=share)
+    def __init__(self, inner: Method, num_classes: int, *, fraction: float = 0.11) -> None:
+        super().__init__(inner, num_classes, fraction=fraction)
 
     def prepare_head(self, head: nn.Linear, model: nn.Module) -> None:
         """Reinitialize the head."""

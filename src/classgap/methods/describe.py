@@ -29,10 +29,10 @@ class MethodDescription:
     """Documentation of a method.
 
     Attributes:
-        entry: catalog entry.
-        text: docstring of the method without its sections, as Markdown.
-        options: options of the method.
-        command: example command.
+        entry: Catalog entry.
+        text: Docstring of the method without its sections, as Markdown.
+        options: Options of the method.
+        command: Example command.
     """
 
     entry: MethodEntry
@@ -45,7 +45,7 @@ class MethodDescription:
         """Describe the method of that name.
 
         Raises:
-            ValueError: if no method has that name; the message suggests the closest one.
+            ValueError: If no method has that name; the message suggests the closest one.
 
         >>> MethodDescription.from_name("crt").options[0].default
         '0.11'

@@ -45,15 +45,15 @@ class DistributionalRobustness(StagedMethod):
     implements the paper's form.
 
     Args:
-        num_classes: number of classes K.
-        feature_dim: width of the features D.
-        strength: weight λ of the robust term.
-        temperature: temperature τ.
-        epsilon: robustness ε: "learned", or a number for all classes.
-        squared: whether to square distances.
-        per_class: samples per class in a batch, if not all classes fit.
-        feature_rate: learning rate of the second stage, as a fraction of the run's.
-        classifier_rate: learning rate of the third stage, as a fraction of the run's.
+        num_classes: Number of classes K.
+        feature_dim: Width of the features D.
+        strength: Weight λ of the robust term.
+        temperature: Temperature τ.
+        epsilon: Robustness ε: "learned", or a number for all classes.
+        squared: Whether to square distances.
+        per_class: Samples per class in a batch, if not all classes fit.
+        feature_rate: Learning rate of the second stage, as a fraction of the run's.
+        classifier_rate: Learning rate of the third stage, as a fraction of the run's.
 
     >>> [stage.length(100) for stage in DistributionalRobustness(10, 64).stages()]
     [100, 80, 20]
@@ -93,7 +93,7 @@ class DistributionalRobustness(StagedMethod):
         """Compute the centroids in a pass over the training set, in the second stage."""
         if isinstance(self.loss, DROLTLoss):
             sums_KD = torch.zeros(self.loss.centroids.means.shape, dtype=torch.float64)
-            for seen in run.look(run.train):
+            for seen in run.iterate_outputs(run.train):
                 sums_KD.index_add_(0, seen.targets_B.cpu(), seen.features_BD.cpu().double())
             counts_K = run.train_counts
             self.loss.update((all_reduce_sum(sums_KD) / counts_K.clamp(min=1)[:, None]).float(), counts_K > 0)
@@ -127,13 +127,13 @@ def dro_lt_joint(
     neither ε nor how it computes the centroids.
 
     Args:
-        num_classes: number of classes K.
-        feature_dim: width of the features D.
-        class_counts: training samples per class.
-        strength: weight λ of the robust term.
-        temperature: temperature τ.
-        epsilon: factor ε of ε_y.
-        momentum: momentum of the running centroids.
+        num_classes: Number of classes K.
+        feature_dim: Width of the features D.
+        class_counts: Training samples per class.
+        strength: Weight λ of the robust term.
+        temperature: Temperature τ.
+        epsilon: Factor ε of ε_y.
+        momentum: Momentum of the running centroids.
 
     >>> dro_lt_joint(2, 4, [90, 10]).squared
     True

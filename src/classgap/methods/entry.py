@@ -28,14 +28,14 @@ class MethodEntry(Entry[Method | ClassLoss]):
     "step" or "post-hoc" wrap another method, which ``make`` takes as ``inner``.
 
     Attributes:
-        paper: authors, venue, year and arXiv number; empty for controls without a paper.
-        required_inputs: what the method uses in addition to logits and targets, as short phrases.
-        origins: source of each option's default: "paper", "published code" or "ours", with details.
-        role: a key of ``ROLES``.
-        documented_by: class or function whose docstring documents the method; ``make`` by default.
-        differences: how published code and paper differ, unless the docstring explains it.
-        incompatible: names or roles that the method does not compose with, and the reason for each.
-        merges_into: losses that can include this one, and the parameter of the loss that enables it.
+        paper: Authors, venue, year and arXiv number; empty for controls without a paper.
+        required_inputs: Inputs other than logits and targets, as short phrases.
+        origins: Source of each option's default: "paper", "published code" or "ours", with details.
+        role: A key of ``ROLES``.
+        documented_by: Class or function whose docstring documents the method; ``make`` by default.
+        differences: How published code and paper differ, unless the docstring explains it.
+        incompatible: Names or roles that the method does not compose with, and the reason for each.
+        merges_into: Losses that can include this one, and the parameter of the loss that enables it.
 
     >>> entry = MethodEntry("erm", "Cross-entropy.", make=Method, origins={"smoothing": PAPER})
     >>> entry.role, ROLES[entry.role]

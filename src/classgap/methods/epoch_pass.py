@@ -24,7 +24,7 @@ class FairDRO(Method):
     training mode, which updates batch norm statistics and applies dropout.
 
     Args:
-        loss: loss with the class weights.
+        loss: Loss with the class weights.
     """
 
     loss: FairDROLoss
@@ -39,7 +39,7 @@ class FairDRO(Method):
     def epoch_start(self, run: TrainingRun) -> None:
         """Update the class weights."""
         sums_K = torch.zeros(run.num_classes, dtype=torch.float64)
-        for seen in run.look(run.train):
+        for seen in run.iterate_outputs(run.train):
             targets_B = seen.targets_B.cpu()
             losses_B = F.cross_entropy(seen.logits_BK.cpu().double(), targets_B, reduction="none")
             sums_K.index_add_(0, targets_B, losses_B)
@@ -50,7 +50,7 @@ class ConfusionalSpectral(Method):
     """CSR (Jin et al. 2025) on clean inputs: update the pair weights from the confusion matrix of the training set.
 
     Args:
-        loss: loss with the weights of class pairs.
+        loss: Loss with the weights of class pairs.
     """
 
     loss: ConfusionalSpectralLoss
@@ -61,7 +61,7 @@ class ConfusionalSpectral(Method):
     def epoch_start(self, run: TrainingRun) -> None:
         """Update the weights of class pairs."""
         counts_KK = torch.zeros(run.num_classes, run.num_classes, dtype=torch.long, device=run.device)
-        for seen in run.look(run.train):
+        for seen in run.iterate_outputs(run.train):
             counts_KK += self.loss.count_confusions(seen.logits_BK, seen.targets_B)
         self.loss.update_confusion(all_reduce_sum(counts_KK).cpu())
 

@@ -24,7 +24,7 @@ class Focal(Method):
     would dominate the first steps.
 
     Args:
-        loss: focal loss in either form.
+        loss: Focal loss in either form.
     """
 
     loss: FocalLoss

@@ -27,24 +27,24 @@ class JustTrainTwice(Method):
     """Train for a few epochs, then restart and upsample the training samples that were misclassified.
 
     Liu et al., "Just Train Twice: Improving Group Robustness without Training Group Information", ICML 2021, arXiv
-    2107.09044. The second training starts from the same initial weights. Each error appears ``copies`` + 1 times per
+    2107.09044. The second model starts from the same initial weights. Each error appears ``copies`` + 1 times per
     epoch, which makes epochs longer. The paper's λ is ``copies`` + 1; the option of the published code is ``copies``.
 
     With ``errors=clean`` the error set is that of the paper: errors of the first model at the end, in a pass without
     augmentation. With ``errors=online`` it is that of the published code: errors made during the last epoch, each
     before its own update. Samples that this epoch does not reach (because of --steps or an incomplete batch) keep the
-    result of their previous visit. Without errors, the second training is plain. Select ``first`` and ``copies`` on
-    held-out samples: after many epochs no errors remain, after few almost every sample is one.
+    result of their previous visit. Without errors, the second stage is plain training. Select ``first`` and ``copies``
+    on held-out samples: after many epochs no errors remain, after few almost every sample is one.
 
     Args:
-        num_classes: number of classes K.
-        num_samples: size of the training set.
-        first: length of the first training, as a fraction of the run's epochs.
-        copies: additional appearances of each error per epoch.
-        errors: definition of the error set, "clean" or "online".
+        num_classes: Number of classes K.
+        num_samples: Size of the training set.
+        first: Length of the first stage, as a fraction of the run's epochs.
+        copies: Additional appearances of each error per epoch.
+        errors: Definition of the error set, "clean" or "online".
 
     Attributes:
-        wrong: mask of the error set, (N,).
+        wrong: Mask of the error set, (N,).
 
     >>> [(stage.name, stage.length(300)) for stage in JustTrainTwice(num_classes=2, num_samples=10).stages()]
     [('find errors', 60), ('train', 300)]
@@ -62,12 +62,12 @@ class JustTrainTwice(Method):
         self.register_buffer("wrong", torch.zeros(num_samples, dtype=torch.bool))
 
     def stages(self) -> Sequence[Stage]:
-        """Return the two trainings."""
+        """Return the two stages."""
         return (Stage(FIND, fraction=self.first), Stage(RETRAIN))
 
-    def refuses_mixing(self) -> str:
-        """Reject mixing for online errors: a mixed sample has no single label."""
-        return "errors=online needs one label per sample" if self.errors == "online" else super().refuses_mixing()
+    def mixing_conflict(self) -> str:
+        """Return a reason for online errors: a mixed sample has no single label."""
+        return "errors=online needs one label per sample" if self.errors == "online" else super().mixing_conflict()
 
     def prepare(self, run: TrainingRun) -> None:
         """Keep the initial weights, which depend on the seed only."""
@@ -111,7 +111,7 @@ class JustTrainTwice(Method):
         needed = count_batches(len(run.train), run.config.batch_size, world_size())
         if found < needed:
             raise ValueError(
-                f"jtt:errors=online needs a full epoch of {needed} updates in the first training, which has {found} "
+                f"jtt:errors=online needs a full epoch of {needed} steps in the first stage, which has {found} "
                 f"(first={self.first:g} of steps={steps}). Set steps to at least {math.ceil(needed / self.first)}, "
                 "increase first, or use errors=clean."
             )

@@ -26,7 +26,7 @@ class LDAM(Method):
     without the scale, which gives the same predictions. An existing cosine head keeps its weights.
 
     Args:
-        loss: loss with margins and scale.
+        loss: Loss with margins and scale.
     """
 
     loss: LDAMLoss
@@ -35,7 +35,7 @@ class LDAM(Method):
         super().__init__(loss)
 
     def prepare(self, run: TrainingRun) -> None:
-        """Replace the head by a cosine classifier."""
+        """Replace the head with a cosine classifier."""
         before = head_of(run.model)
         weight = before.get_parameter("weight")
         head = CosineClassifier(weight.shape[1], run.num_classes, scale=self.loss.scale).to(weight.device)
@@ -51,7 +51,7 @@ class LDAM(Method):
 class DeferredLDAM(LDAM):
     """LDAM with class weights from effective numbers in the last part of training.
 
-        w_c = 1 before the switch,      w_c ∝ (1 - β) / (1 - β^{N_c}),  Σ_c w_c = K  afterwards            Algorithm 1
+        w_c = 1 before the switch,      w_c ∝ (1 - β) / (1 - β^{N_c}),  Σ_c w_c = K  afterward            Algorithm 1
 
     Cao et al., "Learning Imbalanced Datasets with Label-Distribution-Aware Margin Loss", NeurIPS 2019, arXiv
     1906.07413, Sec. 3.3. Algorithm 1 uses w_c ∝ 1/N_c, the published code the weights above. The code switches at epoch
@@ -59,10 +59,10 @@ class DeferredLDAM(LDAM):
     an epoch.
 
     Args:
-        loss: loss with margins and scale.
-        class_counts: training samples per class N.
-        beta: parameter β of the effective number.
-        switch: fraction of the updates before reweighting; 1 disables it.
+        loss: Loss with margins and scale.
+        class_counts: Training samples per class N.
+        beta: Parameter β of the effective number.
+        switch: Fraction of the updates before reweighting; 1 disables it.
     """
 
     def __init__(
@@ -104,11 +104,11 @@ def ldam_drw(
     """Create LDAM with deferred reweighting.
 
     Args:
-        class_counts: training samples per class N.
-        margin: margin of the rarest class, the largest one.
-        scale: scale s of the cosines.
-        beta: parameter β of the effective number.
-        switch: fraction of the updates before reweighting; 1 disables it.
+        class_counts: Training samples per class N.
+        margin: Margin of the rarest class, the largest one.
+        scale: Scale s of the cosines.
+        beta: Parameter β of the effective number.
+        switch: Fraction of the updates before reweighting; 1 disables it.
 
     >>> ldam_drw([16, 1]).switch
     0.8

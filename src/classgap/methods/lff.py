@@ -33,16 +33,16 @@ class LearningFromFailure(Method):
     0.5. With --micro-batches, the maximum over the class is recomputed for each micro-batch.
 
     Args:
-        num_classes: number of classes K.
-        num_samples: size of the training set.
-        q: exponent of the generalized cross-entropy; larger values favor easy samples more.
-        decay: decay of the running means.
+        num_classes: Number of classes K.
+        num_samples: Size of the training set.
+        q: Exponent of the generalized cross-entropy; larger values favor easy samples more.
+        decay: Decay of the running means.
 
     Attributes:
-        second: the biased network.
-        second_losses: running loss of each training sample under the biased network, (N,).
-        own_losses: running loss of each training sample under the main network, (N,).
-        seen: mask of the samples with a running loss, (N,).
+        second: The biased network.
+        second_losses: Running loss of each training sample under the biased network, (N,).
+        own_losses: Running loss of each training sample under the main network, (N,).
+        seen: Mask of the samples with a running loss, (N,).
 
     >>> method = LearningFromFailure(num_classes=2, num_samples=3)
     >>> method.own_losses += torch.tensor([1.0, 1.0, 2.0])
@@ -67,8 +67,8 @@ class LearningFromFailure(Method):
         self.register_buffer("seen", torch.zeros(num_samples, dtype=torch.bool))
         self.register_buffer("labels", torch.zeros(num_samples, dtype=torch.long), persistent=False)
 
-    def refuses_mixing(self) -> str:
-        """Reject mixing, since losses are tracked per sample."""
+    def mixing_conflict(self) -> str:
+        """Return a reason: losses are tracked per sample."""
         return "it tracks the loss of each sample"
 
     def prepare(self, run: TrainingRun) -> None:

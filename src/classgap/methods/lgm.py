@@ -17,14 +17,14 @@ if TYPE_CHECKING:
 
 
 class GaussianMixture(Method):
-    """Replace the linear head by one Gaussian per class, with a margin on the distance to the true class.
+    """Replace the linear head with one Gaussian per class, with a margin on the distance to the true class.
 
         z_k = -½ Σ_j (f_j - μ_kj)² / σ_kj²  -  ½ ln |Λ_k|
         CE(z with d_y times 1 + α, y)  +  λ (d_y + ½ ln |Λ_y|),      d_y the distance to the true class
 
     Wan et al., "Rethinking feature distribution for loss functions in image classification", CVPR 2018,
     arXiv 1803.02988. Without a margin at test time, the logits are log-likelihoods up to a constant. The margin α
-    starts at ``margin`` and doubles after every fraction ``doubling`` of the training, up to ``largest``.
+    starts at ``margin`` and doubles after every fraction ``doubling`` of training, up to ``largest``.
 
     The published code (WeitaoVan/L-GM-loss) fixes variances at 1 (``variances=unit``, the default) and omits
     ½ ln |Λ|, which only matters for learned variances (``log-determinant=no``). The defaults are those of its Caffe
@@ -33,13 +33,13 @@ class GaussianMixture(Method):
     MR² paper does not state its settings.
 
     Args:
-        num_classes: number of classes K.
-        margin: initial margin α.
-        largest: final margin α.
-        doubling: fraction of the training after which α doubles.
-        strength: weight λ of the likelihood.
+        num_classes: Number of classes K.
+        margin: Initial margin α.
+        largest: Final margin α.
+        doubling: Fraction of training after which α doubles.
+        strength: Weight λ of the likelihood.
         variances: "unit", or "learned" per class and feature.
-        log_determinant: whether learned variances include ½ ln |Λ_k|.
+        log_determinant: Whether learned variances include ½ ln |Λ_k|.
 
     >>> method = GaussianMixture(num_classes=10)
     >>> [method.margin_at(fraction) for fraction in (0.0, 0.03, 0.05, 0.5)]
@@ -75,7 +75,7 @@ class GaussianMixture(Method):
         exchange_head(run.model, head)
 
     def margin_at(self, fraction: float) -> float:
-        """Return α after a fraction of the training."""
+        """Return α after a fraction of training."""
         return min(self.largest, self.margin * 2.0 ** min(fraction // self.doubling, 1000.0))
 
     def objective(self, run: TrainingRun, batch: Batch) -> Tensor:

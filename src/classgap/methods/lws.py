@@ -60,9 +60,9 @@ class LearnedWeightScaling(ClassifierStage):
     published stage has 5 epochs after 90.
 
     Args:
-        inner: method that trains encoder and classifier.
-        num_classes: number of classes K.
-        share: length of the stage, as a fraction of the run's epochs.
+        inner: Method that trains encoder and classifier.
+        num_classes: Number of classes K.
+        fraction: Length of the stage, as a fraction of the run's epochs.
 
     >>> from classgap.losses import CrossEntropyLoss
     >>> [stage.name for stage in LearnedWeightScaling(Method(CrossEntropyLoss(10)), 10).stages()]
@@ -71,8 +71,8 @@ class LearnedWeightScaling(ClassifierStage):
 
     name = "lws"
 
-    def __init__(self, inner: Method, num_classes: int, *, share: float = 0.06) -> None:
-        super().__init__(inner, num_classes, share=share)
+    def __init__(self, inner: Method, num_classes: int, *, fraction: float = 0.06) -> None:
+        super().__init__(inner, num_classes, fraction=fraction)
 
     def prepare_head(self, head: nn.Linear, model: nn.Module) -> None:
         """Add the scales to the head."""
@@ -84,4 +84,4 @@ class LearnedWeightScaling(ClassifierStage):
         head = head_of(run.model)
         assert isinstance(head, ScaledLinear)
         exchange_head(run.model, head.to_linear())
-        run.tap_again()
+        run.refresh_tap()

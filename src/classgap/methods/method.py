@@ -18,11 +18,11 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Stage:
-    """A part of the training with its own optimizer and schedule.
+    """A part of training with its own optimizer and schedule.
 
     Attributes:
-        name: name in metrics and progress output.
-        fraction: length as a fraction of the run's epochs or steps.
+        name: Name in metrics and progress output.
+        fraction: Length as a fraction of the run's epochs or steps.
     """
 
     name: str
@@ -31,7 +31,7 @@ class Stage:
     def length(self, total: int) -> int:
         """Return the epochs (or steps) of this stage for a run of ``total`` epochs (or steps).
 
-        >>> Stage("warm-up", fraction=0.25).length(40)
+        >>> Stage("warmup", fraction=0.25).length(40)
         10
         """
         return max(1, round(self.fraction * total))
@@ -49,12 +49,12 @@ class Method(nn.Module):
     a pass over the data in ``stage_end`` or ``epoch_start``, which do not run twice.
 
     Args:
-        loss: the loss to minimize.
+        loss: The loss to minimize.
 
     >>> from classgap.losses import CrossEntropyLoss
     >>> class WarmedUp(Method):
     ...     def stages(self):
-    ...         return (Stage("warm-up", fraction=0.1), Stage("train"))
+    ...         return (Stage("warmup", fraction=0.1), Stage("train"))
     >>> [stage.length(40) for stage in WarmedUp(CrossEntropyLoss(num_classes=10)).stages()]
     [4, 40]
     """
@@ -68,7 +68,7 @@ class Method(nn.Module):
     def prepare(self, run: TrainingRun) -> None:
         """Modify ``run.model``, create additional networks, and validate the run."""
 
-    def refuses_mixing(self) -> str:
+    def mixing_conflict(self) -> str:
         """Return why the method does not support ``--mix``, or an empty string if it does."""
         hard = [each for each in self.modules() if isinstance(each, ClassLoss) and not each.soft_targets]
         return f"{type(hard[0]).__name__} needs class indices as targets" if hard else ""
@@ -78,7 +78,7 @@ class Method(nn.Module):
         return (Stage("train"),)
 
     def stage_start(self, run: TrainingRun) -> None:
-        """Set up a stage: ``run.order``, frozen parameters, fresh weights. The optimizer is created afterwards."""
+        """Set up a stage: ``run.order``, frozen parameters, fresh weights. The optimizer is created afterward."""
 
     def parameter_groups(self, run: TrainingRun) -> list[dict[str, Any]]:
         """Return the optimizer's parameter groups: the model, and the parameters of the loss without weight decay."""

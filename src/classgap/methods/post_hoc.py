@@ -28,9 +28,9 @@ class PostHocLogitAdjustment(MethodWrapper):
     for priors of 0.
 
     Args:
-        inner: method to train.
-        class_counts: training samples per class.
-        tau: scale τ of the shift; 0 disables it.
+        inner: Method to train.
+        class_counts: Training samples per class.
+        tau: Scale τ of the shift; 0 disables it.
 
     >>> from classgap.losses import CrossEntropyLoss
     >>> PostHocLogitAdjustment(Method(CrossEntropyLoss(num_classes=2)), [90, 10]).shift

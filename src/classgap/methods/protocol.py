@@ -31,7 +31,7 @@ class RunConfig(Protocol):
 
     @property
     def steps(self) -> int | None:
-        """Updates per stage, or ``None`` if the run counts epochs."""
+        """Optimizer steps per stage, or ``None`` if the run counts epochs."""
 
     @property
     def lr(self) -> float | None:
@@ -122,8 +122,8 @@ class TrainingRun(Protocol):
     """A training run as methods see it: model, data, progress and the operations of a training step.
 
     Attributes:
-        model: the network without wrappers.
-        order: sample order of the stage; ``stage_start`` may replace it.
+        model: The network without wrappers.
+        order: Sample order of the stage; ``stage_start`` may replace it.
     """
 
     model: nn.Module
@@ -184,7 +184,7 @@ class TrainingRun(Protocol):
     def new_model(self) -> nn.Module:
         """Build another network of the same architecture with fresh weights."""
 
-    def tap_again(self) -> None:
+    def refresh_tap(self) -> None:
         """Recreate ``tap`` after the head was replaced."""
 
     def forward(self, inputs: Tensor) -> Tensor:
@@ -199,15 +199,15 @@ class TrainingRun(Protocol):
         """Set the gradients of the mean objective over the micro-batches of a batch.
 
         Args:
-            objective: returns the loss of a micro-batch.
-            batch: samples of this process.
-            measured: whether to add the loss and its terms to the metrics.
+            objective: Returns the loss of a micro-batch.
+            batch: Samples of this process.
+            measured: Whether to add the loss and its terms to the metrics.
         """
 
     def update(self) -> None:
         """Clip the gradients and take one optimizer step."""
 
-    def look(self, split: Split) -> Iterator[BatchOutputs]:
+    def iterate_outputs(self, split: Split) -> Iterator[BatchOutputs]:
         """Iterate over the outputs for the samples of this process, in evaluation mode and without augmentation."""
 
     def predictions(self, split: Split) -> Predictions:

@@ -35,10 +35,10 @@ class SharpnessAware(MethodWrapper):
     recovers the wrapped method.
 
     Args:
-        inner: wrapped method, which must use the plain step.
-        rho: radius ρ of the neighborhood.
-        adaptive: use ASAM instead of SAM.
-        smallest: offset in T for weights close to 0. The published class uses 0.01, its command line 0.
+        inner: Wrapped method, which must use the plain step.
+        rho: Radius ρ of the neighborhood.
+        adaptive: Use ASAM instead of SAM.
+        smallest: Offset in T for weights close to 0. The published class uses 0.01, its command line 0.
 
     >>> from classgap.losses import CrossEntropyLoss
     >>> method = SharpnessAware(Method(CrossEntropyLoss(num_classes=10)), rho=0.1)

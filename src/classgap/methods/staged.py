@@ -33,7 +33,7 @@ class StagedMethod(Method):
     """Train in phases. The encoder is in evaluation mode while only the head is trained.
 
     Args:
-        phases: phases in order; the names of their stages must differ.
+        phases: Phases in order; the names of their stages must differ.
     """
 
     def __init__(self, *phases: Phase) -> None:

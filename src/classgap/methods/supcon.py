@@ -34,11 +34,11 @@ class SupervisedContrast(StagedMethod):
     ``classifier_rate=10``. The MR² paper does not state which form it compares with.
 
     Args:
-        num_classes: number of classes K.
-        feature_dim: width of the features D.
-        temperature: temperature τ.
-        projection: output width of g.
-        classifier_rate: learning rate of the second stage, as a multiple of the run's.
+        num_classes: Number of classes K.
+        feature_dim: Width of the features D.
+        temperature: Temperature τ.
+        projection: Output width of g.
+        classifier_rate: Learning rate of the second stage, as a multiple of the run's.
 
     >>> method = SupervisedContrast(num_classes=10, feature_dim=64)
     >>> [stage.name for stage in method.stages()], method.views
@@ -96,11 +96,11 @@ class JointContrast(Method):
     compares with nor λ. λ = 0 is cross-entropy of both views.
 
     Args:
-        num_classes: number of classes K.
-        feature_dim: width of the features D.
-        strength: weight λ of the contrastive loss.
-        temperature: temperature τ.
-        projection: output width of g.
+        num_classes: Number of classes K.
+        feature_dim: Width of the features D.
+        strength: Weight λ of the contrastive loss.
+        temperature: Temperature τ.
+        projection: Output width of g.
 
     >>> JointContrast(num_classes=10, feature_dim=64).views
     2

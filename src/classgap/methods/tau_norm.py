@@ -35,9 +35,9 @@ class WeightNormalization(MethodWrapper):
     (``monitor=balanced``), which equals the accuracy on the paper's balanced validation sets.
 
     Args:
-        inner: method to train.
+        inner: Method to train.
         tau: τ, or "validation" to select it on held-out samples.
-        monitor: metric that selects τ: "balanced", "accuracy", "hard" or "worst".
+        monitor: Metric that selects τ: "balanced", "accuracy", "hard" or "worst".
 
     >>> from classgap.losses import CrossEntropyLoss
     >>> WeightNormalization(Method(CrossEntropyLoss(num_classes=10))).monitor

@@ -19,7 +19,7 @@ class MethodWrapper(Method):
     """Delegate every hook to another method; subclasses override some of them.
 
     Args:
-        inner: the wrapped method, registered as a child module.
+        inner: The wrapped method, registered as a child module.
     """
 
     def __init__(self, inner: Method) -> None:
@@ -40,9 +40,9 @@ class MethodWrapper(Method):
         """Delegate to the wrapped method."""
         self.inner.prepare(run)
 
-    def refuses_mixing(self) -> str:
+    def mixing_conflict(self) -> str:
         """Combine the wrapped method's reason with that of this method's own losses."""
-        return self.inner.refuses_mixing() or super().refuses_mixing()
+        return self.inner.mixing_conflict() or super().mixing_conflict()
 
     def stages(self) -> Sequence[Stage]:
         """Delegate to the wrapped method."""

@@ -32,7 +32,18 @@ def checkpoint(
     frozen: bool = False,
     head: str = "kept",
 ) -> nn.Module:
-    """Create a network with the weights of a file or a run; see :func:`load_checkpoint`."""
+    """Create a network with the weights of a file or a run; see :func:`load_checkpoint`.
+
+    Args:
+        path: A file or a run directory.
+        num_classes: Number of outputs.
+        input_shape: Shape of one input.
+        class_names: Names for zero-shot heads.
+        model: Name of the network, with a dot instead of its first colon (``torchvision.resnet50``); optional if the
+            file or the run names it.
+        frozen: Train the head only.
+        head: "kept", or "new" to reinitialize the head.
+    """
     return load_checkpoint(
         MODELS.build,
         path,
@@ -113,12 +124,12 @@ def build(
         text: ``NAME[:ARGUMENT][:key=value …]``, for example ``resnet32``, ``mlp:width=512:depth=2``,
             ``timm:resnet18:pretrained=yes``, ``open_clip:ViT-B-32:weights=openai`` or
             ``checkpoint:moco_v2.pth.tar:model=torchvision.resnet50:frozen=yes``.
-        num_classes: number of outputs.
-        input_shape: shape of one input, for example (3, 32, 32).
-        class_names: names for zero-shot heads.
+        num_classes: Number of outputs.
+        input_shape: Shape of one input, for example (3, 32, 32).
+        class_names: Names for zero-shot heads.
 
     Raises:
-        ValueError: if the name or an option is invalid, or the network does not support the input shape.
+        ValueError: If the name or an option is invalid, or the network does not support the input shape.
 
     >>> build("mlp:width=8", num_classes=3, input_shape=(4,))[-1]
     Linear(in_features=8, out_features=3, bias=True)
@@ -141,8 +152,8 @@ def default_for(kind: str, shape: tuple[int, ...]) -> str:
     """Return the default network for a kind of data.
 
     Args:
-        kind: "image", "signal" or "vector", the ``kind`` of a data set.
-        shape: shape of one input.
+        kind: "image", "signal" or "vector", the ``kind`` of a dataset.
+        shape: Shape of one input.
 
     >>> default_for("image", (3, 32, 32)), default_for("image", (3, 224, 224)), default_for("signal", (1, 40))
     ('resnet32', 'timm:resnet18', 'conv1d')

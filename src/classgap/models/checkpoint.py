@@ -31,18 +31,18 @@ def load_checkpoint(
     """Create a network with the weights of a file.
 
     Args:
-        build: creates a network from its name.
-        path: a file or a run directory.
-        num_classes: number of outputs. A head of another width in the file is replaced by a new one.
-        input_shape: shape of one input.
-        class_names: names for zero-shot heads.
-        model: name of the network, with a dot instead of its first colon (``torchvision.resnet50``); optional if the
+        build: Creates a network from its name.
+        path: A file or a run directory.
+        num_classes: Number of outputs. A head of another width in the file is replaced by a new one.
+        input_shape: Shape of one input.
+        class_names: Names for zero-shot heads.
+        model: Name of the network, with a dot instead of its first colon (``torchvision.resnet50``); optional if the
             file or the run names it.
-        frozen: train the head only.
+        frozen: Train the head only.
         head: "kept", or "new" to reinitialize the head.
 
     Raises:
-        ValueError: if the weights do not fit the network; the message lists their names.
+        ValueError: If the weights do not fit the network; the message lists their names.
     """
     if head not in ("kept", "new"):
         raise ValueError(f"head must be kept or new, got {head!r}.")
@@ -65,13 +65,13 @@ def load_weights(network: nn.Module, saved: dict[str, Tensor], *, source: str, n
     If the weights have several parts, the backbone is used: ``encoder_q``, ``backbone`` or ``encoder``.
 
     Args:
-        network: the network; it does not change if the weights do not fit.
-        saved: state dict.
-        source: origin of the weights, for error messages.
-        new_head: always reinitialize the head.
+        network: The network; it does not change if the weights do not fit.
+        saved: State dict.
+        source: Origin of the weights, for error messages.
+        new_head: Always reinitialize the head.
 
     Raises:
-        ValueError: if weights other than those of the head are missing, unexpected or of another shape, or if the head
+        ValueError: If weights other than those of the head are missing, unexpected or of another shape, or if the head
             has as many classes but is of another type.
     """
     wanted = network.state_dict()

@@ -17,10 +17,10 @@ class CifarResNet(nn.Module):
     Weights use He initialization (He et al. 2015), biases are zero.
 
     Args:
-        blocks: blocks per stage n.
-        num_classes: number of outputs.
-        channels: input channels.
-        width: channels of the first stage.
+        blocks: Blocks per stage n.
+        num_classes: Number of outputs.
+        channels: Input channels.
+        width: Channels of the first stage.
 
     >>> import torch
     >>> net = CifarResNet(3, num_classes=10)

@@ -23,8 +23,8 @@ class ClipClassifier(nn.Module):
     """An image encoder and a cosine classifier. Features are the unnormalized outputs of the encoder.
 
     Args:
-        visual: image encoder.
-        head: classifier.
+        visual: Image encoder.
+        head: Classifier.
     """
 
     def __init__(self, visual: nn.Module, head: CosineClassifier) -> None:
@@ -56,16 +56,16 @@ def open_clip_model(
 
     Args:
         name: open_clip name such as ``ViT-B-32`` or ``RN50-quickgelu``, or ``local-dir:PATH``.
-        num_classes: number of outputs.
-        input_shape: shape of an image. Weights of vision transformers are adapted to this size; CLIP's ResNets only
+        num_classes: Number of outputs.
+        input_shape: Shape of an image. Weights of vision transformers are adapted to this size; CLIP's ResNets only
             support their own.
-        class_names: inputs of the text encoder.
-        weights: a tag such as ``openai``, downloaded by open_clip on first use, or a file; random weights by default.
-        template: prompt with ``{}`` for the class name; separate several by ``|``. ``imagenet`` selects the 80 prompts
+        class_names: Inputs of the text encoder.
+        weights: A tag such as ``openai``, downloaded by open_clip on first use, or a file; random weights by default.
+        template: Prompt with ``{}`` for the class name; separate several by ``|``. ``imagenet`` selects the 80 prompts
             of CLIP's authors.
-        frozen: train the head only.
-        learn_scale: train the logit scale.
-        load: whether to load ``weights``; otherwise only the architecture is created.
+        frozen: Train the head only.
+        learn_scale: Train the logit scale.
+        load: Whether to load ``weights``; otherwise only the architecture is created.
     """
     open_clip = package("open_clip", f"open_clip:{name}")
     channels = image_channels(f"open_clip:{name}", input_shape)
@@ -96,10 +96,10 @@ def zero_shot_weights(
     """Return zero-shot weights, (K, D): the normalized mean of the normalized text features of each class.
 
     Args:
-        encode: text encoder, from tokens to features, (N, D).
-        tokenize: tokenizer.
-        class_names: one name per class; underscores become spaces.
-        templates: functions from a name to a prompt.
+        encode: Text encoder, from tokens to features, (N, D).
+        tokenize: Tokenizer.
+        class_names: One name per class; underscores become spaces.
+        templates: Functions from a name to a prompt.
     """
     rows = []
     for name in class_names:

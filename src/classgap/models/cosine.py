@@ -14,14 +14,14 @@ class CosineClassifier(nn.Module):
     in at least float32, since 16-bit cosines at a scale of 100 have errors of up to 0.5.
 
     Args:
-        features: width of the features.
-        classes: number of classes.
-        scale: inverse temperature; CLIP uses 100.
-        learn_scale: make ``scale`` a parameter instead of a buffer.
+        features: Width of the features.
+        classes: Number of classes.
+        scale: Inverse temperature; CLIP uses 100.
+        learn_scale: Make ``scale`` a parameter instead of a buffer.
 
     Attributes:
         weight: (classes, features), initialized with row norms of about 1.
-        scale: scalar.
+        scale: Scalar.
 
     >>> head = CosineClassifier(2, 2, scale=10.0)
     >>> with torch.no_grad():

@@ -13,7 +13,7 @@ def head_name(model: nn.Module) -> str:
     """Return the dotted name of the layer that computes the logits.
 
     Raises:
-        ValueError: if no single layer does.
+        ValueError: If no single layer does.
 
     >>> head_name(nn.Sequential(nn.Linear(8, 4), nn.ReLU(), nn.Linear(4, 3)))
     '2'
@@ -36,11 +36,11 @@ def linear_head(model: nn.Module, wanted_by: str) -> nn.Linear:
     """Return the head of a model, which must be linear.
 
     Args:
-        model: any network.
-        wanted_by: name of the caller, for the error message.
+        model: Any network.
+        wanted_by: Name of the caller, for the error message.
 
     Raises:
-        ValueError: if the head is not an ``nn.Linear``.
+        ValueError: If the head is not an ``nn.Linear``.
     """
     head = head_of(model)
     if type(head) is not nn.Linear:
@@ -52,7 +52,7 @@ def linear_head(model: nn.Module, wanted_by: str) -> nn.Linear:
 
 
 def exchange_head(model: nn.Module, head: nn.Module) -> None:
-    """Replace the head of a model. Create a new FeatureTap afterwards; the engine does so before each stage.
+    """Replace the head of a model. Create a new FeatureTap afterward; the engine does so before each stage.
 
     >>> model = nn.Sequential(nn.Linear(8, 4), nn.ReLU(), nn.Linear(4, 3))
     >>> exchange_head(model, nn.Linear(4, 3, bias=False))
@@ -70,7 +70,7 @@ class Frozen(nn.Module):
     disabled.
 
     Args:
-        module: the model; ``requires_grad`` of its parameters changes.
+        module: The model; ``requires_grad`` of its parameters changes.
 
     >>> probe = Frozen(nn.Sequential(nn.BatchNorm1d(4), nn.Linear(4, 3))).train()
     >>> [(layer.training, layer.weight.requires_grad) for layer in probe.module]

@@ -15,15 +15,15 @@ def interpolate_weights(
     The published MR² code uses α = 0.6 after fine-tuning CLIP, which the paper does not mention.
 
     Args:
-        zero_shot: state dict before fine-tuning.
-        fine_tuned: state dict after fine-tuning.
-        alpha: weight of the fine-tuned model, in [0, 1].
+        zero_shot: State dict before fine-tuning.
+        fine_tuned: State dict after fine-tuning.
+        alpha: Weight of the fine-tuned model, in [0, 1].
 
     Returns:
         New tensors. Integers, such as the batch count of batch norm, are rounded down.
 
     Raises:
-        ValueError: if the architectures differ, or ``alpha`` is out of range.
+        ValueError: If the architectures differ, or ``alpha`` is out of range.
 
     >>> import torch
     >>> interpolate_weights({"w": torch.tensor([0.0, 5.0])}, {"w": torch.tensor([1.0, 0.0])}, alpha=0.6)

@@ -10,7 +10,7 @@ def package(name: str, model: str) -> Any:
     """Import a package that a model requires.
 
     Raises:
-        ValueError: if the package is not installed; the message shows how to install it.
+        ValueError: If the package is not installed; the message shows how to install it.
     """
     try:
         return importlib.import_module(name)

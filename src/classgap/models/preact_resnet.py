@@ -23,11 +23,11 @@ class PreActResNet(nn.Module):
     initialization (He et al. 2015).
 
     Args:
-        blocks: blocks per stage n.
-        num_classes: number of outputs.
-        channels: input channels.
-        widen: widening factor k; the stages have 16k, 32k and 64k channels, the first convolution has 16.
-        dropout: dropout between the convolutions of a block; the published MR² code uses 0.3 for WRN-28-10.
+        blocks: Blocks per stage n.
+        num_classes: Number of outputs.
+        channels: Input channels.
+        widen: Widening factor k; the stages have 16k, 32k and 64k channels, the first convolution has 16.
+        dropout: Dropout between the convolutions of a block; the published MR² code uses 0.3 for WRN-28-10.
 
     >>> import torch
     >>> net = PreActResNet(3, num_classes=10)

@@ -14,9 +14,9 @@ class ResNet18(nn.Module):
     Weights use torch's default initialization, as in the published LMDL code.
 
     Args:
-        num_classes: number of outputs.
-        channels: input channels.
-        features: width of a linear layer before the head, without activation; 0 omits the layer, so that the head
+        num_classes: Number of outputs.
+        channels: Input channels.
+        features: Width of a linear layer before the head, without activation; 0 omits the layer, so that the head
             sees the 512 pooled channels.
 
     >>> import torch

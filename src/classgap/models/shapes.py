@@ -9,7 +9,7 @@ def image_channels(network: str, input_shape: tuple[int, ...]) -> int:
     """Return the number of channels of an image shape.
 
     Raises:
-        ValueError: if ``input_shape`` is not (channels, height, width).
+        ValueError: If ``input_shape`` is not (channels, height, width).
 
     >>> image_channels("resnet20", (3, 32, 32))
     3
@@ -24,7 +24,7 @@ def signal_channels(network: str, input_shape: tuple[int, ...]) -> int:
     """Return the number of channels of a signal shape.
 
     Raises:
-        ValueError: if ``input_shape`` is not (channels, length).
+        ValueError: If ``input_shape`` is not (channels, length).
     """
     return _channels(network, input_shape, 2, "signals (channels, length)")
 

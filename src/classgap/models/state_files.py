@@ -19,8 +19,8 @@ class SavedWeights:
     """Weights of a file.
 
     Attributes:
-        state: state dict without prefixes of wrappers.
-        network: name of the network, if the file has it.
+        state: State dict without prefixes of wrappers.
+        network: Name of the network, if the file has it.
     """
 
     state: dict[str, Tensor]
@@ -31,10 +31,10 @@ def read_weights(path: Path) -> SavedWeights:
     """Read weights from a file or a run directory.
 
     Args:
-        path: a ``.safetensors`` file, a file of ``torch.save`` (any other suffix), or a run directory.
+        path: A ``.safetensors`` file, a file of ``torch.save`` (any other suffix), or a run directory.
 
     Raises:
-        ValueError: if the file does not exist or has no weights.
+        ValueError: If the file does not exist or has no weights.
     """
     if path.is_dir():
         return _from_run(path)

@@ -26,14 +26,14 @@ def timm_model(
     """Create a timm model, for images with any number of channels.
 
     Args:
-        name: timm name such as ``resnet18`` or ``vit_base_patch16_224.mae``, ``local-dir:PATH`` or
+        name: Timm name such as ``resnet18`` or ``vit_base_patch16_224.mae``, ``local-dir:PATH`` or
             ``hf-hub:OWNER/NAME``.
-        num_classes: number of outputs.
-        input_shape: shape of an image; models with a fixed input size are created for this one.
-        pretrained: load pretrained weights, downloaded by timm on first use.
-        frozen: train the head only.
-        drop: dropout before the head.
-        load: whether to load pretrained weights; otherwise only the architecture is created.
+        num_classes: Number of outputs.
+        input_shape: Shape of an image; models with a fixed input size are created for this one.
+        pretrained: Load pretrained weights, downloaded by timm on first use.
+        frozen: Train the head only.
+        drop: Dropout before the head.
+        load: Whether to load pretrained weights; otherwise only the architecture is created.
     """
     timm = package("timm", f"timm:{name}")
     channels = image_channels(f"timm:{name}", input_shape)

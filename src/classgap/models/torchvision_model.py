@@ -25,12 +25,12 @@ def torchvision_model(
     """Create a torchvision classifier, for images with three channels.
 
     Args:
-        name: torchvision name such as ``resnet50``.
-        num_classes: number of outputs.
-        input_shape: shape of an image.
-        pretrained: load torchvision's default weights, downloaded on first use, with a new head.
-        frozen: train the head only.
-        load: whether to load pretrained weights; otherwise only the architecture is created.
+        name: Torchvision name such as ``resnet50``.
+        num_classes: Number of outputs.
+        input_shape: Shape of an image.
+        pretrained: Load torchvision's default weights, downloaded on first use, with a new head.
+        frozen: Train the head only.
+        load: Whether to load pretrained weights; otherwise only the architecture is created.
     """
     models = package("torchvision", f"torchvision:{name}").models
     channels = image_channels(f"torchvision:{name}", input_shape)

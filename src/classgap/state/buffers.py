@@ -9,7 +9,7 @@ from torch import Tensor, nn
 def write(module: nn.Module, name: str, values: Tensor, places: Tensor | None = None) -> None:
     """Set a buffer, or its rows ``places``, to ``values`` in place.
 
-    Compiled code replaces the buffer by a new tensor instead: its backward may recompute intermediate values from the
+    Compiled code replaces the buffer with a new tensor instead: its backward may recompute intermediate values from the
     buffer, and would silently use the updated values after a write in place.
     """
     buffer: Tensor = getattr(module, name)

@@ -299,7 +299,7 @@ def _reduced(case: LossCase, reduction: str, inputs: Inputs, **changes: Any) -> 
 
 
 def _replace_parameters(module: torch.nn.Module, prefix: str, tensors: dict[str, Tensor]) -> None:
-    """Replace the parameters of a module by the tensors that gradcheck varies."""
+    """Replace the parameters of a module with the tensors that gradcheck varies."""
     for path, owner in module.named_modules(prefix=prefix):
         for name in owner._parameters:
             owner._parameters[name] = tensors.get(f"{path}.{name}")

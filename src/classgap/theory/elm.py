@@ -16,7 +16,7 @@ from classgap.theory.class_moments import class_moments
 
 @dataclass(frozen=True)
 class PullBound:
-    """Terms of Proposition 1, one number per class. Their sum is a lower bound of the mean pull of the class."""
+    """Terms of Proposition 1, one number per class. Their sum is a lower bound on the mean pull of the class."""
 
     variance_K: Tensor  # 2n/(n - 1) Σ_j V̂[Φ_j | y]
     slack_K: Tensor  # -α_y

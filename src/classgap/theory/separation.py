@@ -89,16 +89,16 @@ def _nearest_boundary(lead_UK: Tensor, classes_U: Tensor, weight_KD: Tensor) -> 
 
 @dataclass(frozen=True)
 class Separation:
-    """The two losses on the whole sample, and the guarantees of Propositions 4.1 and 4.2 if they are zero.
+    """The two losses on the full sample, and the guarantees of Propositions 4.1 and 4.2 if they are zero.
 
     Without a guarantee the upper bound is infinite and the lower bounds are 0.
     """
 
     compact_loss: Tensor  # Eq. (4.4)
     margin_loss: Tensor  # Eq. (4.5)
-    largest_dispersion: float  # upper bound of the dispersion: Proposition 4.1
-    smallest_margin: float  # lower bound of the class margin: Proposition 4.2, part 1
-    smallest_gap: float  # lower bound of the distance between classes: proof of part 2
+    largest_dispersion: float  # upper bound on the dispersion: Proposition 4.1
+    smallest_margin: float  # lower bound on the class margin: Proposition 4.2, part 1
+    smallest_gap: float  # lower bound on the distance between classes: proof of part 2
 
     @property
     def ordered(self) -> bool:
@@ -121,7 +121,7 @@ def separation(
     Both losses must be zero over all samples, not over a batch, and with one centroid m_c. The paper trains with
     running centroids in Eq. (4.4) and batch centroids in Eq. (4.5), for which the propositions are not proved. In Eq.
     (4.5), (m_c)_i is the score z_i(m_c), not a coordinate. Part 2 needs a boundary between every two classes, so it
-    fails for identical rows of the head. δ_v and δ_d need not be those of the training: the largest distance to a
+    fails for identical rows of the head. δ_v and δ_d need not be those used in training: the largest distance to a
     centroid and the smallest distance from a centroid to a boundary, if it is positive, always give zero losses.
 
     Args:

@@ -1,1 +1,1 @@
-"""Sources of data sets: generated, local files, torchvision."""
+"""Sources of datasets: generated, local files, torchvision."""

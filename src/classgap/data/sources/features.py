@@ -48,7 +48,7 @@ def load_features(
         both = Split.from_arrays(*_read_pair(path, arrays, _UNSPLIT[0], _UNSPLIT[1], used))
         fraction = 0.2 if test_fraction is None else test_fraction
         train, test = hold_out(both, fraction, data_seed, int(both.targets.max()) + 1)
-        notes = (f"{path} has no test split: {len(test)} samples were drawn, stratified by class.",)
+        notes = (f"{path} has no test split: {len(test)} samples were drawn for testing, stratified by class.",)
     names = _class_names(path, arrays, torch.cat([train.targets, test.targets]), used)
     unused = sorted(set(arrays) - used)
     if unused:

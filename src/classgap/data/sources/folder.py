@@ -57,7 +57,7 @@ def load_folder(
     else:
         fraction = TEST_FRACTION if test_fraction is None else test_fraction
         train, test = split_list(train, train_tree, fraction, data_seed, len(class_names))
-        notes = (f"{name} has no test folder: {len(test.paths)} images were drawn, stratified by class.",)
+        notes = (f"{name} has no test folder: {len(test.paths)} images were drawn for testing, stratified by class.",)
     return load_image_dataset(
         name, train, test, class_names, size=size, on_error=on_error, cache_gb=cache_gb, notes=notes
     )

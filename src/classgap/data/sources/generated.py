@@ -1,4 +1,4 @@
-"""Small data sets that need no download: MNIST-1D, scikit-learn's digits, two moons."""
+"""Small datasets that need no download: MNIST-1D, scikit-learn's digits, two moons."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from classgap.data.transforms.normalize import channel_stats
 
 
 def make_mnist1d(*, n_train: int = 1000, n_test: int = 10000, seed: int = 42) -> Dataset:
-    """Generate MNIST-1D (Greydanus and Kobak, 2020): ten digits as noisy series of 40 values.
+    """Generate MNIST-1D (Greydanus and Kobak, 2020): ten digits as noisy signals of 40 values.
 
     Args:
         n_train: Training samples.
@@ -45,7 +45,7 @@ def make_mnist1d(*, n_train: int = 1000, n_test: int = 10000, seed: int = 42) ->
 
 @contextmanager
 def _preserve_random_state() -> Iterator[None]:
-    """Restore the global generators, all of which mnist1d seeds."""
+    """Restore the global random generators, because mnist1d seeds them all."""
     python, numpy, torch_state = random.getstate(), np.random.get_state(), torch.get_rng_state()
     cuda = torch.cuda.get_rng_state_all() if torch.cuda.is_initialized() else []
     try:

@@ -1,4 +1,4 @@
-"""Decode image files once and keep them in a cache that processes share.
+"""Decode image files once and keep them in a cache shared by all processes.
 
 The key of a cache file covers the names, sizes and times of the image files and how they are decoded, so changed files
 are decoded again. Cache files are written atomically, memory-mapped, and rebuilt if their length is wrong. One process

@@ -1,4 +1,4 @@
-"""A data set from two lists of image files."""
+"""A dataset from two lists of image files."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def load_image_dataset(
     normalized with the statistics of the training images instead.
 
     Args:
-        name: Name of the data set.
+        name: Name of the dataset.
         train: Training images.
         test: Test images.
         class_names: One name per class.

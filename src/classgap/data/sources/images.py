@@ -97,7 +97,7 @@ def try_read(work: Callable[[], Any]) -> tuple[Any, str]:
 
 @dataclass(frozen=True)
 class ImageFiles:
-    """Inputs that are decoded on demand, for data sets that do not fit into memory.
+    """Inputs that are decoded on demand, for datasets that do not fit into memory.
 
     Attributes:
         paths: One file per sample.

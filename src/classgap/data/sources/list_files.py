@@ -50,7 +50,9 @@ def load_list(
     if len(lists) == 1:
         fraction = TEST_FRACTION if test_fraction is None else test_fraction
         lists = list(split_list(lists[0], base, fraction, data_seed, len(names)))
-        notes = (f"list:{files} has no test list: {len(lists[1].paths)} images were drawn, stratified by class.",)
+        notes = (
+            f"list:{files} has no test list: {len(lists[1].paths)} images were drawn for testing, stratified by class.",
+        )
     return load_image_dataset(
         f"list:{files}", lists[0], lists[1], names, size=size, on_error=on_error, cache_gb=cache_gb, notes=notes
     )

@@ -1,4 +1,4 @@
-"""Torchvision's data sets, downloaded on first use."""
+"""Torchvision's datasets, downloaded on first use."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ Samples = list[tuple[str, int]]
 
 @dataclass(frozen=True)
 class _PhotoDataset:
-    """How to load a torchvision data set of image files.
+    """How to load a torchvision dataset of image files.
 
     Attributes:
         name: Name that users type.
@@ -48,7 +48,7 @@ class _PhotoDataset:
     get_class_names: Callable[[Any], Sequence[str]] = lambda source: source.classes
 
     def load(self, root: Path | None, size: int, on_error: str, cache_gb: float) -> Dataset:
-        """Download the data set if needed and load its images."""
+        """Download the dataset if needed and load its images."""
         *train_parts, test_part = _open(self.name, self.class_name, root, [*self.train, self.test])
         train = [sample for part in train_parts for sample in self.get_samples(part)]
         lists = [
@@ -115,7 +115,7 @@ _PHOTO_DATASETS = (
     ),
     _PhotoDataset(
         "cars",
-        "Stanford Cars: 196 models (download by hand).",
+        "Stanford Cars: 196 models (download manually).",
         "StanfordCars",
         ({"split": "train"},),
         {"split": "test"},
@@ -131,7 +131,7 @@ _PHOTO_DATASETS = (
     ),
     _PhotoDataset(
         "imagenet",
-        "ImageNet 2012: 1,000 classes (download by hand).",
+        "ImageNet 2012: 1,000 classes (download manually).",
         "ImageNet",
         ({"split": "train"},),
         {"split": "val"},
@@ -192,9 +192,9 @@ def _open(name: str, class_name: str, root: Path | None, parts: list[Arguments])
     try:
         from torchvision import datasets
     except ImportError as error:
-        raise ValueError(f"data set {name} needs torchvision: pip install 'classgap[vision]'.") from error
+        raise ValueError(f"dataset {name} needs torchvision: pip install 'classgap[vision]'.") from error
     root = data_root() if root is None else root
-    # Torchvision expects ImageNet's archives in a folder of their own, and can download neither them nor the cars.
+    # Torchvision expects ImageNet's archives in their own folder, and can download neither them nor Stanford Cars.
     directory = root / "imagenet" if class_name == "ImageNet" else root
     if class_name not in ("ImageNet", "StanfordCars"):
         parts = [{**part, "download": True} for part in parts]

@@ -51,7 +51,7 @@ class Mixup:
 
     Args:
         alpha: Parameter of the Beta distribution.
-        p: Probability to mix a batch.
+        p: Probability of mixing a batch.
 
     >>> mix = Mixup()
     >>> inputs, lam = mix(torch.ones(1, 2), torch.zeros(1, 2), MixParams(torch.tensor([0]), 0.75))
@@ -77,11 +77,11 @@ class Mixup:
 
 @dataclass(frozen=True)
 class CutMix:
-    """Replace a box by the partner's, with 1 − λ of the area, λ ~ Beta(α, α), clipped to the image.
+    """Replace a box with the partner's, with 1 − λ of the area, λ ~ Beta(α, α), clipped to the image.
 
     Args:
         alpha: Parameter of the Beta distribution.
-        p: Probability to mix a batch.
+        p: Probability of mixing a batch.
 
     >>> mix = CutMix()
     >>> params = MixParams(torch.tensor([0]), 0.75, (0.0, 0.5, 0.5, 1.0))

@@ -36,9 +36,9 @@ class Meter:
         """Add the numbers of one batch.
 
         Args:
-            values: numbers by name.
-            weight: their weight in the mean.
-            local: whether they describe this process's samples only; others are the same on all processes.
+            values: Numbers by name.
+            weight: Their weight in the mean.
+            local: Whether they describe this process's samples only; others are the same on all processes.
         """
         for name, value in values.items():
             total, before = self._sums.get(name, (0.0, 0.0))
@@ -51,7 +51,7 @@ class Meter:
         return {name: total / weight for name, (total, weight, _) in self.state_dict().items() if weight}
 
     def reset(self) -> None:
-        """Forget all numbers."""
+        """Discard all numbers."""
         self._sums = {}
 
     def state_dict(self) -> dict[str, tuple[float, float, bool]]:

@@ -1,4 +1,4 @@
-"""Progress of a training: a bar with throughput and remaining time in a terminal, a few lines elsewhere."""
+"""Training progress: a bar with throughput and remaining time in a terminal, a few lines elsewhere."""
 
 from __future__ import annotations
 
@@ -20,10 +20,10 @@ class Display:
     """Show the progress of a stage on standard error, on process 0 only.
 
     Args:
-        title: name of the training.
-        total: number of samples that the stage processes.
-        done: number of samples processed before a resume.
-        quiet: show nothing.
+        title: Title of the run.
+        total: Number of samples that the stage processes.
+        done: Number of samples processed before a resume.
+        quiet: Show nothing.
     """
 
     def __init__(self, title: str, total: int, done: int = 0, *, quiet: bool = False) -> None:

@@ -10,7 +10,7 @@ def require_tensorboard() -> None:
     """Check that the tensorboard package is installed.
 
     Raises:
-        ValueError: with the command that installs it.
+        ValueError: With the command that installs it.
     """
     try:
         import torch.utils.tensorboard  # noqa: F401
@@ -22,9 +22,9 @@ class TensorBoardLogger:
     """Write the metrics of each epoch to ``RUN/tensorboard``, if enabled.
 
     Args:
-        run: the run directory.
-        enabled: whether to write anything.
-        epochs_done: completed epochs; events that a killed process wrote for later ones are hidden.
+        run: The run directory.
+        enabled: Whether to write anything.
+        epochs_done: Completed epochs; events that a killed process wrote for later ones are hidden.
     """
 
     def __init__(self, run: Path, *, enabled: bool, epochs_done: int = 0) -> None:

@@ -22,9 +22,9 @@ def write_artifacts(run: Run, directory: RunDirectory, best: dict[str, Any] | No
     """Test the model once and write all artifacts; the final line of the metrics, written last, marks the run finished.
 
     Args:
-        run: the trained run.
-        directory: where to write.
-        best: the selected epoch; ``None`` if it is the last one.
+        run: The trained run.
+        directory: Where to write.
+        best: The selected epoch; ``None`` if it is the last one.
     """
     test, train = run.scores(run.data.test, features=run.config.save_features), run.predictions(run.train)
     if rank() == 0:

@@ -20,7 +20,7 @@ def save_checkpoint(state: dict[str, Any], path: Path) -> None:
     """Write a checkpoint, or fail and keep the previous one.
 
     Raises:
-        OSError: if the disk is full or the directory is not writable.
+        OSError: If the disk is full or the directory is not writable.
     """
     with explain_write_errors(path), atomic_write(path) as file:
         torch.save({"format": FORMAT, **state}, file)
@@ -30,7 +30,7 @@ def load_checkpoint(path: Path) -> dict[str, Any]:
     """Read a checkpoint with its tensors on the CPU.
 
     Raises:
-        ValueError: if it is damaged or has another format version.
+        ValueError: If it is damaged or has another format version.
     """
     try:
         state = torch.load(path, map_location="cpu", weights_only=True)

@@ -16,7 +16,7 @@ def explain_write_errors(path: Path) -> Iterator[None]:
     """Name the file and the reason if writing fails; the previous file is kept.
 
     Raises:
-        OSError: with a message of one line.
+        OSError: With a message of one line.
     """
     try:
         yield

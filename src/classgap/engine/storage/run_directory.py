@@ -52,15 +52,15 @@ class RunDirectory:
         """Create or reopen the directory of a run and lock it until :meth:`close`.
 
         Args:
-            config: configuration of the run; an existing run must have the same.
-            environment: versions and hardware, for ``env.json``.
-            overwrite: remove an existing run.
+            config: Configuration of the run; an existing run must have the same.
+            environment: Versions and hardware, for ``env.json``.
+            overwrite: Remove an existing run.
 
         Raises:
-            ValueError: if the directory cannot be used, or contains a run with other settings.
+            ValueError: If the directory cannot be used, or contains a run with other settings.
         """
         if self.path.exists() and self._is_foreign(overwrite=overwrite):
-            raise ValueError(f"{self.path} contains other files and no run; choose an empty or a new directory.")
+            raise ValueError(f"{self.path} contains files that are not a run; choose an empty or new directory.")
         self._lock_directory()
         if overwrite:
             self._remove_run()
@@ -75,7 +75,7 @@ class RunDirectory:
         """Reject a configuration that differs from the stored one; ``None`` matches any value.
 
         Raises:
-            ValueError: with the settings that differ.
+            ValueError: With the settings that differ.
         """
         stored, current = read_settings(self.config), parse_settings(config.to_dict())
         given = [name for name in current if current[name] is not None and name not in _IRRELEVANT]

@@ -1,4 +1,4 @@
-"""Each room imports only the rooms below it, anywhere in a file, and importing classgap stays light."""
+"""Each package imports only the packages below it, anywhere in a file, and importing classgap stays light."""
 
 import ast
 import subprocess
@@ -11,7 +11,7 @@ import classgap
 
 SOURCE = Path(classgap.__file__).parent
 
-# The rooms that each room may import. The whole file counts: imports inside functions and under TYPE_CHECKING too.
+# The packages that each package may import. Imports inside functions and under TYPE_CHECKING count too.
 _BASE = {"_atomic_write", "_eval_mode", "_version"}
 ALLOWED = {
     "_atomic_write": set(),
@@ -34,20 +34,20 @@ ALLOWED = {
     "cli": {"audit", "report", "registry", "models", "data", "methods", "engine", *_BASE},
 }
 
-# The only ways up: methods for convenience, which import their room when they are called.
+# Exceptions: convenience methods that import a higher package when they are called.
 CONVENIENCES = {
-    "audit/audit.py": {"report"},  # Audit.to_html and the like
-    "audit/diff.py": {"report"},  # AuditDiff.to_html and the like
+    "audit/audit.py": {"report"},  # Audit.to_html, …
+    "audit/diff.py": {"report"},  # AuditDiff.to_html, …
 }
 
 
-def room_of(path: Path) -> str:
+def package_of(path: Path) -> str:
     return path.relative_to(SOURCE).parts[0].removesuffix(".py")
 
 
-def imported_rooms(code: str) -> set[str]:
-    """The rooms that a file imports, wherever in it the import stands."""
-    rooms = set()
+def imported_packages(code: str) -> set[str]:
+    """Return the packages that a file imports anywhere."""
+    packages = set()
     for node in ast.walk(ast.parse(code)):
         names: list[str] = []
         if isinstance(node, ast.Import):
@@ -58,17 +58,17 @@ def imported_rooms(code: str) -> set[str]:
             names = [f"classgap.{alias.name}" for alias in node.names]
         elif isinstance(node, ast.ImportFrom) and node.module:
             names = [node.module]
-        rooms |= {name.split(".")[1] for name in names if name.startswith("classgap.")}
-    return rooms
+        packages |= {name.split(".")[1] for name in names if name.startswith("classgap.")}
+    return packages
 
 
-FILES = [path for path in sorted(SOURCE.rglob("*.py")) if path.parent != SOURCE or room_of(path) in ALLOWED]
+FILES = [path for path in sorted(SOURCE.rglob("*.py")) if path.parent != SOURCE or package_of(path) in ALLOWED]
 
 
 @pytest.mark.parametrize("path", FILES, ids=lambda path: str(path.relative_to(SOURCE)))
 def test_imports_point_down(path: Path) -> None:
-    room, convenience = room_of(path), CONVENIENCES.get(path.relative_to(SOURCE).as_posix(), set())
-    assert imported_rooms(path.read_text()) <= ALLOWED[room] | {room} | convenience
+    package, convenience = package_of(path), CONVENIENCES.get(path.relative_to(SOURCE).as_posix(), set())
+    assert imported_packages(path.read_text()) <= ALLOWED[package] | {package} | convenience
 
 
 @pytest.mark.parametrize(
@@ -83,18 +83,18 @@ def test_imports_point_down(path: Path) -> None:
         "try:\n    from classgap.engine import Run\nexcept ImportError:\n    pass",
     ],
 )
-def test_an_import_is_seen_wherever_it_stands(code: str) -> None:
-    assert imported_rooms(code) == {"engine"}
+def test_imports_are_found_anywhere_in_a_file(code: str) -> None:
+    assert imported_packages(code) == {"engine"}
 
 
-def test_every_room_is_on_the_map() -> None:
-    rooms = {room_of(path) for path in SOURCE.rglob("*.py")} - {"__init__", "__main__"}
-    assert rooms == ALLOWED.keys()
+def test_every_package_is_listed() -> None:
+    packages = {package_of(path) for path in SOURCE.rglob("*.py")} - {"__init__", "__main__"}
+    assert packages == ALLOWED.keys()
 
 
 def test_conveniences_are_real() -> None:
-    for name, rooms in CONVENIENCES.items():
-        assert rooms <= imported_rooms((SOURCE / name).read_text())
+    for name, packages in CONVENIENCES.items():
+        assert packages <= imported_packages((SOURCE / name).read_text())
 
 
 def test_only_one_module_touches_torch_distributed() -> None:
