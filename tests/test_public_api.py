@@ -36,7 +36,7 @@ def test_importing_classgap_imports_nothing_heavy() -> None:
 # Patterns of names that were replaced: flags, arguments, fields and exceptions, not English words.
 OLD_NAMES = [
     r"--(batch|accumulate|clip|validation|select|sampling|interpolate|force|warmup|level|baseline)(?![\w-])",
-    r"classgap compare[^\n]* --seeds\b",
+    r"classgap compare[^\n]* --(seeds|runs-per-side)\b",
     r"\b(RefusedBatch|EmptyClass|NonFiniteLoss)\b(?!Error)",
     r"\bStopped\b",
     r"\.needs\b|\bneeds=",

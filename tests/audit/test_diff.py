@@ -162,7 +162,7 @@ def test_seeds_are_averaged_and_tested():
     assert diff.classes[5].fixed == (correct_after[own] > correct_before[own]).sum()
     assert diff.classes[5].broken == (correct_after[own] < correct_before[own]).sum()
     assert diff.classes[5].verdict == "gained"
-    assert diff.runs_per_side == 4
+    assert diff.n_runs == 4
     ranked = sorted(range(CLASSES), key=lambda k: -np.mean([run.classes[k].accuracy for run in befores]))
     assert diff.groups["easy"].members == tuple(str(k) for k in ranked[:2])
 
@@ -293,7 +293,7 @@ def test_round_trip(sides, tmp_path):
     ("change", "text"),
     [
         ({"gained": ["nobody"]}, "gained does not match"),
-        ({"runs_per_side": "two"}, "runs_per_side must be .* got 'two'"),
+        ({"n_runs": "two"}, "n_runs must be .* got 'two'"),
     ],
 )
 def test_a_damaged_comparison_is_rejected_with_its_name(sides, tmp_path, change, text):

@@ -40,11 +40,11 @@ def test_every_kind_of_source_compares_alike(tmp_path):
     assert cg.compare(audit(0, 0.5, "before"), run) == expected
 
 
-def test_several_runs_per_side(tmp_path):
+def test_several_n_runs(tmp_path):
     befores = [save_npz(tmp_path / f"plain{seed}.npz", seed, 0.4) for seed in range(3)]
     afters = [audit(10 + seed, 0.1, f"mr2 {seed}") for seed in range(3)]
     diff = cg.compare(befores, afters, confidence_level=0.9, n_resamples=100, seed=3)
-    assert (diff.runs_per_side, diff.confidence_level, diff.n_resamples, diff.seed) == (3, 0.9, 100, 3)
+    assert (diff.n_runs, diff.confidence_level, diff.n_resamples, diff.seed) == (3, 0.9, 100, 3)
     assert diff.before_name == "plain0"
 
 

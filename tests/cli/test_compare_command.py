@@ -61,12 +61,12 @@ def test_every_other_source_is_compared_with_the_first(before: str, tmp_path: Pa
     assert "before against 2 others" in html.read_text(encoding="utf-8")
 
 
-def test_runs_per_side_splits_the_sources_into_blocks(tmp_path: Path):
+def test_n_runs_splits_the_sources_into_blocks(tmp_path: Path):
     wrong = ([0, 3, 6], [0, 3, 9], [0], [3])
     sources = [save(tmp_path / f"{i}.npz", list(some)) for i, some in enumerate(wrong)]
-    assert main(["compare", "--runs-per-side", "2", *sources, "--json", str(tmp_path / "d.json")]) == 0
+    assert main(["compare", "--n-runs", "2", *sources, "--json", str(tmp_path / "d.json")]) == 0
     diff = AuditDiff.load(tmp_path / "d.json")
-    assert diff.runs_per_side == 2
+    assert diff.n_runs == 2
     assert diff.over_runs["accuracy"].change_mean == pytest.approx(2 / 120)
 
 
@@ -116,8 +116,8 @@ def test_runs_with_the_same_name_are_named_by_their_path(tmp_path: Path):
     ("case", "reason"),
     [
         ("one source", "at least 2 sources; got 1"),
-        ("odd blocks", "multiple of --runs-per-side 2; got 3"),
-        ("no runs", "--runs-per-side"),
+        ("odd blocks", "multiple of --n-runs 2; got 3"),
+        ("no runs", "--n-runs"),
         ("other samples", "other"),
         ("other names", "class"),
         ("missing", "does not exist"),
@@ -126,8 +126,8 @@ def test_runs_with_the_same_name_are_named_by_their_path(tmp_path: Path):
 def test_invalid_sources_are_rejected(case: str, reason: str, before: str, tmp_path: Path, capfd):
     other = {
         "one source": [],
-        "odd blocks": [before, before, "--runs-per-side", "2"],
-        "no runs": [before, "--runs-per-side", "0"],
+        "odd blocks": [before, before, "--n-runs", "2"],
+        "no runs": [before, "--n-runs", "0"],
         "missing": [str(tmp_path / "nowhere")],
     }
     if case == "other samples":

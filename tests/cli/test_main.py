@@ -21,7 +21,7 @@ SURFACE = {
         --seed --save-every --save-features --report --tensorboard --device --config --dry-run --overwrite
     """,
     "audit": "SOURCE --html --json --csv --rank-by --groups --confidence-level --seed",
-    "compare": "SOURCES --runs-per-side --html --json --csv --confidence-level --seed",
+    "compare": "SOURCES --n-runs --html --json --csv --confidence-level --seed",
     "methods": "NAME",
     "datasets": "NAME",
     "models": "NAME",

@@ -16,7 +16,7 @@ def change(before, after, low, high, expected_by_chance=None):
 
 @pytest.fixture
 def made(diff: AuditDiff):
-    def make(overall, hard, gap, verdicts, *, runs_per_side=1):
+    def make(overall, hard, gap, verdicts, *, n_runs=1):
         easy = change(0.95, 0.94, -0.03, 0.01)
         template = next(entry for entry in diff.classes if entry.status == "ok")
         classes = [replace(template, name=n, change=c, verdict=v) for n, c, v in verdicts]
@@ -29,7 +29,7 @@ def made(diff: AuditDiff):
             groups=groups,
             gap={"easy_hard": gap},
             classes=tuple(classes),
-            runs_per_side=runs_per_side,
+            n_runs=n_runs,
         )
 
     return make
@@ -54,7 +54,7 @@ def test_significant_changes(made):
 
 def test_a_change_expected_by_chance_is_not_significant(made):
     hard = change(0.4, 0.5, 0.05, 0.15, expected_by_chance=0.08)
-    text = diff_summary(made(change(0.8, 0.8, -0.1, 0.1), hard, hard, [("ant", 0.0, "unclear")], runs_per_side=3))
+    text = diff_summary(made(change(0.8, 0.8, -0.1, 0.1), hard, hard, [("ant", 0.0, "unclear")], n_runs=3))
     assert "mean of 3 runs" in text
     assert "80.0 % → 80.0 %" in text
     assert "Neither the hard third (+10.0 points)" in text

@@ -36,7 +36,7 @@ class AuditDiff:
     Attributes:
         before_name: name of the first side.
         after_name: name of the second side.
-        runs_per_side: number of runs on each side.
+        n_runs: number of runs on each side.
         n_samples: number of test samples.
         overall: accuracy over all samples.
         balanced: mean class accuracy.
@@ -59,7 +59,7 @@ class AuditDiff:
 
     before_name: str
     after_name: str
-    runs_per_side: int
+    n_runs: int
     n_samples: int
     overall: Change
     balanced: Change
@@ -131,7 +131,7 @@ class AuditDiff:
         return cls(
             before_name=befores[0].name,
             after_name=afters[0].name,
-            runs_per_side=counts.runs_per_side,
+            n_runs=counts.n_runs,
             n_samples=len(befores[0].samples.targets),
             overall=overall,
             balanced=sides.change(mean_of(np.arange(len(counts.names)))),
@@ -145,7 +145,7 @@ class AuditDiff:
             gap=gaps,
             gained=_names(classes, "gained"),
             regressed=_names(classes, "regressed"),
-            over_runs=run_changes(counts, members) if counts.runs_per_side > 1 else {},
+            over_runs=run_changes(counts, members) if counts.n_runs > 1 else {},
             confidence_level=sides.confidence_level,
             n_resamples=settings.n_resamples,
             seed=settings.seed,
@@ -156,10 +156,10 @@ class AuditDiff:
         if "hard" in self.groups:
             changes["hard third"] = self.groups["hard"].change
         moves = [f"{name} {change.before:.3f} to {change.after:.3f}" for name, change in changes.items()]
-        runs_per_side = f"{self.runs_per_side} runs per side, " if self.runs_per_side > 1 else ""
+        n_runs = f"{self.n_runs} runs per side, " if self.n_runs > 1 else ""
         return (
             f"<AuditDiff {self.before_name!r} to {self.after_name!r}: {len(self.classes)} classes, {self.n_samples} "
-            f"samples, {runs_per_side}{', '.join(moves)}, {len(self.gained)} gained, {len(self.regressed)} regressed>"
+            f"samples, {n_runs}{', '.join(moves)}, {len(self.gained)} gained, {len(self.regressed)} regressed>"
         )
 
     def __str__(self) -> str:

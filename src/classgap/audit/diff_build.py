@@ -132,7 +132,7 @@ def class_changes(
 
 def class_tests(counts: PairedCounts) -> Floats:
     """McNemar's p-value of each class; with several runs, the larger of the tests over samples and over runs."""
-    if counts.runs_per_side == 1:
+    if counts.n_runs == 1:
         return mcnemar_test(counts.fixed_U, counts.broken_U)
     total_U = (counts.cells_UBA * counts.steps_BA).sum(axis=(1, 2))
     by_samples_U = sign_flip_test(counts.moves_US(), total_U)
@@ -236,7 +236,7 @@ def run_changes(counts: PairedCounts, groups: Mapping[str, Integers]) -> dict[st
             change_mean=float(changes_S.mean()),
             change_std=float(changes_S.std(ddof=1)),
             p_value=paired_t_test(changes_S),
-            runs_per_side=len(changes_S),
+            n_runs=len(changes_S),
         )
     return found
 

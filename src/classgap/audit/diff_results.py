@@ -137,7 +137,7 @@ class RunsChange:
         change_mean: mean of the paired changes.
         change_std: sample standard deviation of the paired changes.
         p_value: paired t-test over runs; ``None`` if all changes are equal.
-        runs_per_side: number of pairs.
+        n_runs: number of pairs.
     """
 
     __pydantic_config__ = STRICT
@@ -149,4 +149,4 @@ class RunsChange:
     change_mean: float
     change_std: float
     p_value: float | None
-    runs_per_side: int
+    n_runs: int

@@ -19,12 +19,12 @@ class CompareCommand(Command):
     """Show which classes gained and which regressed.
 
     The first SOURCE is "before"; each other source is compared with it on the
-    same test samples. With --runs-per-side N, sources are given in blocks of N
+    same test samples. With --n-runs N, sources are given in blocks of N
     runs that differ only in their seed; the first block is "before".
 
     Examples:
       classgap compare plain.npz mr2.npz --html diff.html
-      classgap compare --runs-per-side 3 plain0 plain1 plain2 mr0 mr1 mr2
+      classgap compare --n-runs 3 plain0 plain1 plain2 mr0 mr1 mr2
     """
 
     ARGS: ClassVar[Mapping[str, Arg]] = {
@@ -35,7 +35,7 @@ class CompareCommand(Command):
     sources: tuple[Path, ...]
     """Two or more prediction files, run directories or saved audits."""
 
-    runs_per_side: int = 1
+    n_runs: int = 1
     """Number of runs on each side, before and after."""
 
     html: Path | None = None
@@ -77,19 +77,15 @@ class CompareCommand(Command):
         print_written(outputs)
 
     def _check_sources(self) -> None:
-        if self.runs_per_side < 1:
-            raise ValueError(f"--runs-per-side must be at least 1, got {self.runs_per_side}.")
-        if len(self.sources) < 2 * self.runs_per_side or len(self.sources) % self.runs_per_side:
-            multiple = "" if self.runs_per_side == 1 else f", a multiple of --runs-per-side {self.runs_per_side}"
-            raise ValueError(
-                f"compare needs at least {2 * self.runs_per_side} sources{multiple}; got {len(self.sources)}."
-            )
+        if self.n_runs < 1:
+            raise ValueError(f"--n-runs must be at least 1, got {self.n_runs}.")
+        if len(self.sources) < 2 * self.n_runs or len(self.sources) % self.n_runs:
+            multiple = "" if self.n_runs == 1 else f", a multiple of --n-runs {self.n_runs}"
+            raise ValueError(f"compare needs at least {2 * self.n_runs} sources{multiple}; got {len(self.sources)}.")
 
     def _diffs(self) -> list[AuditDiff]:
         level = self.confidence_level
         settings = ACCURACIES_ONLY if level is None else replace(ACCURACIES_ONLY, confidence_level=level)
         audits = read_audits(self.sources, settings=replace(settings, seed=self.seed))
-        blocks: list[list[Audit]] = [
-            audits[i : i + self.runs_per_side] for i in range(0, len(audits), self.runs_per_side)
-        ]
+        blocks: list[list[Audit]] = [audits[i : i + self.n_runs] for i in range(0, len(audits), self.n_runs)]
         return [AuditDiff.from_audits(blocks[0], block, confidence_level=level, seed=self.seed) for block in blocks[1:]]

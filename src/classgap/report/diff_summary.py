@@ -13,7 +13,7 @@ NAMED = 3
 
 def diff_summary(diff: AuditDiff) -> str:
     """Summarize accuracy, hard and easy thirds, their gap, and the classes that changed significantly."""
-    over = f" (mean of {diff.runs_per_side} runs)" if diff.runs_per_side > 1 else ""
+    over = f" (mean of {diff.n_runs} runs)" if diff.n_runs > 1 else ""
     sentences = [f"Accuracy{over} {_accuracy_change(diff.overall)}."]
     gap = diff.gap.get("easy_hard")
     if "hard" in diff.groups and "easy" in diff.groups and gap is not None:

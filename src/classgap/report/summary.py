@@ -66,7 +66,7 @@ def cause_sentence(entry: ClassResult) -> str | None:
 
 def comparison_name(diff: AuditDiff) -> str:
     """Return the names of both sides, with the number of runs if there are several."""
-    runs = "" if diff.runs_per_side == 1 else f" ({diff.runs_per_side} runs each)"
+    runs = "" if diff.n_runs == 1 else f" ({diff.n_runs} runs each)"
     return f"{diff.before_name} → {diff.after_name}{runs}"
 
 

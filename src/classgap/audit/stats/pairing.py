@@ -35,7 +35,7 @@ class PairedCounts:
     after_SU: Floats
 
     @property
-    def runs_per_side(self) -> int:
+    def n_runs(self) -> int:
         """S, the number of runs before, and after."""
         return len(self.before_SU)
 
@@ -57,20 +57,18 @@ class PairedCounts:
     @property
     def steps_BA(self) -> Integers:
         """Times right after minus times right before in each cell, -S … S."""
-        times = np.arange(self.runs_per_side + 1)
+        times = np.arange(self.n_runs + 1)
         return times - times[:, None]
 
     def moments(self) -> tuple[Floats, Floats]:
         """Return Σd and Σd² of each class, (U,) each; d is the change in a sample's fraction of correct runs."""
-        change_BA = self.steps_BA / self.runs_per_side
+        change_BA = self.steps_BA / self.n_runs
         return (self.cells_UBA * change_BA).sum(axis=(1, 2)), (self.cells_UBA * change_BA**2).sum(axis=(1, 2))
 
     def moves_US(self) -> Integers:
         """Count the samples of each class whose times right change by 1 … S, in either direction, (U, S)."""
         distance_BA = np.abs(self.steps_BA)
-        return np.stack(
-            [self.cells_UBA[:, distance_BA == k].sum(axis=1) for k in range(1, self.runs_per_side + 1)], axis=1
-        )
+        return np.stack([self.cells_UBA[:, distance_BA == k].sum(axis=1) for k in range(1, self.n_runs + 1)], axis=1)
 
     def resample(self, n_resamples: int, rng: np.random.Generator) -> tuple[Floats, Floats]:
         """Draw bootstrap accuracies before and after, averaged over runs, (R, U) each.
@@ -79,7 +77,7 @@ class PairedCounts:
         are drawn directly. Deviations are scaled, and classes of one sample are drawn from all classes, as in
         :func:`~classgap.audit.stats.intervals.resample_accuracies`.
         """
-        classes, cells = len(self.names), (self.runs_per_side + 1) ** 2
+        classes, cells = len(self.names), (self.n_runs + 1) ** 2
         probabilities_UC = self.cells_UBA.reshape(classes, cells) / self.support_U[:, None]
         probabilities_UC = np.where(self.support_U[:, None] > 1, probabilities_UC, probabilities_UC.mean(axis=0))
 
@@ -90,7 +88,7 @@ class PairedCounts:
 
         before_RU, after_RU = self._accuracies(draw, n_resamples)
         times, probabilities_UBA = (
-            np.arange(self.runs_per_side + 1) / self.runs_per_side,
+            np.arange(self.n_runs + 1) / self.n_runs,
             probabilities_UC.reshape(self.cells_UBA.shape),
         )
         factor_U = bessel_factor(self.support_U)
@@ -116,7 +114,7 @@ class PairedCounts:
         return self._accuracies(draw, n_resamples)
 
     def _accuracies(self, draw: Callable[[int], Integers], n_resamples: int) -> tuple[Floats, Floats]:
-        times, trials_U = np.arange(self.runs_per_side + 1), self.support_U * self.runs_per_side
+        times, trials_U = np.arange(self.n_runs + 1), self.support_U * self.n_runs
         before, after = [], []
         step = max(1, CHUNK_DRAWS // self.cells_UBA.size)
         for start in range(0, n_resamples, step):
@@ -145,21 +143,21 @@ def pair_audits(befores: Sequence[Audit], afters: Sequence[Audit]) -> PairedCoun
     right_after = np.sum([audit.samples.correct for audit in afters], axis=0)
     return PairedCounts(
         names=names,
-        cells_UBA=count_outcomes(targets_N, right_before, right_after, classes=len(names), runs_per_side=len(befores)),
+        cells_UBA=count_outcomes(targets_N, right_before, right_after, classes=len(names), n_runs=len(befores)),
         before_SU=np.array([_accuracies(audit) for audit in befores]),
         after_SU=np.array([_accuracies(audit) for audit in afters]),
     )
 
 
 def count_outcomes(
-    targets_N: Integers, before_N: NDArray[Any], after_N: NDArray[Any], *, classes: int, runs_per_side: int = 1
+    targets_N: Integers, before_N: NDArray[Any], after_N: NDArray[Any], *, classes: int, n_runs: int = 1
 ) -> Integers:
     """Count the samples of each class by times right before and times right after, (K, S+1, S+1).
 
     >>> count_outcomes(np.array([0, 0, 1]), np.array([0, 1, 1]), np.array([1, 1, 0]), classes=2).tolist()
     [[[0, 1], [0, 1]], [[0, 0], [1, 0]]]
     """
-    times = runs_per_side + 1
+    times = n_runs + 1
     cell_N = (targets_N * times + before_N) * times + after_N
     return np.bincount(cell_N, minlength=classes * times * times).reshape(classes, times, times)
 

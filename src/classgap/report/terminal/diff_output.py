@@ -104,7 +104,7 @@ def _gap_table(diff: AuditDiff) -> Table:
 
 
 def _run_table(diff: AuditDiff) -> Table:
-    caption = f"Mean ± standard deviation over {diff.runs_per_side} runs per side"
+    caption = f"Mean ± standard deviation over {diff.n_runs} runs per side"
     table = new_table(caption, "metric", "before", "after", "change", "p")
     for row in run_rows(diff):
         table.add_row(*map(plain_text, row))
