@@ -116,7 +116,7 @@ def test_a_lost_representation_is_neither_learned_by_heart_nor_lost_in_the_head(
 
 
 def test_rates_count_what_they_say() -> None:
-    common = {"held_out": False, "seed": 2, "mislabeled": []}
+    common = {"held_out": False, "seed": 2, "mislabeled": [], "labels_not_checked": None}
     constructed = common | {
         "configuration": "bias/x", "cause": "bias", "clean": False, "accepted": ["decision-bias"],
         "affected": [0, 1, 2], "failing": [0, 1],
@@ -130,6 +130,8 @@ def test_rates_count_what_they_say() -> None:
     assert diagnosis.right_causes(results) == diagnosis.Rate(1, 2)
     assert diagnosis.false_label_claims(results) == diagnosis.Rate(1, 8)
     assert diagnosis.false_label_claims(results, failing_only=True) == diagnosis.Rate(1, 2)
+    unchecked = clean | {"labels_not_checked": "no-cleanlab"}
+    assert diagnosis.false_label_claims([unchecked]) == diagnosis.Rate(0, 0)
     assert diagnosis.quiet_problems(results) == diagnosis.Rate(1, 1)
     assert diagnosis.claims_elsewhere(results) == diagnosis.Rate(0, 1)
     assert diagnosis.causes_table(results)[1:] == [["bias", "1", "1", "1 of 2"]]
