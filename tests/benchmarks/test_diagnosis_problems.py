@@ -8,6 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from scipy.stats import chi2_contingency
+from sklearn.linear_model import LogisticRegression
 
 FOLDER = Path(__file__).parents[2] / "benchmarks"
 sys.path.insert(0, str(FOLDER))
@@ -63,7 +64,6 @@ def test_classes_without_a_cause_are_equally_accurate_up_to_noise(configuration)
     assert problem.clean
     assert not problem.affected
     assert chi2_contingency([correct_K, support_K - correct_K]).pvalue > 1e-3
-    assert not diagnosis.failing_classes(problem)
 
 
 @pytest.mark.parametrize("inputs", ["labels", "labels+counts", "scores", "scores+counts", "features", "all"])
@@ -95,7 +95,7 @@ def test_a_turned_row_costs_its_class_and_hardly_the_others(model: str) -> None:
     configuration = problems.Configuration("head", model, "features")
     problem = problems.build(configuration, 0)
     draw = problems.Draw(configuration, 0)
-    samples = draw.samples(easier=0.2)
+    samples = draw.samples(easier=0.2)  # equal to those of the problem
     before_K = problems.Problem(samples, draw.fit(samples)).correct_K / problem.support_K
     lost_K = before_K - problem.correct_K / problem.support_K
     (affected,) = problem.affected
@@ -103,16 +103,20 @@ def test_a_turned_row_costs_its_class_and_hardly_the_others(model: str) -> None:
     assert np.delete(lost_K, affected).mean() < 0.06
 
 
-def test_a_lost_representation_is_not_learned_by_heart() -> None:
+def test_a_lost_representation_is_neither_learned_by_heart_nor_lost_in_the_head() -> None:
     problem = problems.build(problems.Configuration("representation", "mlp", "all"), 0)
     (affected,) = problem.affected
     own = problem.samples.train_targets == affected
     train = (problem.outputs.train_logits.argmax(axis=1) == affected)[own].mean()
-    assert abs(train - problem.correct_K[affected] / problem.support_K[affected]) < 0.12
+    test = problem.correct_K[affected] / problem.support_K[affected]
+    head = LogisticRegression(max_iter=300).fit(problem.outputs.train_features, problem.samples.train_targets)
+    own = problem.samples.test_targets == affected
+    assert abs(train - test) < 0.12
+    assert (head.predict(problem.outputs.test_features[own]) == affected).mean() < test + 0.08
 
 
 def test_rates_count_what_they_say() -> None:
-    common = {"held_out": False, "seed": 2, "mislabeled": []}
+    common = {"held_out": False, "seed": 2, "mislabeled": [], "labels_not_checked": None}
     constructed = common | {
         "configuration": "bias/x", "cause": "bias", "clean": False, "accepted": ["decision-bias"],
         "affected": [0, 1, 2], "failing": [0, 1],
@@ -126,6 +130,8 @@ def test_rates_count_what_they_say() -> None:
     assert diagnosis.right_causes(results) == diagnosis.Rate(1, 2)
     assert diagnosis.false_label_claims(results) == diagnosis.Rate(1, 8)
     assert diagnosis.false_label_claims(results, failing_only=True) == diagnosis.Rate(1, 2)
+    unchecked = clean | {"labels_not_checked": "no-cleanlab"}
+    assert diagnosis.false_label_claims([unchecked]) == diagnosis.Rate(0, 0)
     assert diagnosis.quiet_problems(results) == diagnosis.Rate(1, 1)
     assert diagnosis.claims_elsewhere(results) == diagnosis.Rate(0, 1)
     assert diagnosis.causes_table(results)[1:] == [["bias", "1", "1", "1 of 2"]]
