@@ -69,7 +69,7 @@ COUNTING = ["logit-adjustment", "elm", "ldam-drw", "sam+cb-focal", "post-hoc-log
 
 @pytest.mark.parametrize("method", COUNTING)
 def test_a_class_without_training_samples_is_named(method: str, tmp_path: Path) -> None:
-    message = rf"{method.replace('+', '.')} .*'bird'.*fraction.*lt"
+    message = rf"{method.replace('+', '.')} .*'bird'.*fraction.*imbalance"
     assert_rejected(tmp_path / "run", message, dataset_without_birds(), data="made", method=method)
 
 
