@@ -1,5 +1,8 @@
 """Four cases in which a rule of thumb was wrong; the error budget must get them right."""
 
+import re
+from pathlib import Path
+
 import numpy as np
 import pytest
 import torch
@@ -117,3 +120,10 @@ def test_labels_alone_show_overlap():
     assert {audit.pairs[0].first, audit.pairs[0].second} == {"laptop", "notebook"}
     claimed = [entry for entry in audit.classes[2:] if entry.diagnosis and entry.diagnosis[0].name == "overlap"]
     assert not claimed
+
+
+def test_the_example_of_the_page_runs(capsys):
+    page = (Path(__file__).parents[2] / "docs" / "diagnosis.md").read_text(encoding="utf-8")
+    (block,) = re.findall(r"```python\n(.*?)```", page, flags=re.DOTALL)
+    exec(block, {})
+    assert "ErrorBudget(" in capsys.readouterr().out

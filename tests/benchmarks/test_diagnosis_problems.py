@@ -116,7 +116,7 @@ def test_a_lost_representation_is_neither_learned_by_heart_nor_lost_in_the_head(
 
 
 def test_rates_count_what_they_say() -> None:
-    common = {"held_out": False, "seed": 2, "mislabeled": [], "labels_not_checked": None}
+    common = {"held_out": False, "seed": 2, "mislabeled": [], "labels_checked": True}
     constructed = common | {
         "configuration": "bias/x", "cause": "bias", "clean": False, "accepted": ["decision-bias"],
         "affected": [0, 1, 2], "failing": [0, 1],
@@ -130,7 +130,7 @@ def test_rates_count_what_they_say() -> None:
     assert diagnosis.right_causes(results) == diagnosis.Rate(1, 2)
     assert diagnosis.false_label_claims(results) == diagnosis.Rate(1, 8)
     assert diagnosis.false_label_claims(results, failing_only=True) == diagnosis.Rate(1, 2)
-    unchecked = clean | {"labels_not_checked": "no-cleanlab"}
+    unchecked = clean | {"labels_checked": False}
     assert diagnosis.false_label_claims([unchecked]) == diagnosis.Rate(0, 0)
     assert diagnosis.quiet_problems(results) == diagnosis.Rate(1, 1)
     assert diagnosis.claims_elsewhere(results) == diagnosis.Rate(0, 1)
@@ -164,3 +164,20 @@ def test_the_benchmark_runs_stores_and_resumes(tmp_path: Path, monkeypatch, caps
     printed = capsys.readouterr().out
     assert "3 configurations, 6 problems" in printed
     assert "| first-named cause is right | ≥ 90 % |" in printed
+
+
+def test_the_page_shows_the_stored_results() -> None:
+    root = Path(__file__).parents[2]
+    stored = root / "benchmarks" / "results" / "diagnosis.jsonl"
+    results = [json.loads(line) for line in stored.read_text().splitlines()]
+    report = [result for result in results if not diagnosis.is_development(result)]
+    page = (root / "docs" / "diagnosis.md").read_text().splitlines()
+    for table in (diagnosis.rates_table(results), diagnosis.causes_table(report)):
+        assert set(diagnosis.format_table(table, True).splitlines()) <= set(page)
+    assert len(results) >= 300
+    right, labels, quiet = (
+        rate(report) for rate in (diagnosis.right_causes, diagnosis.false_label_claims, diagnosis.quiet_problems)
+    )
+    assert right.hits >= 0.9 * right.total
+    assert labels.hits <= 0.01 * labels.total
+    assert quiet.hits >= 0.95 * quiet.total

@@ -70,7 +70,7 @@ def test_positional_arguments_may_be_between_options():
         (["audit", "x.npz", "--html"], "--html expected one argument"),
         (["audit", "x.npz", "--html", "--json", "a.json"], "--html expected one argument"),
         (["compare", "a", "b", "--confidence-level", "high"], "--confidence-level must be a number"),
-        (["compare", "--runs-per-sid", "2", "a", "b"], "did you mean --n-runs?"),
+        (["compare", "--n-run", "2", "a", "b"], "did you mean --n-runs?"),
         (["compare"], "SOURCE is required"),
     ],
 )

@@ -128,7 +128,10 @@ def few_training_samples(k: int, evidence: Evidence) -> Cause | None:
         reference=usual,
         strength=1 - count / usual,
         methods=("logit-adjustment", "balanced-softmax", "ldam", "elm"),
-        details={"compared_with": whose},
+        details={
+            "compared_with": whose,
+            "test_samples_for_3_points": _samples_for(0.03, float(evidence.accuracy_K[k])),
+        },
     )
 
 
@@ -313,6 +316,11 @@ def _usual_doubts(evidence: Evidence) -> float:
     errors_K = evidence.support_K - evidence.correct_K
     wrong_K = errors_K > 0
     return float(np.median(evidence.doubted_K[wrong_K] / errors_K[wrong_K]))
+
+
+def _samples_for(change: float, accuracy: float) -> int:
+    """Test samples of a class that would show a change of its accuracy between two independent test sets at 95 %."""
+    return int(np.ceil(2 * 1.96**2 * accuracy * (1 - accuracy) / change**2))
 
 
 def _deviation(train: float, test: float, train_support: int, support: int) -> float:
