@@ -108,7 +108,7 @@ def _under_trained(cause: Cause, details: Mapping[str, Any]) -> str:
 
 def _too_few(cause: Cause, details: Mapping[str, Any]) -> str:
     samples, wanted = cause.figure or 0.0, cause.reference or 0.0
-    enough = f"about {format_count(-(-wanted // 1))}" if wanted > samples else "slightly more"
+    enough = f"about {format_count(-(-wanted // 1))}" if wanted > samples else "slightly more samples"
     accuracy, classes = details.get("accuracy"), details.get("classes")
     rate = "an accuracy" if accuracy is None else f"{format_percent(accuracy)} % correct"
     which = "a class" if classes is None else f"one of {format_count(classes)} classes"

@@ -147,7 +147,7 @@ def display_width(text: str) -> int:
 
 
 def use_minus_signs(text: str) -> str:
-    """Replace hyphens in formulas by minus signs; hyphens inside words stay.
+    """Replace hyphens in formulas with minus signs; hyphens inside words stay.
 
     >>> use_minus_signs("t-SNE of a - b, n - 1, -1/(K-1)")
     't-SNE of a − b, n − 1, −1/(K−1)'

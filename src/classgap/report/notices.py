@@ -15,7 +15,7 @@ def notice_text(notice: Notice) -> str:
     """Return the sentence of a notice.
 
     >>> notice_text(Notice("unseen-classes", {"unseen": 2, "classes": 10}))
-    '2 of 10 classes have no test samples; all metrics leave them out.'
+    'Classes without test samples: 2 of 10. All metrics leave them out.'
     """
     sentence = SENTENCES.get(notice.code)
     if sentence is None:  # saved by a newer version
@@ -43,7 +43,7 @@ def _duplicates(values: Mapping[str, Any]) -> str:
 
 SENTENCES: Mapping[str, str | Callable[[Mapping[str, Any]], str]] = {
     "unseen-classes": lambda of: (
-        f"{format_count(of['unseen'])} of {format_count(of['classes'])} classes have no test samples; all metrics "
+        f"Classes without test samples: {format_count(of['unseen'])} of {format_count(of['classes'])}. All metrics "
         "leave them out."
     ),
     "constant-prediction": lambda of: f"Every sample is predicted as {of['name']}.",

@@ -158,8 +158,8 @@ def _confused_pair(pairs: tuple[ConfusionPair, ...]) -> str:
     first = f"{format_percent(pair.first_rate)} % of {pair.first} ({format_count(pair.first_as_second)})"
     text = f"The most confused pair is {pair.first} and {pair.second}: {first} is predicted as {pair.second}"
     if not pair.second_as_first:
-        return f"{text}, never the reverse."
-    return f"{text}, {format_percent(pair.second_rate)} % ({format_count(pair.second_as_first)}) the reverse."
+        return f"{text}, never vice versa."
+    return f"{text}, {format_percent(pair.second_rate)} % ({format_count(pair.second_as_first)}) vice versa."
 
 
 def _spread(audit: Audit) -> str:

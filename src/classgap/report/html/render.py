@@ -83,7 +83,7 @@ def _environment() -> jinja2.Environment:
 
 
 def _join_units(text: str) -> str:
-    """Replace the space before a unit by a no-break space."""
+    """Replace the space before a unit with a no-break space."""
     return re.sub(" (?=%|points)", "\N{NO-BREAK SPACE}", text)
 
 
