@@ -64,7 +64,7 @@ class TrainCommand(TrainConfig, Command):
 
     @classmethod
     def complete(cls, given: Mapping[str, Any]) -> dict[str, Any]:
-        """Add the settings of ``--config``, except for those that an option replaces."""
+        """Add the settings of ``--config`` that no option on the command line overrides."""
         settings = {} if given.get("config") is None else read_settings(given["config"])
         replaced = {ALTERNATIVES.get(name) for name, value in given.items() if value is not None}
         return {name: value for name, value in settings.items() if name not in replaced} | dict(given)

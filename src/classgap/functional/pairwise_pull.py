@@ -150,7 +150,7 @@ class _SortedPairs:
 
     @classmethod
     def from_groups(cls, groups: ClassGroups, first: int, anchors: int) -> _SortedPairs:
-        """Sort the samples, without those that have no positive or no anchor in their class."""
+        """Sort the samples and drop samples without a positive or an anchor in their class."""
         wanted_U = groups.counts_U > 1
         if anchors < len(groups.group_N):
             is_anchor_N = torch.zeros_like(groups.group_N)

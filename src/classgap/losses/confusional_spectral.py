@@ -38,7 +38,7 @@ class ConfusionalSpectralLoss(ClassLoss):
     Args:
         num_classes: Number of classes K.
         strength: Fraction μ of the weighted term.
-        narrowing: Fraction by which the true logit is reduced before confusions are counted.
+        narrowing: Fraction to subtract from the true logit before counting confusions.
         reduction: "mean", "sum" or "none", as in torch.
         ignore_index: Target value of samples to ignore.
         validate_args: Whether to check input values; see :class:`ClassLoss`.

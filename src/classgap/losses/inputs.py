@@ -95,7 +95,7 @@ def prepare_inputs(
     Args:
         logits: Of the call.
         targets: Of the call.
-        given: The keyword inputs of the call; those that the loss does not use are dropped.
+        given: The keyword inputs of the call; unused ones are dropped.
         loss_name: For messages.
         required_inputs: Keywords that must be given.
         num_classes: Number of classes K.

@@ -215,7 +215,7 @@ def _directions(fit: TopScores, data: Predictions) -> list[Tensor]:
 
 
 def _choose(directions: list[Tensor], probe: TopScores) -> Tensor:
-    """Return the offsets with the best balanced accuracy among those that keep the accuracy."""
+    """Return the offsets with the best balanced accuracy that cost at most ``MAX_LOSS`` accuracy."""
     support_K = torch.bincount(probe.labels_N, minlength=probe.num_classes)
     weight_N = 1 / support_K[probe.labels_N].double()
     correct_N = probe.predict(torch.zeros_like(directions[0])) == probe.labels_N

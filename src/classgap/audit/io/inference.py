@@ -168,7 +168,7 @@ def find_logits(output: Any, head: nn.Module | None = None) -> Tensor:
 
     Args:
         output: a tensor, an object or mapping with ``logits``, or a tuple or list with the logits among its items.
-        head: the layer that computes the logits, if known; its width tells logits from features in a tuple.
+        head: the layer that computes the logits, if known; its width identifies the logits in a tuple.
 
     Raises:
         ValueError: if there are no logits.

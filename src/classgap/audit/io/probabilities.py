@@ -34,7 +34,7 @@ def sum_to_one(sums_N: Floats, num_classes: int, *, two_decimals: bool) -> bool:
 def normalized_if_probabilities(scores_NK: Tensor) -> Tensor | None:
     """Return the scores with rows that sum to 1 if they are probabilities, else ``None``.
 
-    With one class the two cannot be told apart, so the scores are taken as logits.
+    With one class, logits and probabilities look alike; the scores are read as logits.
 
     >>> normalized_if_probabilities(torch.tensor([[0.67, 0.34]])).sum().item()
     1.0

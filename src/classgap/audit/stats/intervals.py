@@ -103,7 +103,7 @@ def resample_accuracies(correct_U: Integers, support_U: Integers, n_resamples: i
 
 
 def bessel_factor(support_U: Integers) -> Floats:
-    """√(n/(n-1)), the factor by which resampled means of n samples deviate too little; 1 for one sample.
+    """√(n/(n-1)), corrects the too small deviation of resampled means of n samples; 1 for one sample.
 
     >>> bessel_factor(np.array([1, 2])).round(3).tolist()
     [1.0, 1.414]
