@@ -19,6 +19,13 @@ def test_titles_are_not_parsed_as_markup(capsys: pytest.CaptureFixture[str]) -> 
     assert "erm, stage [/old] [red]: epoch 1 of 1, loss 0.500" in capsys.readouterr().err
 
 
+def test_accuracies_are_percentages_with_a_space_as_in_the_report(capsys: pytest.CaptureFixture[str]) -> None:
+    with Display("erm", total=10) as display:
+        display.advance(10)
+        display.epoch(1, 1, {"loss": 0.5, "train_accuracy": 0.9984, "val_accuracy": 1.0})
+    assert "loss 0.500, train 99.8 %, validation 100.0 %, " in capsys.readouterr().err
+
+
 class Counting(Display):
     """Records the samples counted."""
 

@@ -13,7 +13,12 @@ from classgap.distributed import rank
 
 REFRESH = 0.1  # seconds between updates of the bar
 LINES = 10  # lines printed per stage without a terminal
-SHOWN = {"loss": "loss {:.3f}", "train_accuracy": "train {:.1%}", "val_accuracy": "validation {:.1%}"}
+# Factor and format of each metric.
+SHOWN = {
+    "loss": (1, "loss {:.3f}"),
+    "train_accuracy": (100, "train {:.1f} %"),
+    "val_accuracy": (100, "validation {:.1f} %"),
+}
 
 
 class Display:
@@ -69,7 +74,9 @@ class Display:
 
     def epoch(self, number: int, epochs: int, values: dict[str, Any]) -> None:
         """Show the metrics of an epoch; without a terminal, print a line at each tenth and at the end of the stage."""
-        metrics = ", ".join(form.format(values[name]) for name, form in SHOWN.items() if name in values)
+        metrics = ", ".join(
+            form.format(factor * values[name]) for name, (factor, form) in SHOWN.items() if name in values
+        )
         if not self._bar.disable:
             self._bar.update(self._task, metrics=metrics)
         elif LINES * self._done // max(1, self._total) > self._lines or number == epochs:
