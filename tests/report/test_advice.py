@@ -8,14 +8,17 @@ import pytest
 
 from classgap import methods
 from classgap.audit import Audit
-from classgap.audit.figures import ClassResult
+from classgap.audit.figures import FIGURES, ClassResult
 from classgap.audit.results import Cause
 from classgap.cli.parser import parse
 from classgap.cli.train_command import TrainCommand
 from classgap.report import audit_text
 from classgap.report.advice import ADVICE, advice, advice_parts
 from classgap.report.causes import SENTENCES, cause_evidence
-from classgap.report.display_names import CAUSES
+from classgap.report.class_table import format_cell
+from classgap.report.display_names import CAUSES, cause_name
+from classgap.report.notes import DIAGNOSIS
+from classgap.report.summary import cause_sentence
 
 
 def cause(name: str, figure: float | None = None, reference: float | None = None, other: str | None = None, **details):
@@ -44,6 +47,16 @@ def entry(audit: Audit) -> ClassResult:
 
 def test_every_cause_has_a_name_a_sentence_and_advice():
     assert set(FULL) == set(SENTENCES) == set(ADVICE) == set(CAUSES)
+
+
+@pytest.mark.parametrize("name", FULL)
+def test_a_cause_has_one_name_in_the_class_table_the_diagnosis_and_the_note(name: str, entry: ClassResult):
+    failing = replace(entry, diagnosis=(FULL[name],))
+    figure = next(figure for figure in FIGURES if figure.name == "diagnosis")
+    assert format_cell(figure, failing) == cause_name(name)
+    assert cause_sentence(failing).startswith(f"{cause_name(name)}: ")
+    if name not in ("too-few-test-samples", "not-enough-evidence"):  # without a threshold of their own
+        assert f" {cause_name(name).capitalize()}: " in DIAGNOSIS
 
 
 @pytest.mark.parametrize(

@@ -11,6 +11,7 @@ from classgap.audit.diff import AuditDiff
 from classgap.audit.diff_results import CLASS_CHANGES
 from classgap.audit.figures import FIGURES, Figure
 from classgap.audit.results import Cause, Confusion, Distribution, Interval
+from classgap.report.display_names import cause_name
 from classgap.report.formatting import (
     MISSING,
     format_count,
@@ -107,7 +108,7 @@ def _format_list(values: tuple[Any, ...]) -> str:
     first = values[0]
     if isinstance(first, Confusion):
         return f"{truncate(first.name, LETTERS)} ({format_percent(first.rate)}\N{NO-BREAK SPACE}%)"
-    return first.name.replace("-", " ") if isinstance(first, Cause) else ", ".join(values)
+    return cause_name(first.name) if isinstance(first, Cause) else ", ".join(values)
 
 
 def _table(figures: Sequence[Figure], rows: Sequence[Any], confidence_level: float, sort_by: str) -> ClassTable:
