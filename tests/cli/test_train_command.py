@@ -91,7 +91,9 @@ def test_dry_run_prints_the_settings_and_writes_nothing(
 ) -> None:
     monkeypatch.chdir(tmp_path)
     assert main(["train", *SMALL, "--dry-run"]) == 0
-    out = " ".join(capsys.readouterr().out.split())
+    printed = capsys.readouterr().out
+    assert [line for line in printed.splitlines() if line != line.rstrip()] == []
+    out = " ".join(printed.split())
     assert "weight_decay" in out
     assert "0.0005" in out  # the default for this dataset
     assert "runs/digits-mlp-width-8-erm-seed0" in out

@@ -35,6 +35,18 @@ def test_output_fits_80_columns(which: str, columns: str, request: pytest.Fixtur
 
 
 @pytest.mark.parametrize("which", ["audit", "labels_audit", "many_audit", "diff", "runs_diff"])
+@pytest.mark.parametrize("columns", [40, 80])
+def test_redirected_output_has_no_trailing_spaces(
+    which: str, columns: int, request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.setenv("COLUMNS", str(columns))
+    what = request.getfixturevalue(which)
+    assert [line for line in shown(what).splitlines() if line != line.rstrip()] == []
+    if columns == 80:
+        assert shown(what) == f"{what}\n"
+
+
+@pytest.mark.parametrize("which", ["audit", "labels_audit", "many_audit", "diff", "runs_diff"])
 @pytest.mark.parametrize("columns", [40, 60, 66, 72])
 def test_narrow_output_does_not_cut_numbers(which: str, columns: int, request: pytest.FixtureRequest, monkeypatch):
     what = request.getfixturevalue(which)

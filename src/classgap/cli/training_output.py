@@ -38,7 +38,8 @@ def print_plan(config: TrainConfig) -> None:
     complete_config = resolve_config(config, data)
     run = Run(complete_config, data, choose_device(config.device))
     console = Console()
-    table = Table(title="Settings", show_header=False, title_justify="left")
+    console.print("Settings")
+    table = Table(show_header=False)
     for name, value in complete_config.to_dict().items():
         if name != "out":
             style = None if getattr(config, name) == value else "dim"

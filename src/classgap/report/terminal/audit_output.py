@@ -32,8 +32,8 @@ from classgap.report.terminal.console import (
     STYLES,
     interval_bar,
     name_cell,
-    open_console,
     plain_text,
+    print_page,
     print_title,
     render_text,
 )
@@ -51,7 +51,7 @@ def print_audit(audit: Audit, file: TextIO | None = None) -> None:
         audit: the audit to print.
         file: destination; standard output by default.
     """
-    _show(open_console(file), audit)
+    print_page(lambda console: _show(console, audit), file)
 
 
 def audit_text(audit: Audit) -> str:

@@ -29,11 +29,22 @@ class _Console(Console):
         raise BrokenPipeError  # for the caller to handle; rich would exit the process
 
 
-def open_console(file: TextIO | None) -> Console:
-    """Return a console of at most 80 columns that writes to ``file``, or to the terminal."""
+def print_page(show: Callable[[Console], None], file: TextIO | None = None) -> None:
+    """Print the output of ``show``, at most 80 columns wide; without trailing spaces if it does not go to a terminal.
+
+    Args:
+        show: prints to the console that it is given.
+        file: destination; standard output by default.
+    """
     console = _Console(file=file, highlight=False, soft_wrap=False)
     console.width = min(MAX_WIDTH, console.width)
-    return console
+    if console.is_terminal or console.is_jupyter:
+        show(console)
+        return
+    with console.capture() as captured:
+        show(console)
+    console.file.write(_strip_lines(captured.get()) + "\n")
+    console.file.flush()
 
 
 def render_text(show: Callable[[Console], None]) -> str:
@@ -44,7 +55,7 @@ def render_text(show: Callable[[Console], None]) -> str:
             file=text, width=MAX_WIDTH, color_system=None, force_terminal=False, force_jupyter=False, highlight=False
         )
     )
-    return "\n".join(line.rstrip() for line in text.getvalue().splitlines())
+    return _strip_lines(text.getvalue())
 
 
 def print_title(console: Console, title: str, headline: str) -> None:
@@ -88,6 +99,10 @@ def interval_bar(
         letter = dot if i == at else line if inside else empty
         bar.append(letter, STYLES.get(kind, "") if inside else "bright_black")
     return bar
+
+
+def _strip_lines(text: str) -> str:
+    return "\n".join(line.rstrip() for line in text.splitlines())
 
 
 def _supports_unicode() -> bool:

@@ -25,8 +25,8 @@ from classgap.report.terminal.console import (
     STYLES,
     interval_bar,
     name_cell,
-    open_console,
     plain_text,
+    print_page,
     print_title,
     render_text,
 )
@@ -45,7 +45,7 @@ def print_diff(diff: AuditDiff, file: TextIO | None = None) -> None:
         diff: the comparison to print.
         file: destination; standard output by default.
     """
-    _show(open_console(file), diff)
+    print_page(lambda console: _show(console, diff), file)
 
 
 def diff_text(diff: AuditDiff) -> str:
