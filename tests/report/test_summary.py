@@ -51,9 +51,9 @@ def test_significant_change_is_in_the_headline():
     assert text.startswith(f"Hard third {format_percent(hard.before)} % → {format_percent(hard.after)} %")
     assert f"({format_points(hard.change)} points); easy third {format_points(easy.change)} points" in text
     assert f"{len(diff.gained)} classes got significantly better, none significantly worse." in text
-    assert "gap between them narrowed" in diff_summary(diff)
+    assert "gap between the easy and the hard third narrowed" in diff_summary(diff)
     reverse = compare(np.linspace(0.75, 0.95, CLASSES), np.linspace(0.1, 0.95, CLASSES))
-    assert "gap between them widened" in diff_summary(reverse)
+    assert "gap between the easy and the hard third widened" in diff_summary(reverse)
     assert f"{len(reverse.regressed)} classes got significantly worse, none significantly better" in diff_headline(
         reverse
     )

@@ -126,16 +126,16 @@ def test_class_names_are_not_truncated_in_80_columns():
     text = shown(swapped([30, 0], [0, 30]))
     assert "class with a name 00" in text[text.index("Gained: 1") : text.index("Regressed: 1")]
     assert "class with a name 01" in text[text.index("Regressed: 1") :]
-    assert "Largest losses" not in text
+    assert "Largest losses, not" not in text
 
 
 def test_insignificant_losses_are_shown_if_no_class_regressed():
     text = shown(swapped([30, 0, 0, 0, 0], [0, 1, 4, 3, 2]))
-    assert "No class got significantly worse." in text
+    assert "none significantly worse." in text
     lines = rows(text[text.index("Largest losses, not significant") :])
     assert [line.split()[4] for line in lines] == ["02", "03", "04"]
     assert "+0 −4" in lines[0]
-    assert "Largest losses" not in shown(swapped([30], [0]))
+    assert "Largest losses, not" not in shown(swapped([30], [0]))
 
 
 def test_audit_output_has_every_gap_measure(audit: Audit):

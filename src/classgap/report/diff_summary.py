@@ -6,23 +6,23 @@ from collections.abc import Sequence
 
 from classgap.audit.diff import AuditDiff
 from classgap.audit.diff_results import Change, ClassChange
-from classgap.report.formatting import format_count, format_percent, format_points, pluralize
+from classgap.report.formatting import format_percent, format_points
 
 NAMED = 3
 
 
 def diff_summary(diff: AuditDiff) -> str:
-    """Summarize accuracy, hard and easy thirds, their gap, and the classes that changed significantly."""
+    """Summarize the facts below the headline: accuracy, the easy-hard gap, and the classes that changed most."""
     over = f" (mean of {diff.n_runs} runs)" if diff.n_runs > 1 else ""
-    sentences = [f"Accuracy{over} {_accuracy_change(diff.overall)}."]
+    sentences = []
     gap = diff.gap.get("easy_hard")
-    if "hard" in diff.groups and "easy" in diff.groups and gap is not None:
-        sentences.append(_thirds_change(diff.groups["hard"].change, diff.groups["easy"].change))
-        sentences.append(f"The gap between them {_gap_change(gap)}.")
+    if "hard" in diff.groups and "easy" in diff.groups and gap is not None:  # otherwise accuracy is the headline
+        sentences.append(f"Accuracy{over} {_accuracy_change(diff.overall)}.")
+        sentences.append(f"The gap between the easy and the hard third {_gap_change(gap)}.")
         own = diff.gap.get("own_easy_hard")
         if own is not None and own.significant and own.change * gap.change < 0:  # other classes are hard
             sentences.append(f"Between each side's own thirds, the gap {_gap_change(own)}.")
-    sentences.append(_class_changes(diff.classes))
+    sentences += _largest_changes(diff.classes)
     return " ".join(sentences)
 
 
@@ -31,19 +31,6 @@ def _accuracy_change(change: Change) -> str:
     if not change.significant:
         return f"did not change significantly ({before} % → {after} %)"
     return f"{'rose' if change.change > 0 else 'fell'} from {before} % to {after} %"
-
-
-def _thirds_change(hard: Change, easy: Change) -> str:
-    if not hard.significant and not easy.significant:
-        changes = f"hard third ({format_points(hard.change)} points) nor the easy third ({format_points(easy.change)})"
-        return f"Neither the {changes} changed significantly."
-    return f"The hard third {_points_change(hard)}, the easy third {_points_change(easy)}."
-
-
-def _points_change(change: Change) -> str:
-    if not change.significant:
-        return f"did not change significantly ({format_points(change.change)} points)"
-    return f"{'gained' if change.change > 0 else 'lost'} {format_percent(abs(change.change))} points"
 
 
 def _gap_change(change: Change) -> str:
@@ -57,19 +44,15 @@ def _gap_change(change: Change) -> str:
     return f"{verb} from {before} to {after} points"
 
 
-def _class_changes(classes: Sequence[ClassChange]) -> str:
-    seen = [entry for entry in classes if entry.status == "ok"]
-    gained, regressed = _by_verdict(seen, "gained"), _by_verdict(seen, "regressed")
-    if not gained and not regressed:
-        return "No class changed significantly."
-    total = pluralize(len(seen), "class", "classes")
-    sentences = [
-        f"{format_count(len(some))} of {total} got significantly {direction} ({_name_largest(some)})."
+def _largest_changes(classes: Sequence[ClassChange]) -> list[str]:
+    """The classes with the largest significant gains and losses, in points."""
+    found = (("gain", _by_verdict(classes, "gained")), ("loss", _by_verdict(classes, "regressed")))
+    plurals = {"gain": "gains", "loss": "losses"}
+    return [
+        f"Largest significant {what if len(some) == 1 else plurals[what]}: {_name_largest(some)}."
+        for what, some in found
         if some
-        else f"No class got significantly {direction}."
-        for some, direction in ((gained, "better"), (regressed, "worse"))
     ]
-    return " ".join(sentences)
 
 
 def _by_verdict(classes: Sequence[ClassChange], verdict: str) -> list[ClassChange]:
@@ -78,4 +61,4 @@ def _by_verdict(classes: Sequence[ClassChange], verdict: str) -> list[ClassChang
 
 def _name_largest(classes: Sequence[ClassChange]) -> str:
     named = ", ".join(f"{entry.name} {format_points(entry.change)}" for entry in classes[:NAMED])
-    return named + (" …" if len(classes) > NAMED else "")
+    return f"{named} points"

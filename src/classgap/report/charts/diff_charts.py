@@ -47,7 +47,7 @@ def class_slopes(diff: AuditDiff, key: str) -> Markup:
         for g in order_groups(diff.groups)
         if g.kind == "thirds"
     ]
-    description = f"{diff_summary(diff)} The table below lists all values."
+    description = f"{diff_summary(diff)} The table below lists all values.".lstrip()
     sides = (diff.before_name, diff.after_name)
     return slope_chart(f"{key}slopes", "Accuracy of each class before and after", description, thin, thick, sides)
 

@@ -55,7 +55,8 @@ def diff_text(diff: AuditDiff) -> str:
 
 def _show(console: Console, diff: AuditDiff) -> None:
     print_title(console, f"classgap compare: {comparison_name(diff)}", diff_headline(diff))
-    console.print(plain_text(diff_summary(diff)))
+    if summary := diff_summary(diff):
+        console.print(plain_text(summary))
     tables = [_group_table(diff), _gap_table(diff)] + ([_run_table(diff)] if diff.over_runs else [])
     for table in tables:
         console.print("\n", table, sep="")
@@ -63,11 +64,6 @@ def _show(console: Console, diff: AuditDiff) -> None:
         if names:
             caption = f"{verdict.capitalize()}: {pluralize(len(names), 'class', 'classes')}"
             console.print("\n", _class_table(diff, caption, largest_changes(diff, verdict, MAX_CLASSES)), sep="")
-    if not diff.regressed:
-        direction = "got significantly worse" if diff.gained else "changed significantly"
-        console.print("\n", plain_text(f"No class {direction}.", "bold"), sep="")
-    elif not diff.gained:
-        console.print("\n", plain_text("No class got significantly better.", "bold"), sep="")
     losses = [] if diff.regressed else insignificant_losses(diff, MAX_LOSSES)
     if losses:
         console.print("\n", _class_table(diff, "Largest losses, not significant", losses), sep="")
