@@ -240,6 +240,21 @@ def test_unseen_classes_stay_unseen():
     assert (entry.status, entry.change, entry.p_value) == ("unseen", None, None)
 
 
+def test_groups_of_an_audit_and_of_a_comparison_have_the_same_classes():
+    audit = Audit.from_predictions(
+        targets=[0, 0, 1, 1],
+        predictions=[0, 1, 1, 1],
+        class_names=["cat", "dog", "yak"],
+        train_counts=[100, 10, 5],  # yak is in the tail and has no test samples
+        groups={"cattle": ["dog", "yak"]},
+    )
+    assert (audit.groups["tail"].members, audit.groups["tail"].unseen) == (("dog",), 1)
+    diff = audit.diff(audit)
+    assert {name: group.members for name, group in diff.groups.items()} == {
+        name: group.members for name, group in audit.groups.items()
+    }
+
+
 def relabel(targets, **given):
     return Audit.from_predictions(predictions=targets, targets=targets, name="other", settings=QUICK, **given)
 

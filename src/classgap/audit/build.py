@@ -215,7 +215,7 @@ def _group(
         min=float(accuracies.min()) if seen else None,
         max=float(accuracies.max()) if seen else None,
         support=int(counts.support_K[seen].sum()),
-        members=tuple(classes[k].name for k in group.members.tolist()),
+        members=tuple(classes[k].name for k in seen),
         unseen=len(group.members) - len(seen),
         margin=_mean([classes[k].margin for k in seen]),
         spread=_mean([classes[k].spread for k in seen]),

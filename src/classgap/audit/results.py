@@ -225,8 +225,8 @@ class GroupResult:
         min: lowest class accuracy.
         max: highest class accuracy.
         support: number of test samples.
-        members: names of its classes, including unseen ones; thirds are in rank order.
-        unseen: number of unseen classes in ``members``.
+        members: names of its classes with test samples; thirds are in rank order.
+        unseen: number of its classes without test samples.
         margin: mean output-level margin m_o of its seen classes (MR² Table 4).
         spread: mean ‖ŝ_k‖ of its seen classes (MR² Fig. 7).
     """
