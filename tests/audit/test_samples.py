@@ -15,6 +15,16 @@ def test_round_trip_in_the_smallest_integers(largest):
     assert Samples.from_plain(packed) == samples
 
 
+@pytest.mark.parametrize("array", ["targets", "predictions", "index"])
+@pytest.mark.parametrize("packed", [{"dtype": "|u1"}, {"dtype": "|u1", "data": "", "extra": 1}, [], "text", 3])
+def test_packed_arrays_have_exactly_their_two_keys(array, packed):
+    values = np.array([0, 1])
+    plain = Samples(values, values, values).to_plain()
+    assert Samples.from_plain(plain).index.tolist() == [0, 1]
+    with pytest.raises(ValueError, match="packed labels"):
+        Samples.from_plain(plain | {array: packed})
+
+
 def test_any_difference_counts():
     base = Samples(np.array([0, 1]), np.array([1, 1]), np.array([4, 5]))
     assert base != Samples(np.array([0, 0]), base.predictions, base.index)

@@ -77,6 +77,13 @@ def test_files_that_are_no_json_are_rejected(tmp_path: Path) -> None:
         read_json(tmp_path / "nowhere.json")
 
 
+def test_a_repeated_key_is_rejected(tmp_path: Path) -> None:
+    groups = tmp_path / "groups.json"
+    groups.write_text('{"all": {"pets": ["cat"], "cars": [], "pets": ["dog"]}}')
+    with pytest.raises(ValueError, match=r"groups\.json .* 'pets' more than once"):
+        read_json(groups)
+
+
 def test_files_that_are_nested_too_deeply_are_rejected(tmp_path: Path) -> None:
     deep = tmp_path / "deep.json"
     deep.write_text("[" * 200_000 + "]" * 200_000)

@@ -63,6 +63,13 @@ def test_invalid_files_are_rejected_with_key_and_value(settings: dict, message: 
     assert message in str(error.value)
 
 
+@pytest.mark.parametrize("text", ["epochs: 3\nlr: 1\nepochs: 4\n", "weight-decay: 0\nweight_decay: 1\n"])
+def test_a_setting_that_is_set_twice_is_rejected(text: str, tmp_path: Path) -> None:
+    (tmp_path / "twice.yaml").write_text(text)
+    with pytest.raises(ValueError, match=r"twice\.yaml sets (epochs|weight_decay) more"):
+        read_settings(tmp_path / "twice.yaml")
+
+
 @pytest.mark.parametrize("text", ["- a\n- b\n", "a: [", "a: !!python/object:os.system {}"])
 def test_files_without_a_mapping_are_rejected_and_execute_nothing(text: str, tmp_path: Path) -> None:
     (tmp_path / "c.yaml").write_text(text)

@@ -67,7 +67,7 @@ class Samples:
         try:
             targets, predictions = _unpack(data["targets"]), _unpack(data["predictions"])
             index = None if data["index"] is None else _unpack(data["index"])
-        except (KeyError, TypeError, ValueError, zlib.error):
+        except (AttributeError, TypeError, ValueError, zlib.error):
             raise ValueError("must hold packed labels and predictions; they are damaged") from None
         return cls(targets, predictions, index)
 
@@ -85,6 +85,8 @@ def _pack(values: Integers) -> dict[str, str]:
 
 
 def _unpack(packed: dict[str, str]) -> Integers:
+    if packed.keys() != {"dtype", "data"}:
+        raise ValueError(packed.keys())
     kind = np.dtype(packed["dtype"])
     if kind.kind != "u":
         raise ValueError(kind)

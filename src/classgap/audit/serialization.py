@@ -77,14 +77,16 @@ def read_json(path: str | os.PathLike[str]) -> Any:
     """Read a JSON file.
 
     Raises:
-        ValueError: if the file does not exist or is not JSON.
+        ValueError: if the file does not exist, is not JSON or contains a key twice.
     """
     try:
-        return json.loads(Path(path).read_text(encoding="utf-8"))
+        return json.loads(Path(path).read_text(encoding="utf-8"), object_pairs_hook=_unique_keys)
     except OSError as error:
         raise ValueError(f"{path} cannot be read: {error.strerror}.") from None
     except RecursionError:
         raise ValueError(f"{path} cannot be read: values are nested too deeply.") from None
+    except _RepeatedKeyError as error:
+        raise ValueError(f"{path} contains the key {error} more than once in one object: keep one.") from None
     except ValueError:
         raise ValueError(f"{path} is not a valid JSON file: it is empty, truncated or in another format.") from None
 
@@ -115,6 +117,18 @@ def check_consistency(audit: Audit) -> None:
             worst = int(indices.min() if indices.min() < 0 else indices.max())
             raise ValueError(f"{where} must be in [0, {classes - 1}], got {worst}; {FIX}.")
     _check_lengths(audit)
+
+
+class _RepeatedKeyError(ValueError):
+    """A JSON object that has a key twice."""
+
+
+def _unique_keys(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    found = dict(pairs)
+    if len(found) < len(pairs):
+        keys = [key for key, _ in pairs]
+        raise _RepeatedKeyError(repr(next(key for key in keys if keys.count(key) > 1)))
+    return found
 
 
 def _describe(error: Mapping[str, Any]) -> str:

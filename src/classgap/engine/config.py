@@ -216,13 +216,18 @@ def read_settings(path: Path) -> dict[str, Any]:
     import yaml
 
     try:
-        settings = yaml.safe_load(path.read_text(encoding="utf-8"))
+        text = path.read_text(encoding="utf-8")
+        settings, tree = yaml.safe_load(text), yaml.compose(text, yaml.SafeLoader)
     except FileNotFoundError:
         raise ValueError(f"the configuration file {path} does not exist.") from None
     except (OSError, UnicodeDecodeError, yaml.YAMLError) as error:
         raise ValueError(f"the configuration file {path} cannot be read: {error}") from None
     if settings is not None and not isinstance(settings, Mapping):
         raise ValueError(f"{path} must contain settings as NAME: VALUE, got a {type(settings).__name__}.")
+    names = [str(key.value).replace("-", "_") for key, _ in tree.value] if settings else []
+    for name in names:
+        if names.count(name) > 1:
+            raise ValueError(f"{path} sets {name} more than once: keep one.")
     try:
         return parse_settings(settings or {})
     except ValueError as error:
