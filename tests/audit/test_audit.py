@@ -169,7 +169,7 @@ def test_baseline_ranking_makes_the_thirds():
     with pytest.raises(ValueError, match="3 numbers"):
         Audit.from_predictions(predictions=targets, targets=targets, rank_by=[0.1])
     with pytest.raises(ValueError, match="class names differ"):
-        Audit.from_predictions(predictions=targets, targets=targets, rank_by=base, class_names="abc")
+        Audit.from_predictions(predictions=targets, targets=targets, rank_by=base, class_names=list("abc"))
 
 
 def test_the_gap_by_a_baseline_on_the_same_samples_is_partly_shared_luck():

@@ -81,3 +81,12 @@ def test_a_confidence_among_probabilities_is_rejected(tmp_path):
 def test_scores_from_0_to_1_far_from_sums_of_1_are_logits(tmp_path):
     got = Audit.from_file(write(tmp_path / "p.csv", 0.6 + 0.4 * PROBABILITIES))
     assert got.notices[0].values["kind"] == "logits"
+
+
+def test_targets_that_count_from_0_do_not_fit_columns_that_count_from_1(tmp_path):
+    path = tmp_path / "p.csv"
+    path.write_text("target,1,2,3\n0,2.5,0.5,-0.5\n1,0.1,3.5,0.5\n2,0.5,1.5,4.5\n")
+    with pytest.raises(ValueError, match="unknown label '0'"):
+        Audit.from_file(path)
+    path.write_text(path.read_text().replace("\n0,", "\n3,"))
+    assert Audit.from_file(path).samples.targets.tolist() == [2, 0, 1]

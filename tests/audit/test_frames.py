@@ -52,6 +52,45 @@ def test_columns_of_a_frame_name_the_classes(kind):
     assert named.class_names == ("a", "b", "c")
 
 
+@pytest.mark.parametrize("kind", ["logits", "probabilities"])
+@pytest.mark.parametrize("columns", [[1, 2, 3], [2, 0, 1], ["7", "5", "3"]])
+@pytest.mark.parametrize("convert", [list, torch.tensor, pandas.Series, lambda labels: np.array(labels, dtype=float)])
+def test_integer_labels_are_matched_with_integer_columns(kind, columns, convert):
+    frame = pandas.DataFrame(LOGITS if kind == "logits" else PROBABILITIES, columns=columns)
+    labels = convert([int(columns[k]) for k in TARGETS])
+    got = audit(targets=labels, train_targets=labels, train_predictions=labels, **{kind: frame})
+    assert got.samples == EXPECTED.samples
+    assert got.class_names == tuple(map(str, columns))
+    assert [entry.train_count for entry in got.classes] == np.bincount(TARGETS).tolist()
+
+
+def test_an_integer_label_without_a_column_is_rejected():
+    with pytest.raises(ValueError, match="targets has the unknown label '0'"):
+        audit(pandas.DataFrame(LOGITS, columns=[1, 2, 3]), TARGETS)
+
+
+def test_a_frame_that_contains_the_targets_is_rejected():
+    frame = pandas.DataFrame(LOGITS, columns=NAMES).assign(target=TARGETS)
+    with pytest.raises(ValueError, match=r"column 'target'.* drop it"):
+        audit(frame, frame["target"])
+    assert audit(frame.drop(columns="target"), frame["target"]).samples == EXPECTED.samples
+
+
+def test_class_names_by_index():
+    assert audit(LOGITS, TARGETS, class_names={2: "cow", 0: "cat", 1: "dog"}) == EXPECTED
+    counts = pandas.Series([9, 5, 2], index=["dog", "cow", "cat"])
+    got = audit(LOGITS, TARGETS, class_names=dict(enumerate(NAMES)), train_counts=counts)
+    assert [entry.train_count for entry in got.classes] == [2, 9, 5]
+
+
+@pytest.mark.parametrize(
+    ("names", "message"), [("abc", "string 'abc'"), ({1: "a", 2: "b", 3: "c"}, "0 to 2, got 1, 2, 3")]
+)
+def test_class_names_that_are_no_list_of_names_are_rejected(names, message):
+    with pytest.raises(ValueError, match=f"class_names .*{message}"):
+        audit(LOGITS, TARGETS, class_names=names)
+
+
 @pytest.mark.parametrize(
     "labels",
     [TARGETS, TARGETS.tolist(), torch.from_numpy(TARGETS), [NAMES[k] for k in TARGETS], pandas.Series(TARGETS)],

@@ -84,7 +84,9 @@ def test_repeated_samples_are_dropped_and_the_rest_put_in_order():
 def test_one_position_with_two_targets_is_rejected():
     targets = np.arange(640) % 5
     with pytest.raises(ValueError, match=r"^index must be .* 0 occurs with .*omit index"):
-        Predictions.from_arrays(targets, logits=np.eye(5)[targets], index=np.arange(640) % 32, class_names="abcde")
+        Predictions.from_arrays(
+            targets, logits=np.eye(5)[targets], index=np.arange(640) % 32, class_names=list("abcde")
+        )
     with pytest.raises(ValueError, match="7 occurs with targets '0' and '1'"):
         Predictions.from_arrays([1, 0, 2, 0], logits=LOGITS, index=[7, 3, 5, 7])
 
@@ -118,7 +120,10 @@ BAD = {
     "one probability": ({"targets": [0, 1], "probabilities": [[0.2], [0.9]]}, r"probabilities \(1 - p, p\)"),
     "one column": ({"targets": [0, 2], "logits": [[1.0], [3.0]]}, "from 0 to 0, got 2: check the labels"),
     "label fraction": ({"targets": [0.5, 1, 1, 0], "logits": LOGITS}, "class indices or class names"),
-    "unknown name": ({"targets": ["a", "b", "x", "a"], "logits": LOGITS, "class_names": "abc"}, "unknown label 'x'"),
+    "unknown name": (
+        {"targets": ["a", "b", "x", "a"], "logits": LOGITS, "class_names": list("abc")},
+        "unknown label 'x'",
+    ),
     "one-dimensional logits": ({"targets": TARGETS, "logits": [1.0, 2, 3, 4]}, "pass predicted labels as predictions="),
     "text logits": ({"targets": TARGETS, "logits": [["a"]] * 4}, "logits must be a numeric array"),
     "ragged logits": ({"targets": [0, 1], "logits": [[1.0, 2.0], [1.0]]}, "logits must be a numeric array"),
@@ -141,7 +146,7 @@ BAD = {
     ),
     "negative counts": ({"targets": TARGETS, "logits": LOGITS, "train_counts": [1, 2, -3]}, "got -3 for class '2'"),
     "unknown counts": (
-        {"targets": TARGETS, "logits": LOGITS, "train_counts": [1, np.nan, 3], "class_names": "abc"},
+        {"targets": TARGETS, "logits": LOGITS, "train_counts": [1, np.nan, 3], "class_names": list("abc")},
         "got nan for class 'b'",
     ),
     "white space": (

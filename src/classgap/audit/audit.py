@@ -13,8 +13,16 @@ from torch import nn
 
 from classgap.audit._types import Floats
 from classgap.audit.figures import FIGURES, ClassResult
-from classgap.audit.io.frames import check_scores, counts_in_class_order, names_from_columns, to_frame
+from classgap.audit.io.frames import (
+    check_scores,
+    check_target_column,
+    counts_in_class_order,
+    integers_as_names,
+    names_from_columns,
+    to_frame,
+)
 from classgap.audit.io.inference import collect_predictions
+from classgap.audit.io.labels import check_class_names
 from classgap.audit.io.predictions import Predictions
 from classgap.audit.io.readers import read_predictions
 from classgap.audit.metrics.confusion_matrix import confusion_matrix
@@ -44,6 +52,7 @@ if TYPE_CHECKING:
     from classgap.audit.diff import AuditDiff
 
 Groups = Mapping[str, Sequence[Any]] | Sequence[Any]
+ClassNames = Sequence[Any] | Mapping[int, str]
 
 
 @dataclass(frozen=True)
@@ -94,7 +103,7 @@ class Audit:
         predictions: Any = None,
         features: Any = None,
         head: Any = None,
-        class_names: Sequence[Any] | None = None,
+        class_names: ClassNames | None = None,
         train_counts: Any = None,
         train_predictions: Any = None,
         train_targets: Any = None,
@@ -115,7 +124,8 @@ class Audit:
             predictions: predicted class indices or class names (N,).
             features: penultimate features (N, D).
             head: layer from features to logits, its weight (K, D), or (weight, bias).
-            class_names: K unique names; by default the columns of a DataFrame of scores.
+            class_names: K unique names, or a mapping from class index to name; by default the columns of a DataFrame
+                of scores. Integer labels are matched with the columns if these are integers.
             train_counts: number of training samples of each class (K,). A Series is sorted by its index, class names or
                 indices.
             train_predictions: predicted labels (M,) or scores (M, K) on the training set, to find over-fitted classes.
@@ -140,7 +150,12 @@ class Audit:
         """
         check_scores("logits", logits)
         if class_names is None:
-            class_names = names_from_columns(logits, probabilities)
+            class_names = columns = names_from_columns(logits, probabilities)
+            check_target_column(targets, columns)
+            targets, train_targets = integers_as_names(targets, columns), integers_as_names(train_targets, columns)
+            train_predictions = integers_as_names(train_predictions, columns)
+        else:
+            class_names = check_class_names(class_names)
         data = Predictions.from_arrays(
             targets,
             logits=logits,
@@ -176,7 +191,7 @@ class Audit:
         model: nn.Module,
         loader: Iterable[Any],
         *,
-        class_names: Sequence[Any] | None = None,
+        class_names: ClassNames | None = None,
         train_counts: Any = None,
         name: str = "audit",
         groups: Groups | None = None,
@@ -193,7 +208,8 @@ class Audit:
             loader: batches ``(inputs, targets)``, ``(inputs, targets, index)``, or mappings with "labels" ("label",
                 "targets", "target"), optionally "index", and the model's keyword arguments. ``index`` is the position
                 of each sample in the test set.
-            class_names: K unique names; by default ``model.config.id2label`` of a Hugging Face model.
+            class_names: K unique names, or a mapping from index to name; by default ``model.config.id2label`` of a
+                Hugging Face model.
             train_counts: number of training samples of each class (K,).
             name: name for titles.
             groups: as in :meth:`from_predictions`.

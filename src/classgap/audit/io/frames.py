@@ -5,7 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import Any
 
+import numpy as np
+from torch import Tensor
+
 from classgap.audit.figures import Figure, column_names, column_values
+from classgap.audit.io.labels import are_integers
 
 
 def names_from_columns(*scores: Any) -> tuple[str, ...] | None:
@@ -14,6 +18,36 @@ def names_from_columns(*scores: Any) -> tuple[str, ...] | None:
         if hasattr(values, "columns") and hasattr(values, "to_numpy"):
             return tuple(str(name) for name in values.columns)
     return None
+
+
+def integers_as_names(values: Any, class_names: Sequence[str] | None) -> Any:
+    """Return integer labels as names if all columns of a DataFrame are named by integers; anything else unchanged.
+
+    The columns of ``DataFrame(probabilities, columns=classifier.classes_)`` may be 1 to K, and the labels too.
+
+    >>> integers_as_names([1, 2], ("1", "2")).tolist(), integers_as_names([1, 0], ("cat", "dog"))
+    (['1', '2'], [1, 0])
+    """
+    if values is None or class_names is None or not are_integers(class_names):
+        return values
+    array = values.detach().cpu().numpy() if isinstance(values, Tensor) else np.asarray(values)
+    if array.dtype.kind == "f" and np.isfinite(array).all() and (array == np.floor(array)).all():
+        array = array.astype(np.int64)
+    return array.astype(str) if array.ndim == 1 and array.dtype.kind in "iu" else values
+
+
+def check_target_column(targets: Any, class_names: Sequence[str] | None) -> None:
+    """Reject a DataFrame of scores that still contains the column of targets.
+
+    Raises:
+        ValueError: if ``targets`` is a Series that is named like a column.
+    """
+    name = getattr(targets, "name", None)
+    if isinstance(name, str) and name in (class_names or ()):
+        raise ValueError(
+            f"the DataFrame of scores has the column {name!r}, which is also the name of targets: drop it, so that "
+            "each column is a class."
+        )
 
 
 def counts_in_class_order(counts: Any, class_names: Sequence[Any] | None) -> Any:

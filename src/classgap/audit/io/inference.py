@@ -36,7 +36,7 @@ def collect_predictions(
     model: nn.Module,
     loader: Iterable[Any],
     *,
-    class_names: Sequence[Any] | None = None,
+    class_names: Sequence[Any] | Mapping[int, str] | None = None,
     train_counts: Any = None,
     name: str = "audit",
 ) -> Predictions:

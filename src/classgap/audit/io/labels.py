@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -12,15 +12,30 @@ from numpy.typing import NDArray
 from classgap.audit._types import Integers
 
 
-def check_class_names(names: Sequence[Any] | NDArray[Any], num_classes: int | None = None) -> tuple[str, ...]:
-    """Convert class names to strings.
+def check_class_names(
+    names: Sequence[Any] | Mapping[Any, Any] | NDArray[Any], num_classes: int | None = None
+) -> tuple[str, ...]:
+    """Convert class names to strings; a mapping such as ``id2label`` has the class indices as keys.
 
     Raises:
-        ValueError: if a name is empty, two names are equal up to white space, or there are not ``num_classes`` names.
+        ValueError: if ``names`` is one string, the keys of a mapping are not 0 to K - 1, a name is empty, two names are
+            equal up to white space, or there are not ``num_classes`` names.
 
     >>> check_class_names(["cat", "dog"])
     ('cat', 'dog')
+    >>> check_class_names({1: "dog", 0: "cat"})
+    ('cat', 'dog')
     """
+    if isinstance(names, str):
+        raise ValueError(f"class_names must be a list with one name per class, got the string {names!r}.")
+    if isinstance(names, Mapping):
+        by_index = {str(index): name for index, name in names.items()}
+        if by_index.keys() != {str(k) for k in range(len(names))}:
+            raise ValueError(
+                f"class_names is a mapping, so its keys must be the class indices 0 to {len(names) - 1}, got "
+                f"{', '.join(map(repr, list(names)[:5]))}: pass a list of names."
+            )
+        names = [by_index[str(k)] for k in range(len(names))]
     if isinstance(names, np.ndarray) and names.ndim != 1:
         raise ValueError(f"class_names must be a list of shape (classes,), got shape {names.shape}.")
     texts = tuple(str(name) for name in names)
@@ -69,7 +84,8 @@ def infer_class_names(*columns: Any) -> tuple[str, ...]:
 def encode(what: str, values: Any, names: Sequence[str]) -> Integers:
     """Convert labels, given as class names or class indices, to class indices.
 
-    A string is looked up among the names first, and parsed as an index only if no name matches.
+    A string is looked up among the names first, and parsed as an index only if no name matches. If all names are
+    integers, every string is a name.
 
     >>> encode("targets", ["dog", "0"], ["cat", "dog"]).tolist()
     [1, 0]
@@ -108,14 +124,24 @@ def _encode_texts(what: str, values: NDArray[np.str_], names: Sequence[str]) -> 
     position = {name: i for i, name in enumerate(names)}
     distinct, inverse = np.unique(values, return_inverse=True)
     codes = []
+    indices_allowed = not are_integers(names)  # "1" must not be a name while "0" is an index
     for text in distinct.tolist():
         code = position.get(text)
-        if code is None and _is_integer(text) and 0 <= int(text) < len(names):
+        if code is None and indices_allowed and _is_integer(text) and 0 <= int(text) < len(names):
             code = int(text)
         if code is None:
             raise ValueError(f"{what} has the unknown label {text!r}, expected one of {_list_names(names)}.")
         codes.append(code)
     return np.asarray(codes, dtype=np.int64)[inverse]
+
+
+def are_integers(names: Sequence[str]) -> bool:
+    """Return whether all names are integers, so that an integer label is ambiguous.
+
+    >>> are_integers(["1", "2"]), are_integers(["1", "two"])
+    (True, False)
+    """
+    return all(_is_integer(name) for name in names)
 
 
 def _is_integer(text: str) -> bool:

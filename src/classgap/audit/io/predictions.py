@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -68,7 +68,7 @@ class Predictions:
         predictions: Any = None,
         features: Any = None,
         head: Any = None,
-        class_names: Sequence[Any] | None = None,
+        class_names: Sequence[Any] | Mapping[int, str] | None = None,
         train_counts: Any = None,
         train_predictions: Any = None,
         train_targets: Any = None,
@@ -277,7 +277,9 @@ def _check_head(weight: Tensor | None, bias: Tensor | None, num_classes: int, fe
         raise ValueError("head bias must be finite, but contains NaN or infinity.")
 
 
-def _names(given: Sequence[Any] | None, num_classes: int | None, targets: Any, predictions: Any) -> tuple[str, ...]:
+def _names(
+    given: Sequence[Any] | Mapping[int, str] | None, num_classes: int | None, targets: Any, predictions: Any
+) -> tuple[str, ...]:
     if given is not None:
         return check_class_names(given, num_classes)
     if num_classes is not None:
