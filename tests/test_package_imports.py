@@ -1,6 +1,7 @@
 """Each package imports only the packages below it, anywhere in a file, and importing classgap stays light."""
 
 import ast
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -39,27 +40,51 @@ CONVENIENCES = {
     "audit/audit.py": {"report"},  # Audit.to_html, …
     "audit/diff.py": {"report"},  # AuditDiff.to_html, …
 }
+UNKNOWN = "a module named at run time"
+IMPORT_BY_NAME = {"models/optional.py"}  # imports timm, torchvision, …
+
+FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda)
 
 
 def package_of(path: Path) -> str:
     return path.relative_to(SOURCE).parts[0].removesuffix(".py")
 
 
-def imported_packages(code: str) -> set[str]:
-    """Return the packages that a file imports anywhere."""
-    packages = set()
-    for node in ast.walk(ast.parse(code)):
-        names: list[str] = []
-        if isinstance(node, ast.Import):
-            names = [alias.name for alias in node.names]
-        elif isinstance(node, ast.ImportFrom) and node.level:
-            raise AssertionError(f"line {node.lineno}: imports are absolute here")
-        elif isinstance(node, ast.ImportFrom) and node.module == "classgap":
-            names = [f"classgap.{alias.name}" for alias in node.names]
-        elif isinstance(node, ast.ImportFrom) and node.module:
-            names = [node.module]
-        packages |= {name.split(".")[1] for name in names if name.startswith("classgap.")}
+def imported_packages(code: str, *, inside_functions: bool = True) -> set[str]:
+    """Return the packages that a file imports anywhere, or anywhere but in functions."""
+    packages: set[str] = set()
+    rest: list[ast.AST] = [ast.parse(code)]
+    while rest:
+        node = rest.pop()
+        if inside_functions or not isinstance(node, FUNCTIONS):
+            rest += ast.iter_child_nodes(node)
+            packages |= _imported_by(node)
     return packages
+
+
+def _imported_by(node: ast.AST) -> set[str]:
+    """The packages that one node imports, whether by a statement or by a name in a string."""
+    match node:
+        case ast.Import():
+            names = [alias.name for alias in node.names]
+            if "classgap" in names:
+                raise AssertionError(f"line {node.lineno}: import a package of classgap, not classgap")
+        case ast.ImportFrom(level=level) if level:
+            raise AssertionError(f"line {node.lineno}: imports are absolute here")
+        case ast.ImportFrom(module="classgap"):
+            names = [f"classgap.{alias.name}" for alias in node.names]
+        case ast.ImportFrom():
+            names = [node.module or ""]
+        case ast.Constant(value=str(text)) if re.fullmatch(r"classgap(\.\w+)+", text):  # "classgap.engine"
+            names = [text]
+        case ast.Call(func=ast.Name(id=name) | ast.Attribute(attr=name), args=[argument, *_]) if name in (
+            "import_module",
+            "__import__",
+        ) and not isinstance(argument, ast.Constant):
+            return {UNKNOWN}
+        case _:
+            return set()
+    return {name.split(".")[1] for name in names if name.startswith("classgap.")}
 
 
 FILES = [path for path in sorted(SOURCE.rglob("*.py")) if path.parent != SOURCE or package_of(path) in ALLOWED]
@@ -67,8 +92,11 @@ FILES = [path for path in sorted(SOURCE.rglob("*.py")) if path.parent != SOURCE 
 
 @pytest.mark.parametrize("path", FILES, ids=lambda path: str(path.relative_to(SOURCE)))
 def test_imports_point_down(path: Path) -> None:
-    package, convenience = package_of(path), CONVENIENCES.get(path.relative_to(SOURCE).as_posix(), set())
-    assert imported_packages(path.read_text()) <= ALLOWED[package] | {package} | convenience
+    package, file = package_of(path), path.relative_to(SOURCE).as_posix()
+    allowed = ALLOWED[package] | {package} | ({UNKNOWN} if file in IMPORT_BY_NAME else set())
+    code = path.read_text()
+    assert imported_packages(code) <= allowed | CONVENIENCES.get(file, set())
+    assert imported_packages(code, inside_functions=False) <= allowed
 
 
 @pytest.mark.parametrize(
@@ -81,10 +109,32 @@ def test_imports_point_down(path: Path) -> None:
         "class A:\n    def f(self):\n        if True:\n            import classgap.engine as e",
         "from typing import TYPE_CHECKING\nif TYPE_CHECKING:\n    from classgap.engine import Run",
         "try:\n    from classgap.engine import Run\nexcept ImportError:\n    pass",
+        "import importlib\nimportlib.import_module('classgap.engine')",
+        "from importlib import import_module\ndef f():\n    return import_module('classgap.engine.run').Run",
+        "__import__('classgap.engine')",
+        "import sys\nsys.modules['classgap.engine.run']",
     ],
 )
 def test_imports_are_found_anywhere_in_a_file(code: str) -> None:
     assert imported_packages(code) == {"engine"}
+
+
+@pytest.mark.parametrize("name", ["f'classgap.{name}'", "name", "'classgap.' + name"])
+def test_a_module_named_at_run_time_is_found(name: str) -> None:
+    assert imported_packages(f"import importlib\nimportlib.import_module({name})") == {UNKNOWN}
+
+
+@pytest.mark.parametrize("code", ["import classgap", "import classgap as cg", "from . import engine"])
+def test_imports_that_hide_the_package_are_rejected(code: str) -> None:
+    with pytest.raises(AssertionError, match="line 1"):
+        imported_packages(code)
+
+
+def test_conveniences_are_imported_inside_functions_only() -> None:
+    late, early = "def f():\n    from classgap import report", "from classgap import report"
+    assert imported_packages(late) == imported_packages(early) == {"report"}
+    assert imported_packages(late, inside_functions=False) == set()
+    assert imported_packages(early, inside_functions=False) == {"report"}
 
 
 def test_every_package_is_listed() -> None:
@@ -95,6 +145,8 @@ def test_every_package_is_listed() -> None:
 def test_conveniences_are_real() -> None:
     for name, packages in CONVENIENCES.items():
         assert packages <= imported_packages((SOURCE / name).read_text())
+    for name in IMPORT_BY_NAME:
+        assert UNKNOWN in imported_packages((SOURCE / name).read_text())
 
 
 def test_only_one_module_touches_torch_distributed() -> None:
