@@ -20,18 +20,35 @@ def distribution(requirement: str) -> str:
     return re.split(r"[<>=!~;\[ ]", requirement, maxsplit=1)[0].lower().replace("_", "-")
 
 
-def imported() -> set[str]:
-    """The distributions that any file of the package imports, anywhere in it."""
+def imported(*, optional: bool = True) -> set[str]:
+    """The distributions that any file of the package imports, anywhere in it.
+
+    Args:
+        optional: include imports in a ``try`` that handles their absence.
+    """
     modules = set()
-    for path in SOURCE.rglob("*.py"):
-        for node in ast.walk(ast.parse(path.read_text())):
-            if isinstance(node, ast.Import):
-                modules |= {alias.name.split(".")[0] for alias in node.names}
-            elif isinstance(node, ast.ImportFrom) and node.module:
-                modules.add(node.module.split(".")[0])
+    rest: list[ast.AST] = [ast.parse(path.read_text()) for path in SOURCE.rglob("*.py")]
+    while rest:
+        node = rest.pop()
+        if isinstance(node, ast.Import):
+            modules |= {alias.name.split(".")[0] for alias in node.names}
+        elif isinstance(node, ast.ImportFrom) and node.module:
+            modules.add(node.module.split(".")[0])
+        if optional or not (isinstance(node, ast.Try) and "ImportError" in map(_exception, node.handlers)):
+            rest += ast.iter_child_nodes(node)
     providers = importlib.metadata.packages_distributions()
     foreign = modules - set(sys.stdlib_module_names) - {"classgap"}
     return {providers[module][0].lower().replace("_", "-") for module in foreign}
+
+
+def _exception(handler: ast.ExceptHandler) -> str:
+    return "" if handler.type is None else ast.unparse(handler.type)
+
+
+def test_packages_that_are_needed_without_a_choice_are_no_extras() -> None:
+    base = {distribution(each) for each in PROJECT["dependencies"]}
+    assert imported(optional=False) <= base
+    assert "pandas" in imported() - imported(optional=False)
 
 
 def test_every_import_is_declared_and_every_declared_package_is_imported() -> None:
