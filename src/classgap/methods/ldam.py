@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from torch import Tensor
 
 from classgap.functional import effective_number_weights
-from classgap.losses.arguments import check_counts, check_float, check_fraction
+from classgap.losses.arguments import check_counts, check_fraction, check_probability
 from classgap.losses.ldam import LDAMLoss
 from classgap.methods.method import Method
 from classgap.models.cosine import CosineClassifier
@@ -71,9 +71,7 @@ class DeferredLDAM(LDAM):
         super().__init__(loss)
         self.class_counts = check_counts("class_counts", class_counts)
         self.beta = check_fraction("beta", beta)
-        if check_float("switch", switch, ge=0) > 1:
-            raise ValueError(f"switch must be in [0, 1], got {switch!r}.")
-        self.switch = switch
+        self.switch = check_probability("switch", switch)
         self._switched = False  # not saved: a resumed run computes the same weights again
 
     def objective(self, run: TrainingRun, batch: Batch) -> Tensor:
