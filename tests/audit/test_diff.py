@@ -298,7 +298,7 @@ def test_round_trip(sides, tmp_path):
     diff = sides[0].diff(sides[1])
     diff.save(tmp_path / "diff.json")
     assert "SCHEMA" not in diff.to_dict()
-    assert AuditDiff.load(tmp_path / "diff.json") == diff
+    assert AuditDiff.load(tmp_path / "diff.json") == AuditDiff.from_dict(diff.to_dict()) == diff
     sides[0].save(tmp_path / "audit.json")
     with pytest.raises(ValueError, match="not a saved comparison"):
         AuditDiff.load(tmp_path / "audit.json")
@@ -307,6 +307,7 @@ def test_round_trip(sides, tmp_path):
 @pytest.mark.parametrize(
     ("change", "text"),
     [
+        ({"schema": 1}, "schema must be 2, got 1"),
         ({"gained": ["nobody"]}, "gained does not match"),
         ({"n_runs": "two"}, "n_runs must be .* got 'two'"),
     ],

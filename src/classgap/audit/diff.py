@@ -184,6 +184,23 @@ class AuditDiff:
         """Return the content of the JSON file."""
         return {"schema": self.SCHEMA, **to_plain(self)}
 
+    @classmethod
+    def from_dict(cls, data: Any) -> AuditDiff:
+        """Read the output of :meth:`to_dict`.
+
+        Raises:
+            ValueError: if ``data`` is not a comparison of this schema, or its parts are inconsistent.
+        """
+        if not isinstance(data, dict) or "before_name" not in data:
+            raise ValueError("not a saved comparison: the key before_name is missing.")
+        if data.get("schema") != cls.SCHEMA:
+            raise ValueError(f"schema must be {cls.SCHEMA}, got {data.get('schema')!r}: compare again.")
+        diff = from_plain(cls, {key: value for key, value in data.items() if key != "schema"})
+        for verdict in ("gained", "regressed"):
+            if getattr(diff, verdict) != _names(diff.classes, verdict):
+                raise ValueError(f"{verdict} does not match the verdicts in classes; compare again.")
+        return diff
+
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the comparison as JSON, atomically."""
         write_json(path, self.to_dict())
@@ -195,17 +212,8 @@ class AuditDiff:
         Raises:
             ValueError: if the file does not exist, is damaged or is not a comparison.
         """
-        data = read_json(path)
-        if not isinstance(data, dict) or "before_name" not in data:
-            raise ValueError(f"{path} is not a saved comparison.")
-        if data.get("schema") != cls.SCHEMA:
-            raise ValueError(f"{path}: schema must be {cls.SCHEMA}, got {data.get('schema')!r}: compare again.")
         with name_file_in_errors(path):
-            diff = from_plain(cls, {key: value for key, value in data.items() if key != "schema"})
-            for verdict in ("gained", "regressed"):
-                if getattr(diff, verdict) != _names(diff.classes, verdict):
-                    raise ValueError(f"{verdict} does not match the verdicts in classes; compare again.")
-        return diff
+            return cls.from_dict(read_json(path))
 
     def to_html(self, path: str | os.PathLike[str]) -> None:
         """Write the comparison as a self-contained HTML page."""
