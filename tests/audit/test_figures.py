@@ -42,7 +42,7 @@ def test_csv_and_pandas_have_the_columns_of_the_table(audit, tmp_path):
     assert [frame.columns[0], *frame.columns[1:]] == [name for name in header if name != "name"]
     read = pandas.read_csv(tmp_path / "classes.csv", index_col="name")
     np.testing.assert_allclose(read["accuracy"], frame["accuracy"])
-    np.testing.assert_allclose(read["complexity_share"], frame["complexity_share"])
+    np.testing.assert_allclose(read["complexity_fraction"], frame["complexity_fraction"])
 
 
 def test_pandas_is_indexed_by_class_name(audit):
@@ -83,7 +83,7 @@ def test_f1_is_that_of_scikit_learn():
 
 
 @pytest.mark.parametrize("with_bias", [True, False])
-def test_complexity_shares_against_a_loop(with_bias):
+def test_complexity_fractions_against_a_loop(with_bias):
     rng = np.random.default_rng(1)
     targets = np.array([0] * 5 + [1] * 20 + [3] * 9)  # class 2 is unseen
     features = rng.normal(size=(34, 6)) * (1 + targets[:, None])
@@ -98,10 +98,10 @@ def test_complexity_shares_against_a_loop(with_bias):
     terms = np.zeros(4)
     for feature, target in zip(features, targets, strict=True):
         terms[target] += feature @ feature + (1 if with_bias else 0)
-    shares = [entry.complexity_share for entry in audit.classes]
-    assert shares[2] is None
-    assert [share or 0 for share in shares] == pytest.approx((terms / terms.sum()).tolist())
-    # Without a class, the term of Eq. (13) falls by the root of one minus its share.
+    fractions = [entry.complexity_fraction for entry in audit.classes]
+    assert fractions[2] is None
+    assert [each or 0 for each in fractions] == pytest.approx((terms / terms.sum()).tolist())
+    # Without a class, the term of Eq. (13) falls by the root of one minus its fraction.
     counts = torch.from_numpy(np.bincount(targets, minlength=4))
     sizes = torch.from_numpy(terms) / counts.clamp(min=1)
     norm = head_norm(torch.from_numpy(weight))
@@ -109,11 +109,16 @@ def test_complexity_shares_against_a_loop(with_bias):
         rademacher_bound(part, counts, torch.ones(4), weight_norm=norm)
         for part in (sizes, sizes * torch.tensor([1, 0, 1, 1]))
     )
-    assert float(without / whole) ** 2 == pytest.approx(1 - shares[1])
+    assert float(without / whole) ** 2 == pytest.approx(1 - fractions[1])
 
 
-def test_complexity_shares_need_features_and_head():
+def test_complexity_fractions_need_features_alone():
     rng = np.random.default_rng(2)
-    features, targets = rng.normal(size=(20, 3)), np.arange(20) % 2
-    alone = Audit.from_predictions(rng.normal(size=(20, 2)), targets, features=features, settings=QUICK)
-    assert [entry.complexity_share for entry in alone.classes] == [None, None]
+    features, targets, logits = rng.normal(size=(20, 3)), np.arange(20) % 2, rng.normal(size=(20, 2))
+    given = Audit.from_predictions(logits, targets, features=features, settings=QUICK)
+    terms = [float((features[targets == k] ** 2).sum()) for k in range(2)]  # the norm of the head cancels
+    assert [entry.complexity_fraction for entry in given.classes] == pytest.approx(
+        [each / sum(terms) for each in terms]
+    )
+    without = Audit.from_predictions(logits, targets, settings=QUICK)
+    assert [entry.complexity_fraction for entry in without.classes] == [None, None]

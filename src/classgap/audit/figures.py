@@ -317,14 +317,14 @@ class ClassResult:
             compute=lambda of: of.clouds and of.clouds.gamma_K,
         )
     )
-    complexity_share: float | None = field(
+    complexity_fraction: float | None = field(
         metadata=row(
             label="Fraction of the complexity term",
             unit="fraction",
             section=FEATURES,
             note="Fraction of Σ_k N_k r_k² / γ_k², the sum under the root of the complexity term of MR² Eq. 13, for "
-            "the test samples and equal γ_k; r_k² is the mean of ‖f‖² (of ‖f‖² + 1 if the head has a bias).",
-            compute=lambda of: of.complexity_shares,
+            "the test samples and equal γ_k; r_k² is the mean of ‖f‖² (of ‖f‖² + 1 if a head with a bias is given).",
+            compute=lambda of: of.complexity_fractions,
         )
     )
     weight_norm: float | None = field(

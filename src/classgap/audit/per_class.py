@@ -123,9 +123,9 @@ class ClassInputs:
         return class_distributions(self.scores.logit_margin_N, self.order)
 
     @property
-    def complexity_shares(self) -> Floats | None:
+    def complexity_fractions(self) -> Floats | None:
         """Fractions of Σ_k N_k r_k² / γ_k² of MR² Eq. (13) with equal γ_k; see ``theory.rademacher_bound``."""
-        if self.clouds is None or self.data.weight_KD is None:
+        if self.clouds is None:
             return None
         size_K = self.clouds.size_K + (self.data.bias_K is not None)  # a bias is the weight of a feature that is 1
         terms_K = self.counts.support_K * size_K
