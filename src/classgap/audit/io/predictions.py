@@ -243,7 +243,7 @@ def _matrix(what: str, values: Any) -> Tensor:
         largest = max(abs(float(lowest)), abs(float(highest)))
         if largest > MAX_FEATURE and what in ("features", "train_features", "head weight"):
             raise ValueError(
-                f"{what} must be at most {MAX_FEATURE:g} in absolute value to be squared, got {largest:g}: rescale them."
+                f"{what} must be at most {MAX_FEATURE:g} in absolute value to be squared, got {largest:g}: rescale it."
             )
     return tensor
 
