@@ -223,6 +223,8 @@ def _describe(kind: Any) -> str:
         return "none"
     if typing.get_origin(kind) is typing.Literal:
         return f"one of {', '.join(map(repr, typing.get_args(kind)))}"
+    if typing.get_origin(kind) is tuple:
+        return f"a list of {_describe(typing.get_args(kind)[0])}"
     return kind.__name__ if inspect.isclass(kind) and not typing.get_args(kind) else str(kind).replace("typing.", "")
 
 

@@ -49,6 +49,16 @@ def test_few_training_samples_below_half_the_median(evidence, count, found):
     assert (cause is not None) == found
 
 
+@pytest.mark.parametrize("correct", [0, 5, 50])
+def test_test_samples_that_would_show_a_gain_of_three_points(evidence, correct):
+    given = changed(evidence, train_counts_K=first(9, 100.0), correct_K=first(correct, 95))
+    cause = causes.few_training_samples(0, given)
+    samples, accuracy = cause.details["test_samples_for_3_points"], correct / 100
+    simulated = np.random.default_rng(0).binomial(samples, [[accuracy], [accuracy + 0.03]], size=(2, 20_000)) / samples
+    # A gain of 1.96 standard deviations.
+    assert 0.03 / (simulated[1] - simulated[0]).std() == pytest.approx(1.96, rel=0.03)
+
+
 @pytest.mark.parametrize(("doubted", "found"), [(15, False), (16, True), (40, True)])
 def test_wrong_labels_explain_two_fifths_of_the_errors(evidence, doubted, found):
     assert (causes.wrong_labels(0, changed(evidence, doubted_K=first(doubted))) is not None) == found

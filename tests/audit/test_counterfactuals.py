@@ -152,3 +152,38 @@ def test_tiny_inputs(samples):
         targets, logits=rng.normal(size=(samples, 3)), features=rng.normal(size=(samples, 4))
     )
     assert len(Assignment.from_predictions(data, seed=0).budgets(0.95)) == 3
+
+
+@pytest.mark.parametrize("logits", [np.zeros((300, 10)), np.random.default_rng(0).normal(size=(2000, 50)).round()])
+def test_equal_scores_are_predicted_alike_without_offsets(logits):
+    targets = np.arange(len(logits)) % logits.shape[1]
+    scores = TopScores.from_predictions(Predictions.from_arrays(targets, logits=logits))
+    predicted = scores.predict(torch.zeros(logits.shape[1])).numpy()
+    np.testing.assert_array_equal(predicted, logits.argmax(axis=1))
+    # Swapping classes among equal scores must not lose one.
+    assert all(len(set(row[:-1].tolist())) == len(row) - 1 for row in scores.classes_Nm)
+
+
+def test_constant_scores_have_no_decision_to_correct():
+    found = Assignment.from_predictions(Predictions.from_arrays(np.arange(400) % 10, logits=np.zeros((400, 10))), 0)
+    np.testing.assert_array_equal(found.found.decision_N, 0)
+    assert found.fixed_K["decision"].sum() == found.broken_K["decision"].sum() == 0
+
+
+@pytest.mark.filterwarnings("error")
+def test_scores_at_the_limit_of_single_precision():
+    targets, _, logits = gaussian()
+    found = counterfactuals(
+        Predictions.from_arrays(targets, logits=np.float32(logits / np.abs(logits).max() * 3e38)), 0
+    )
+    assert np.isfinite([found.own_N, found.confidence_N]).all()
+
+
+@pytest.mark.parametrize("scale", [1, 1e6, 1e15])
+@pytest.mark.parametrize("seed", range(5))
+def test_copies_of_one_sample_per_class_are_classified_by_it(scale, seed):
+    # The variance within classes is 0 up to rounding errors of the sums.
+    samples = torch.from_numpy(scale * np.random.default_rng(seed).normal(size=(12, 4))).float()
+    features, labels = samples.repeat(3, 1), np.tile(np.arange(12), 3)
+    weight, bias = ClassMoments.from_features(features, labels, 12).discriminant()
+    np.testing.assert_array_equal(linear_scores(features, (weight, bias)).argmax(dim=1), labels)

@@ -196,3 +196,20 @@ def test_one_logit_equals_the_two_columns_of_the_message():
     got = Predictions.from_arrays([0, 1, 1], logits=torch.cat([torch.zeros_like(z), z], dim=1))
     torch.testing.assert_close(got.logits_NK.softmax(dim=1)[:, 1:], z.sigmoid())
     assert got.predictions_N.tolist() == [0, 1, 1]
+
+
+@pytest.mark.parametrize("samples", [1, 5])
+def test_reversed_arrays(samples):
+    logits, targets = 3 + np.arange(2.0 * samples).reshape(samples, 2), np.arange(samples) % 2
+    data = Predictions.from_arrays(targets[::-1], logits=logits[::-1], features=logits[::-1, ::-1])
+    assert data.logits_NK.tolist() == logits[::-1].tolist()
+    assert data.features_ND.tolist() == logits[::-1, ::-1].tolist()
+    assert data.targets_N.tolist() == targets[::-1].tolist()
+
+
+@pytest.mark.parametrize("name", ["features", "train_features", "head"])
+def test_features_whose_squares_overflow(name):
+    given = {"features": np.ones((2, 3)), "train_features": np.ones((2, 3)), "head": np.ones((2, 3))}
+    given[name] = np.float32(1e30) * given[name]
+    with pytest.raises(ValueError, match=rf"{name}.*1e\+15.*1e\+30"):
+        Predictions.from_arrays([0, 1], logits=np.eye(2), train_targets=[0, 1], **given)

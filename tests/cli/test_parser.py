@@ -50,6 +50,19 @@ def test_positional_arguments_may_be_between_options():
 
 
 @pytest.mark.parametrize(
+    ("words", "sources"),
+    [(["a", "--", "-b", "--seed"], ["a", "-b", "--seed"]), (["--seed", "3", "--", "--a_b", "--"], ["--a_b", "--"])],
+)
+def test_words_after_two_dashes_are_no_options(words: list[str], sources: list[str]):
+    assert parse_words("compare", *words).sources == tuple(map(Path, sources))
+
+
+@pytest.mark.parametrize("number", ["-1", "-0.5", "-1e-3", "-inf"])
+def test_negative_numbers_are_values(number: str):
+    assert parse_words("compare", "a", "b", "--confidence-level", number).confidence_level == float(number)
+
+
+@pytest.mark.parametrize(
     ("words", "message"),
     [
         (["train", "--data", "digits", "--lr", "abc"], "--lr must be a number, got 'abc'"),
@@ -72,6 +85,9 @@ def test_positional_arguments_may_be_between_options():
         (["compare", "a", "b", "--confidence-level", "high"], "--confidence-level must be a number"),
         (["compare", "--n-run", "2", "a", "b"], "did you mean --n-runs?"),
         (["compare"], "SOURCE is required"),
+        (["audit", "x.npz", "--conf", "0.9"], "--conf; did you mean --confidence-level?"),
+        (["train", "--", "--data", "digits"], "unexpected argument '--data'"),
+        (["train", "--data", "digits", "--epochs", "-1e2"], "--epochs must be an integer, got '-1e2'"),
     ],
 )
 def test_invalid_arguments_are_named(words: list[str], message: str):

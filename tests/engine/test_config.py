@@ -1,3 +1,4 @@
+import math
 from dataclasses import fields
 from pathlib import Path
 
@@ -22,6 +23,9 @@ from classgap.engine.config import TrainConfig, parse_settings, read_settings, w
         ({"val_fraction": 1.0}, r"val_fraction .*got 1\.0"),
         ({"wise_ft_alpha": 1.5}, r"wise_ft_alpha .*got 1\.5"),
         ({"milestones": (3.0, 2.0)}, r"milestones .*\(3\.0, 2\.0\)"),
+        ({"milestones": (math.nan,)}, "milestones .*got nan"),
+        ({"milestones": (0.5, math.inf)}, "milestones .*got inf"),
+        ({"milestones": (-1.0,)}, r"milestones .* 0, got -1\.0"),
         ({"micro_batches": 0}, "micro_batches"),
         ({"optimizer": "adam"}, "optimizer .*'adamw'.*got 'adam'"),
         ({"precision": "fp8"}, "precision .*'bf16'.*got 'fp8'"),
@@ -48,7 +52,8 @@ def test_yaml_round_trip(tmp_path: Path) -> None:
         ({"epochs": 2.5}, "epochs must be int or none; got 2.5"),
         ({"epochs": True}, "epochs must be int or none; got True"),
         ({"optimizer": "sdg"}, "'sgd', 'adamw'; got 'sdg'"),
-        ({"milestones": 3}, "got 3"),
+        ({"milestones": 3}, "milestones must be a list of float; got 3"),
+        ({"weight-decay": 0.1, "weight_decay": 0.2}, "weight_decay is given twice"),
         ({"nesterov": "yes please"}, "nesterov must be bool"),
         ({"data": 3}, "data must be str; got 3"),
         ({"lr": True}, "lr must be float or none; got True"),

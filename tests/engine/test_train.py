@@ -14,6 +14,7 @@ from classgap.data.batch import Batch
 from classgap.engine import NonFiniteLossError, Run, TrainConfig, train
 from classgap.engine.logging.progress import Display
 from classgap.engine.storage.checkpoint import load_checkpoint, load_weights
+from classgap.engine.train import choose_device
 from classgap.engine.trainer import Trainer
 from classgap.methods import Method
 from classgap.models import build
@@ -254,3 +255,10 @@ def test_tensorboard_metrics(tmp_path: Path) -> None:
     events.Reload()
     losses = [line["loss"] for line in metrics(directory)[:-1]]
     assert [event.value for event in events.Scalars("loss")] == pytest.approx(losses)
+
+
+@pytest.mark.parametrize("name", ["meta", "xla", "cpu:-1", "gpu"])
+def test_devices_that_cannot_train_are_named(name: str) -> None:
+    with pytest.raises(ValueError, match=f"device.*{name}"):
+        choose_device(name)
+    assert choose_device("cpu").type == "cpu"

@@ -20,6 +20,7 @@ from classgap.registry import nearest
 C = TypeVar("C", bound="Command")
 
 DESCRIPTIONS = {int: "an integer", float: "a number"}
+VALUE = "\0"  # start of a word that is no option; no argument of a program contains it
 METAVARS = {int: "INT", float: "FLOAT", Path: "FILE"}
 
 
@@ -98,7 +99,7 @@ def parse(name: str, command: type[C], words: Sequence[str]) -> C:
     hint = f"Run `classgap {name} --help` for the options."
     arguments = {_flag(command, field): field for field in fields(command)}  # type: ignore[arg-type]
     try:
-        namespace, unknown = build_parser(name, command).parse_known_intermixed_args(_hyphenate(words))
+        namespace, unknown = build_parser(name, command).parse_known_intermixed_args(_prepare(words))
     except argparse.ArgumentError as error:
         raise ValueError(f"{error.argument_name} {error.message}. {hint}") from None
     if unknown:
@@ -114,8 +115,9 @@ def parse(name: str, command: type[C], words: Sequence[str]) -> C:
 def _describe_unknown(words: Sequence[str], flags: Collection[str]) -> str:
     option = next((word.partition("=")[0] for word in words if word.startswith("-")), None)
     if option is None:
-        return f"unexpected argument {words[0]!r}."
-    near = nearest(option, flags)
+        return f"unexpected argument {words[0].removeprefix(VALUE)!r}."
+    abbreviated = [flag for flag in flags if flag.startswith(option)]
+    near = abbreviated[0] if len(abbreviated) == 1 else nearest(option, flags)
     return f"unknown option {option}; did you mean {near}?" if near else f"unknown option {option}."
 
 
@@ -169,6 +171,7 @@ def _converter(kind: Any, *, optional: bool) -> Callable[[str], Any]:
     """Return a function that converts the text of a value to its type."""
 
     def convert(text: str) -> Any:
+        text = text.removeprefix(VALUE)
         if optional and text == "None":
             return None
         if get_origin(kind) is Literal:
@@ -243,11 +246,27 @@ def _field_docs(command: type[Command]) -> dict[str, str]:
     return docs
 
 
-def _hyphenate(words: Sequence[str]) -> list[str]:
-    """Accept ``--weight_decay`` as ``--weight-decay``."""
+def _prepare(words: Sequence[str]) -> list[str]:
+    """Accept ``--weight_decay`` as ``--weight-decay``, and mark values that start with a dash.
+
+    argparse takes ``-1e-3`` and ``-inf`` for options, and with options among positional arguments also words after
+    ``--``.
+    """
     result, options = [], True
     for word in words:
-        options = options and word != "--"
-        name, equals, value = word.partition("=")
-        result.append(name.replace("_", "-") + equals + value if options and word.startswith("--") else word)
+        if options and word == "--":
+            options = False
+        elif not options or (word.startswith("-") and _is_number(word)):
+            result.append(VALUE + word)
+        else:
+            name, equals, value = word.partition("=")
+            result.append(name.replace("_", "-") + equals + value if word.startswith("--") else word)
     return result
+
+
+def _is_number(text: str) -> bool:
+    try:
+        float(text)
+    except ValueError:
+        return False
+    return True

@@ -176,8 +176,10 @@ class TrainConfig:
             )
         if self.nesterov and (self.optimizer != "sgd" or not self.momentum):
             raise ValueError(f"nesterov needs sgd with momentum; got {self.optimizer} with momentum {self.momentum}.")
-        if list(self.milestones) != sorted(self.milestones) or any(each <= 0 for each in self.milestones):
-            raise ValueError(f"milestones must be above 0 and increasing; got {self.milestones}.")
+        for each in self.milestones:
+            check_float("milestones", each, gt=0)
+        if list(self.milestones) != sorted(self.milestones):
+            raise ValueError(f"milestones must be increasing; got {self.milestones}.")
 
     def to_dict(self) -> dict[str, Any]:
         """Return the settings as plain values for YAML."""
@@ -189,7 +191,7 @@ def parse_settings(settings: Mapping[Any, Any]) -> dict[str, Any]:
     """Convert settings to the types of :class:`TrainConfig`; some may be missing, and dashes equal underscores.
 
     Raises:
-        ValueError: If a name is unknown or a value has the wrong type.
+        ValueError: If a name is unknown or given twice, or a value has the wrong type.
 
     >>> parse_settings({"data": "digits", "lr": "1e-3", "weight-decay": 0})
     {'data': 'digits', 'lr': 0.001, 'weight_decay': 0.0}
@@ -203,6 +205,8 @@ def parse_settings(settings: Mapping[Any, Any]) -> dict[str, Any]:
         name = str(key).replace("-", "_")
         if name not in types:
             raise ValueError(f"unknown setting {str(key)!r} (value {value!r}); {suggestion(name, types)}")
+        if name in parsed:
+            raise ValueError(f"{name} is given twice, with a dash and an underscore; keep one of them.")
         parsed[name] = validate(name, value, types[name])
     return parsed
 

@@ -110,6 +110,11 @@ def choose_device(name: str) -> torch.device:
         if ":" not in name:
             device = torch.device("cuda", int(os.environ.get("LOCAL_RANK", "0")))
         torch.cuda.set_device(device)
+        return device
+    try:
+        torch.ones(1, device=device).item()  # "meta" can hold no values, and not every build has "mps"
+    except (RuntimeError, AssertionError, ImportError):
+        raise ValueError(f"device {name} is not available; use cpu or auto.") from None
     return device
 
 

@@ -319,8 +319,9 @@ def _usual_doubts(evidence: Evidence) -> float:
 
 
 def _samples_for(change: float, accuracy: float) -> int:
-    """Test samples of a class that would show a change of its accuracy between two independent test sets at 95 %."""
-    return int(np.ceil(2 * 1.96**2 * accuracy * (1 - accuracy) / change**2))
+    """Test samples of a class that would show a gain in accuracy between two independent test sets at 95 %."""
+    after = min(accuracy + change, 1.0)
+    return int(np.ceil(1.96**2 * (accuracy * (1 - accuracy) + after * (1 - after)) / change**2))
 
 
 def _deviation(train: float, test: float, train_support: int, support: int) -> float:

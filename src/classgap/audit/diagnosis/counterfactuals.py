@@ -20,6 +20,7 @@ from classgap.audit.metrics.scores import row_chunks, score_samples
 
 N_FOLDS = 5
 CANDIDATES = 24  # highest scores of a sample that are considered; lower ones decide nothing
+LOWEST = -1e30  # a score relative to the highest one; times any temperature, it must not overflow
 MAX_LOSS = 0.003  # accuracy over all samples that offsets may cost on the fitting side
 PRIOR_SAMPLES = 2.0  # samples per class that pull offsets towards 0
 STRENGTHS = (0.25, 0.5, 0.75, 1.0)
@@ -96,7 +97,7 @@ class TopScores:
     """The highest scores of each sample, which decide predictions, and the score of its label.
 
     Attributes:
-        logits_Nm: highest logits, descending, then the logit of the label (-inf if it is among the highest).
+        logits_Nm: highest logits minus the highest one, descending, then that of the label (-inf if it is among them).
         classes_Nm: their classes.
         labels_N: labels.
         num_classes: number of classes.
@@ -109,19 +110,26 @@ class TopScores:
 
     @classmethod
     def from_predictions(cls, data: Predictions) -> TopScores:
-        """Take the ``CANDIDATES`` highest scores, chunk by chunk."""
+        """Take the ``CANDIDATES`` highest scores, chunk by chunk; the predicted class is the first."""
         assert data.logits_NK is not None
         labels_N, width = torch.from_numpy(data.targets_N), min(CANDIDATES, data.num_classes)
+        predicted_N1 = torch.from_numpy(data.predictions_N)[:, None]
         parts = []
         for rows in row_chunks(*data.logits_NK.shape):
             z_BK = data.logits_NK[rows]
             z_BK = z_BK.to(torch.promote_types(z_BK.dtype, torch.float32))
             top = z_BK.topk(width, dim=1)
+            # Among equal scores topk takes any and argmax the first: without offsets both must predict the same class.
+            place_B1 = (top.indices == predicted_N1[rows]).to(torch.uint8).argmax(dim=1, keepdim=True)
+            classes_Bm = top.indices.scatter(1, place_B1, top.indices[:, :1])
+            classes_Bm[:, :1] = predicted_N1[rows]
             y_B1 = labels_N[rows][:, None]
-            own_B1 = z_BK.gather(1, y_B1).masked_fill((top.indices == y_B1).any(dim=1, keepdim=True), -torch.inf)
-            parts.append((torch.cat([top.values, own_B1], dim=1), torch.cat([top.indices, y_B1], dim=1)))
+            own_B1 = z_BK.gather(1, y_B1)
+            scores_Bm = (torch.cat([top.values, own_B1], dim=1) - top.values[:, :1]).clamp(min=LOWEST)
+            scores_Bm[:, -1:].masked_fill_((classes_Bm == y_B1).any(dim=1, keepdim=True), -torch.inf)
+            parts.append((scores_Bm, torch.cat([classes_Bm, y_B1], dim=1)))
         logits, classes = (torch.cat(column) for column in zip(*parts, strict=True))
-        return cls(logits - logits[:, :1], classes, labels_N, data.num_classes)
+        return cls(logits, classes, labels_N, data.num_classes)
 
     def take(self, rows: Integers) -> TopScores:
         """Return some of the samples."""

@@ -14,6 +14,8 @@ from classgap.audit.metrics.scores import row_chunks
 
 SHRINKAGE = 0.1  # least weight of the diagonal in the covariance
 
+ROUNDING = 16  # rounding errors of a sum, in units of the last place
+
 
 @dataclass(frozen=True)
 class ClassMoments:
@@ -80,9 +82,14 @@ class ClassMoments:
         means_KD = self.sums_KD / self.counts_K.clamp(min=1)[:, None]
         degrees = max(float(self.counts_K.sum()) - float((self.counts_K > 0).sum()), 1.0)
         within_DD = (self.products_DD - (means_KD * self.counts_K[:, None]).T @ means_KD) / degrees
-        scale_D = within_DD.diagonal().clamp(min=0).sqrt()
-        scale_D = torch.where(scale_D > 0, scale_D, scale_D.max().clamp(min=1e-12))
-        correlation_DD = within_DD / scale_D[:, None] / scale_D
+        # A difference of sums leaves rounding errors where a feature does not vary within classes.
+        noise_D = ROUNDING * torch.finfo(within_DD.dtype).eps * self.products_DD.diagonal() / degrees
+        varies_D = within_DD.diagonal() > noise_D
+        scale_D = torch.where(varies_D, within_DD.diagonal(), 0).sqrt()
+        largest = scale_D.max()
+        scale_D = torch.where(varies_D, scale_D, torch.where(largest > 0, largest, 1))
+        correlation_DD = (within_DD / scale_D[:, None] / scale_D).clamp(-1, 1)
+        correlation_DD = torch.where(varies_D[:, None] & varies_D, correlation_DD, 0)
         weight = min(1.0, max(SHRINKAGE, wide / (wide + degrees)))
         correlation_DD = (1 - weight) * correlation_DD + weight * torch.eye(wide, dtype=within_DD.dtype)
         weight_KD = torch.linalg.solve(correlation_DD, (means_KD / scale_D).T).T / scale_D

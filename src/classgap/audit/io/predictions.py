@@ -17,6 +17,7 @@ from classgap.audit.io.probabilities import as_log_probabilities, count_zero_mar
 from classgap.audit.io.sample_ids import check_duplicates, dropped_duplicates
 from classgap.audit.results import Notice
 
+MAX_FEATURE = 1e15  # sums of squares over all samples and features must not overflow in single precision
 WIDE_UNSIGNED = (torch.uint16, torch.uint32, torch.uint64)  # torch implements few operations for these
 
 
@@ -189,8 +190,10 @@ def to_tensor(what: str, values: Any) -> Tensor:
         ) from None
     if array.dtype.kind == "u" and array.dtype.itemsize > 1:
         array = _signed(what, array)
-    # torch warns about read-only arrays, such as memory-mapped files.
-    return torch.from_numpy(np.ascontiguousarray(array) if array.flags.writeable else array.copy())
+    # torch warns about read-only arrays, such as memory-mapped files, and rejects negative strides. A reversed array of
+    # one row counts as contiguous.
+    copied = not array.flags.writeable or any(stride < 0 for stride in array.strides)
+    return torch.from_numpy(array.copy() if copied else np.ascontiguousarray(array))
 
 
 def _signed(what: str, array: NDArray[Any]) -> Integers:
@@ -237,6 +240,11 @@ def _matrix(what: str, values: Any) -> Tensor:
         if not bool(lowest.isfinite() & highest.isfinite()):
             row = int((~tensor.isfinite()).any(dim=1).nonzero()[0, 0])
             raise ValueError(f"{what} must be finite, but row {row} contains NaN or infinity.")
+        largest = max(abs(float(lowest)), abs(float(highest)))
+        if largest > MAX_FEATURE and what in ("features", "train_features", "head weight"):
+            raise ValueError(
+                f"{what} must be at most {MAX_FEATURE:g} in absolute value to be squared, got {largest:g}: rescale it."
+            )
     return tensor
 
 
