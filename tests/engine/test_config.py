@@ -20,6 +20,8 @@ from classgap.engine.config import TrainConfig, parse_settings, read_settings, w
         ({"warmup_epochs": 1.0, "warmup_steps": 4}, "warmup_epochs and warmup_steps"),
         ({"monitor": "hard"}, "val_fraction"),
         ({"val_fraction": 1.0}, r"val_fraction .*got 1\.0"),
+        ({"ema_decay": 0.0}, r"ema_decay .*> 0, got 0\.0"),
+        ({"ema_decay": 1.0}, r"ema_decay .*got 1\.0"),
         ({"wise_ft_alpha": 1.5}, r"wise_ft_alpha .*got 1\.5"),
         ({"milestones": (3.0, 2.0)}, r"milestones .*\(3\.0, 2\.0\)"),
         ({"micro_batches": 0}, "micro_batches"),

@@ -51,7 +51,8 @@ def metrics(directory: RunDirectory | Path) -> list[dict[str, Any]]:
 
 def command(out: Path, *flags: str, processes: int = 1, **settings: Any) -> list[str]:
     """Return the command line of a small training run."""
-    words = ["-m", "classgap", "train", "--out", str(out)]
+    # After "--", torchrun does not take --monitor for an abbreviation of its own --monitor-interval.
+    words = ["-m", *(["--"] if processes > 1 else []), "classgap", "train", "--out", str(out)]
     for name, value in (SMALL | settings).items():
         words += [f"--{name.replace('_', '-')}", str(value)]
     launcher = [sys.executable]

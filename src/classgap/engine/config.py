@@ -116,6 +116,9 @@ class TrainConfig:
     monitor: Monitors = "last"
     """Epoch to keep: the last, or the best by overall, balanced, hard-third or worst-class validation accuracy."""
 
+    ema_decay: float | None = None
+    """Evaluate and save an exponential moving average of the weights with this decay, for example 0.999."""
+
     wise_ft_alpha: float = 1.0
     """Weight of the trained model when interpolating with the initial one (WiSE-FT); 1 disables it."""
 
@@ -156,12 +159,14 @@ class TrainConfig:
                 check_int(name, value, ge=1)
             if name in ("warmup_steps", "seed"):
                 check_int(name, value, ge=0)
-            if name in ("lr", "loss_lr", "clip_grad"):
+            if name in ("lr", "loss_lr", "clip_grad", "ema_decay"):
                 check_float(name, value, gt=0)
             if name in ("weight_decay", "momentum", "warmup_epochs", "gamma", "save_every"):
                 check_float(name, value, ge=0)
             if name in ("lr", "loss_lr", "weight_decay") and value > MAX_RATE:
                 raise ValueError(f"{name} must be at most {MAX_RATE:g}, got {value!r}.")
+            if name == "ema_decay":
+                check_fraction(name, value)
         check_fraction("val_fraction", self.val_fraction)
         check_probability("wise_ft_alpha", self.wise_ft_alpha)
 
