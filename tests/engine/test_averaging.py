@@ -5,6 +5,7 @@ from typing import Any
 
 import pytest
 import torch
+from torch.optim.swa_utils import update_bn
 from training_cases import metrics, new_run, start, stopped_after, succeed, trained
 
 from classgap import Audit
@@ -124,7 +125,7 @@ def assert_resumes(tmp_path: Path, stops: list[int], **settings: Any) -> None:
             trained(tmp_path / "stopped", **settings)
     resumed = trained(tmp_path / "stopped", **settings)
     assert metrics(resumed) == metrics(whole)
-    for name in ("model", "predictions", "val_predictions"):
+    for name in ("model", "predictions", *(["val_predictions"] if settings["val_fraction"] else [])):
         assert getattr(resumed, name).read_bytes() == getattr(whole, name).read_bytes()
 
 
@@ -139,6 +140,79 @@ def test_interrupted_runs_resume_bit_for_bit(method: str, tmp_path: Path) -> Non
 
 def test_interrupted_runs_with_batch_norm_resume_bit_for_bit(tmp_path: Path) -> None:
     assert_resumes(tmp_path, [3, 4], **NORMALIZED, **EMA)
+
+
+# Stochastic weight averaging
+
+
+def test_swa_is_the_mean_over_epochs_with_recomputed_batch_norm(tmp_path: Path) -> None:
+    settings = {**NORMALIZED, "epochs": 4}
+    directory = trained(tmp_path / "run", report=False, swa_start=0.5, **settings)
+    run = new_run(**settings)
+    steps = weights_of_each_step(run)[1:]
+    ends = [steps[epoch * len(run.batches) - 1] for epoch in (3, 4)]
+    expected = {name: (ends[0][name] + ends[1][name]) / 2 for name in ends[0]}
+    saved = load_weights(directory.model)
+    parameters = [name for name, _ in run.model.named_parameters()]
+    assert_close({name: saved[name] for name in parameters}, {name: expected[name] for name in parameters})
+    # As torch computes the statistics, over the batches of the last epoch.
+    run.model.load_state_dict(saved)
+    update_bn([batch.inputs for batch in run.batches.epoch(3)], run.model)
+    for name, buffer in run.model.named_buffers():
+        torch.testing.assert_close(saved[name], buffer, rtol=1e-4, atol=1e-5)
+    assert not torch.allclose(saved["bn1.running_var"].double(), expected["bn1.running_var"], rtol=1e-3)
+
+
+def test_swa_does_not_change_training(tmp_path: Path) -> None:
+    settings = {**NORMALIZED, "epochs": 4, "val_fraction": 0.2, "report": False}
+    plain, averaged = trained(tmp_path / "plain", **settings), trained(tmp_path / "swa", swa_start=0.5, **settings)
+    lines = list(zip(metrics(plain)[:-1], metrics(averaged)[:-1], strict=True))
+    assert all(one["loss"] == two["loss"] for one, two in lines)
+    assert lines[:2] == [(one, one) for one, _ in lines[:2]]  # epochs before the average evaluate the weights
+    audit = Audit.from_file(averaged.val_predictions)
+    assert audit.overall.accuracy == pytest.approx(lines[-1][1]["val_accuracy"])
+
+
+def test_swa_lr_is_the_rate_of_the_averaged_epochs(tmp_path: Path) -> None:
+    lines = metrics(trained(tmp_path / "run", epochs=4, swa_start=0.5, swa_lr=0.02, schedule="constant", report=False))
+    assert [line["lr"] for line in lines[:-1]] == pytest.approx([0.05, 0.05, 0.02, 0.02])
+    run = new_run(epochs=4, swa_start=0.5, swa_lr=0.02)
+    first = 2 * len(run.batches)
+    assert run.schedule.factor(first - 1) > 0.5  # the cosine has not reached half of its length
+    assert run.schedule.factor(first) == run.schedule.factor(4 * len(run.batches) - 1) == pytest.approx(0.4)
+
+
+def test_a_frozen_encoder_keeps_its_batch_norm_statistics(tmp_path: Path) -> None:
+    settings = {**NORMALIZED, "epochs": 3, "swa_start": 0.4, "report": False}
+    encoder = load_weights(trained(tmp_path / "erm", **settings).model)
+    staged = load_weights(trained(tmp_path / "crt", method="crt:fraction=1", **settings).model)
+    for name, tensor in staged.items():
+        assert torch.equal(tensor, encoder[name]) == (name not in ("fc.weight", "fc.bias"))
+
+
+@pytest.mark.parametrize(
+    ("settings", "facts"),
+    [
+        ({"epochs": 3, "swa_start": 0.75}, "1 of the 3 epochs of stage train"),
+        ({"epochs": None, "steps": 20, "swa_start": 0.5}, "1 of the 2 epochs"),
+        ({"epochs": 8, "swa_start": 0.5, "method": "crt:fraction=0.1"}, "1 of the 1 epochs of stage re-training"),
+    ],
+)
+def test_an_average_of_one_epoch_is_rejected(settings: dict[str, Any], facts: str) -> None:
+    with pytest.raises(ValueError, match=facts):
+        new_run(**settings)
+
+
+@pytest.mark.parametrize("method", ["erm", "crt:fraction=0.5", "jtt:first=0.5"])
+def test_interrupted_swa_resumes_bit_for_bit(method: str, tmp_path: Path) -> None:
+    stops = {"erm": [4, 11, 6], "crt:fraction=0.5": [22, 2, 4], "jtt:first=0.5": [11, 1, 14]}[method]
+    assert_resumes(tmp_path, stops, method=method, monitor="hard", swa_start=0.4, swa_lr=0.03, **MOONS)
+
+
+@pytest.mark.parametrize("val_fraction", [0.0, 0.25])
+def test_interrupted_swa_with_batch_norm_resumes_bit_for_bit(val_fraction: float, tmp_path: Path) -> None:
+    settings = {**NORMALIZED, "epochs": 4, "swa_start": 0.4, "val_fraction": val_fraction, "micro_batches": 2}
+    assert_resumes(tmp_path, [6, 6, 1], **settings)
 
 
 def _averages_of_two() -> dict[str, torch.Tensor]:
@@ -185,5 +259,10 @@ def test_two_processes_average_as_one(tmp_path: Path) -> None:
     assert_two_processes_match_one(tmp_path, ema_decay=0.95)
 
 
-def test_two_processes_predict_with_the_saved_average(tmp_path: Path) -> None:
-    assert_two_processes_predict_with_the_saved_weights(tmp_path, **EMA)
+def test_two_processes_average_epochs_as_one(tmp_path: Path) -> None:
+    assert_two_processes_match_one(tmp_path, swa_start=0.5, swa_lr=0.03)
+
+
+@pytest.mark.parametrize("average", [EMA, {"swa_start": 0.0}])
+def test_two_processes_predict_with_the_saved_average(average: dict[str, float], tmp_path: Path) -> None:
+    assert_two_processes_predict_with_the_saved_weights(tmp_path, **average)

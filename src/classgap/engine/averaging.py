@@ -1,4 +1,4 @@
-"""Averages of the weights during training: exponential moving averages (EMA)."""
+"""Averages of the weights during training: exponential (EMA) and equal, once per epoch (SWA)."""
 
 from __future__ import annotations
 
@@ -9,9 +9,12 @@ from typing import TYPE_CHECKING, Any
 
 import torch
 from torch import Tensor, nn
+from torch.nn.modules.batchnorm import _BatchNorm
 from torch.optim.swa_utils import get_ema_multi_avg_fn
 
-from classgap.distributed import broadcast_buffers
+from classgap._eval_mode import evaluating
+from classgap.distributed import all_reduce_sum, broadcast_buffers, world_size
+from classgap.engine.batches import split_micro_batches
 
 if TYPE_CHECKING:
     from classgap.engine.run import Run
@@ -89,8 +92,8 @@ class ExponentialAverage(WeightAverage):
     >>> for value in (1.0, 2.0):
     ...     _ = model.weight.data.fill_(value)
     ...     average.after_step()
-    >>> average.tensors["weight"].item()  # 0.15 · 0.9 + 0.85 · 2
-    1.835
+    >>> average.tensors["weight"]  # 0.15 · 0.9 + 0.85 · 2
+    tensor([[1.8350]])
     """
 
     def __init__(self, model: nn.Module, decay: float) -> None:
@@ -108,6 +111,80 @@ class ExponentialAverage(WeightAverage):
             if not ours.is_floating_point():
                 ours.copy_(theirs)
         self.count += 1
+
+
+class StochasticWeightAverage(WeightAverage):
+    """Equal average of the weights after each epoch from a given one on (Izmailov et al., UAI 2018, arXiv 1803.05407).
+
+        average  ←  average + (weights - average) / (n + 1),      n epochs averaged so far
+
+    Batch norm statistics are recomputed for the averaged weights, before each evaluation and at the end of the stage.
+    Other buffers are copied.
+
+    Args:
+        model: The model in training.
+        start: Number of epochs before the first one to average.
+    """
+
+    def __init__(self, model: nn.Module, start: int) -> None:
+        super().__init__(model)
+        self.start = start
+
+    @torch.no_grad()
+    def after_epoch(self, run: Run) -> None:
+        """Add the weights to the average."""
+        epoch = run.position.epoch + 1
+        if epoch <= self.start:
+            return
+        for name, parameter in self.model.named_parameters():
+            self.tensors[name].add_((parameter.detach() - self.tensors[name]) / (self.count + 1))
+        self._copy_buffers()
+        self.count += 1
+        if run.validation is not None or epoch == run.epochs:
+            with self.applied():
+                recompute_batch_norm(run)
+                self._copy_buffers()
+
+    def _copy_buffers(self) -> None:
+        for name, buffer in self.model.named_buffers():
+            self.tensors[name].copy_(buffer)
+
+
+def swa_start_epoch(fraction: float, epochs: int) -> int:
+    """Return the number of epochs of a stage before the first one that SWA averages.
+
+    >>> swa_start_epoch(0.75, epochs=10)
+    7
+    """
+    return int(fraction * epochs)
+
+
+@torch.no_grad()
+def recompute_batch_norm(run: Run) -> None:
+    """Replace the running statistics of batch norm by their means over the batches of the current epoch.
+
+    Dropout is off. A frozen encoder keeps its statistics, as in training. All processes must call it; they end with
+    equal statistics, the means over the processes.
+    """
+    head = {id(parameter) for parameter in run.tap.head.parameters()}
+    trained = any(each.requires_grad and id(each) not in head for each in run.model.parameters())
+    layers = [each for each in run.model.modules() if isinstance(each, _BatchNorm) and each.track_running_stats]
+    if not layers or not trained:
+        return
+    momenta = [layer.momentum for layer in layers]
+    with evaluating(run.model):
+        for layer in layers:
+            layer.reset_running_stats()
+            layer.momentum = None  # equal weights for all batches
+            layer.train()
+        for batch in run.batches.epoch(run.position.epoch):
+            for part, _ in split_micro_batches(batch, run.config.micro_batches):
+                run.outputs(run.model, part.inputs)
+    for layer, momentum in zip(layers, momenta, strict=True):
+        layer.momentum = momentum
+        for statistic in (layer.running_mean, layer.running_var):
+            assert statistic is not None
+            statistic.copy_(all_reduce_sum(statistic) / world_size())
 
 
 def _named_tensors(model: nn.Module) -> Iterator[tuple[str, Tensor]]:

@@ -20,9 +20,9 @@ from classgap.data.loader import BatchLoader
 from classgap.data.sampling.orders import Order
 from classgap.data.splits import hold_out
 from classgap.distributed import average_gradients, rank, world_size
-from classgap.engine.averaging import ExponentialAverage, WeightAverage
+from classgap.engine.averaging import ExponentialAverage, StochasticWeightAverage, WeightAverage, swa_start_epoch
 from classgap.engine.batches import make_order, split_micro_batches
-from classgap.engine.checks import check_crop, check_input, check_mix, check_warmup, explain_empty_class
+from classgap.engine.checks import check_crop, check_input, check_mix, check_swa, check_warmup, explain_empty_class
 from classgap.engine.config import TrainConfig
 from classgap.engine.evaluation import (
     BatchOutputs,
@@ -140,6 +140,7 @@ class Run:
         seed_everything(config.seed, process=rank())  # processes share the weights, but not the dropout masks
         self.begin_stage()
         check_warmup(config, self.stages, len(self.batches))
+        check_swa(config, self.stages, len(self.batches))
 
     @property
     def num_classes(self) -> int:
@@ -271,13 +272,20 @@ class Run:
         self.method.to(self.device)
         self.batches = self._make_batches()
         self.optimizer = make_optimizer(config, self.method.parameter_groups(self))
-        self.schedule = make_schedule(config, updates=self.updates, steps_per_epoch=len(self.batches))
+        self.schedule = make_schedule(
+            config, updates=self.updates, steps_per_epoch=len(self.batches), epochs=self.epochs
+        )
         self.scaler = make_grad_scaler(config.precision, self.device)
         self.average = self._make_average()
         self.network = self._wrap()  # after all that may raise: processes meet here
         for hook in self._gradient_hooks:
             hook.remove()
         self._gradient_hooks = average_gradients(self.method)
+
+    def end_epoch(self) -> None:
+        """Add the weights to an average over epochs, if the run has one."""
+        if self.average is not None:
+            self.average.after_epoch(self)
 
     def averaged_weights(self) -> AbstractContextManager[object]:
         """Return a context in which the model has its averaged weights, if the run averages them."""
@@ -339,7 +347,11 @@ class Run:
         return network
 
     def _make_average(self) -> WeightAverage | None:
-        return None if self.config.ema_decay is None else ExponentialAverage(self.model, self.config.ema_decay)
+        if self.config.ema_decay is not None:
+            return ExponentialAverage(self.model, self.config.ema_decay)
+        if self.config.swa_start is not None:
+            return StochasticWeightAverage(self.model, swa_start_epoch(self.config.swa_start, self.epochs))
+        return None
 
     def _make_batches(self) -> BatchLoader:
         config = self.config

@@ -116,6 +116,7 @@ class Trainer:
         metrics: dict[str, Any] = {"stage": run.stage.name, "epoch": run.position.epoch + 1}
         metrics["lr"] = run.optimizer.param_groups[0]["lr"]
         metrics |= run.meter.means()
+        run.end_epoch()
         if run.validation is not None:
             with run.averaged_weights():
                 accuracies = run.predictions(run.validation).accuracies()
