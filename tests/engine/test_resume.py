@@ -120,8 +120,16 @@ def test_two_processes_predict_with_the_saved_weights(tmp_path: Path) -> None:
     torch.testing.assert_close(stored, run.scores(run.data.test).logits_NK, rtol=1e-4, atol=1e-4)
 
 
-def test_two_killed_processes_resume_bit_for_bit(tmp_path: Path) -> None:
-    settings = {"epochs": 8, "method": "mr2", "save_every": 0.05}
+@pytest.mark.parametrize(
+    "settings",
+    [
+        {"method": "mr2"},
+        {"model": "resnet20:width=4", "batch_size": 200, "ema_decay": 0.9},
+        {"model": "resnet20:width=4", "batch_size": 200, "swa_start": 0.2},
+    ],
+)
+def test_two_killed_processes_resume_bit_for_bit(settings: dict, tmp_path: Path) -> None:
+    settings = {"epochs": 8, "save_every": 0.05, **settings}
     out = tmp_path / "run"
     process = start(out, processes=2, **settings)
     wait_for_lines(out / "metrics.jsonl", 3, process)

@@ -37,6 +37,7 @@ class TrainCommand(TrainConfig, Command):
         "weight_decay": _by_data,
         "augment": _by_data,
         "loss_lr": Arg(default="--lr"),
+        "swa_lr": Arg(default="that of the schedule"),
         "out": Arg("DIR", default="runs/DATA-METHOD-seedN"),
     }
     GROUPS: ClassVar[Mapping[str, Sequence[str]]] = {
@@ -47,9 +48,10 @@ class TrainCommand(TrainConfig, Command):
         ),
         "schedule": ("epochs", "steps", "schedule", "warmup_epochs", "warmup_steps", "milestones", "gamma"),
         "augmentation and sampling": ("augment", "mix", "sampler"),
-        "validation": ("val_fraction", "monitor", "wise_ft_alpha"),
+        "validation": ("val_fraction", "monitor"),
+        "weight averaging": ("ema_decay", "swa_start", "swa_lr", "wise_ft_alpha"),
         "hardware": ("device", "precision", "channels_last", "compile"),
-        "output": ("out", "overwrite", "save_every", "save_features", "report", "tensorboard"),
+        "output": ("out", "overwrite", "save_every", "save_features", "save_train_features", "report", "tensorboard"),
     }
 
     config: Path | None = None

@@ -10,6 +10,7 @@ from torch import nn
 
 from classgap._eval_mode import evaluating
 from classgap.data.dataset import Dataset
+from classgap.engine.averaging import swa_start_epoch
 from classgap.engine.config import TrainConfig
 from classgap.engine.optim import warmup_updates
 from classgap.losses.arguments import EmptyClassError
@@ -41,6 +42,20 @@ def check_warmup(config: TrainConfig, stages: Sequence[Stage], steps_per_epoch: 
                 f"the warmup takes {warmup} steps and stage {stage.name} has {length}, so almost no step would run "
                 f"at the peak learning rate of {config.lr:g}; lower warmup_epochs or warmup_steps, or train longer."
             )
+
+
+def check_swa(config: TrainConfig, stages: Sequence[Stage], steps_per_epoch: int) -> None:
+    """Reject SWA over a single epoch, which averages nothing."""
+    if config.swa_start is None:
+        return
+    last = stages[-1]
+    epochs = -(-last.length(config.steps) // steps_per_epoch) if config.steps else last.length(config.epochs or 1)
+    start = swa_start_epoch(config.swa_start, epochs)
+    if epochs - start < 2:
+        raise ValueError(
+            f"swa_start={config.swa_start:g} leaves 1 of the {epochs} epochs of stage {last.name} to average, and at "
+            "least 2 are needed; lower swa_start or train longer."
+        )
 
 
 def check_input(model: nn.Module, shape: tuple[int, ...], device: torch.device, config: TrainConfig) -> None:

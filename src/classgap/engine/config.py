@@ -116,6 +116,16 @@ class TrainConfig:
     monitor: Monitors = "last"
     """Epoch to keep: the last, or the best by overall, balanced, hard-third or worst-class validation accuracy."""
 
+    ema_decay: float | None = None
+    """Evaluate and save an exponential moving average of the weights with this decay, for example 0.999."""
+
+    swa_start: float | None = None
+    """Evaluate and save the mean of the weights after each epoch (SWA), from this fraction of the epochs on, for
+    example 0.75."""
+
+    swa_lr: float | None = None
+    """Constant learning rate of the epochs that --swa-start averages."""
+
     wise_ft_alpha: float = 1.0
     """Weight of the trained model when interpolating with the initial one (WiSE-FT); 1 disables it."""
 
@@ -126,7 +136,10 @@ class TrainConfig:
     """Seconds between checkpoints."""
 
     save_features: bool = True
-    """Store the features of the test samples with the predictions."""
+    """Store the features of the test and validation samples with their predictions."""
+
+    save_train_features: bool = False
+    """Also store logits and features of the training samples, without augmentation."""
 
     report: bool = True
     """Audit the test predictions and write report.html."""
@@ -153,12 +166,14 @@ class TrainConfig:
                 check_int(name, value, ge=1)
             if name in ("warmup_steps", "seed"):
                 check_int(name, value, ge=0)
-            if name in ("lr", "loss_lr", "clip_grad"):
+            if name in ("lr", "loss_lr", "clip_grad", "ema_decay", "swa_lr"):
                 check_float(name, value, gt=0)
             if name in ("weight_decay", "momentum", "warmup_epochs", "gamma", "save_every"):
                 check_float(name, value, ge=0)
-            if name in ("lr", "loss_lr", "weight_decay") and value > MAX_RATE:
+            if name in ("lr", "loss_lr", "swa_lr", "weight_decay") and value > MAX_RATE:
                 raise ValueError(f"{name} must be at most {MAX_RATE:g}, got {value!r}.")
+            if name in ("ema_decay", "swa_start"):
+                check_fraction(name, value)
         check_fraction("val_fraction", self.val_fraction)
         check_probability("wise_ft_alpha", self.wise_ft_alpha)
 
@@ -174,6 +189,13 @@ class TrainConfig:
                 f"monitor={self.monitor!r} selects the best epoch on held-out samples: set val_fraction, for example "
                 "to 0.1. The test set is never used for selection."
             )
+        if self.ema_decay is not None and self.swa_start is not None:
+            raise ValueError(
+                f"ema_decay and swa_start cannot both be set; got {self.ema_decay} and {self.swa_start}. A run saves "
+                "one average of its weights."
+            )
+        if self.swa_lr is not None and self.swa_start is None:
+            raise ValueError(f"swa_lr={self.swa_lr} applies to the epochs that SWA averages: set swa_start, too.")
         if self.nesterov and (self.optimizer != "sgd" or not self.momentum):
             raise ValueError(f"nesterov needs sgd with momentum; got {self.optimizer} with momentum {self.momentum}.")
         for each in self.milestones:

@@ -11,6 +11,7 @@ from typing import Any
 import torch
 from torch.optim import Optimizer
 
+from classgap.engine.averaging import swa_start_epoch
 from classgap.engine.config import TrainConfig
 
 FUSED_DEVICES = ("cpu", "cuda")  # devices with fused optimizers in PyTorch 2.4
@@ -61,6 +62,8 @@ class Schedule:
         warmup: W, the number of warmup updates.
         milestones: Updates at which "step" decays, counted from the start of the stage.
         gamma: Decay factor of "step".
+        constant_from: Update from which the factor is ``constant``, as in the epochs that SWA averages.
+        constant: Factor from then on.
 
     >>> schedule = Schedule("cosine", total=102, warmup=2)
     >>> [round(schedule.factor(t), 3) for t in (0, 1, 2, 52, 101)]
@@ -72,9 +75,13 @@ class Schedule:
     warmup: int = 0
     milestones: Sequence[int] = ()
     gamma: float = 0.1
+    constant_from: int | None = None
+    constant: float = 1.0
 
     def factor(self, update: int) -> float:
         """Return the factor at an update, counted from 0."""
+        if self.constant_from is not None and update >= self.constant_from:
+            return self.constant
         if update < self.warmup:
             return (update + 1) / self.warmup
         if self.shape == "cosine":
@@ -85,14 +92,18 @@ class Schedule:
         return 1.0
 
 
-def make_schedule(config: TrainConfig, *, updates: int, steps_per_epoch: int) -> Schedule:
-    """Build the schedule of a stage with ``updates`` updates."""
+def make_schedule(config: TrainConfig, *, updates: int, steps_per_epoch: int, epochs: int) -> Schedule:
+    """Build the schedule of a stage with ``updates`` updates in ``epochs`` epochs."""
+    assert config.lr is not None
+    constant = config.swa_start is not None and config.swa_lr is not None
     return Schedule(
         config.schedule,
         total=updates,
         warmup=warmup_updates(config, steps_per_epoch),
         milestones=milestone_updates(config.milestones, updates, steps_per_epoch),
         gamma=config.gamma,
+        constant_from=swa_start_epoch(config.swa_start or 0, epochs) * steps_per_epoch if constant else None,
+        constant=(config.swa_lr or 0) / config.lr,
     )
 
 

@@ -20,8 +20,9 @@ from classgap.data.loader import BatchLoader
 from classgap.data.sampling.orders import Order
 from classgap.data.splits import hold_out
 from classgap.distributed import average_gradients, rank, world_size
+from classgap.engine.averaging import ExponentialAverage, StochasticWeightAverage, WeightAverage, swa_start_epoch
 from classgap.engine.batches import make_order, split_micro_batches
-from classgap.engine.checks import check_crop, check_input, check_mix, check_warmup, explain_empty_class
+from classgap.engine.checks import check_crop, check_input, check_mix, check_swa, check_warmup, explain_empty_class
 from classgap.engine.config import TrainConfig
 from classgap.engine.evaluation import (
     BatchOutputs,
@@ -93,6 +94,7 @@ class Run:
         order: Order of the samples in an epoch; a method may replace it in ``stage_start``.
         batches: Batches of the current stage.
         optimizer: Optimizer of the current stage.
+        average: Average of the weights over the current stage, or ``None``.
         position: Progress of the run.
         meter: Running means of the current epoch.
         logits: Detached logits of the last forward pass.
@@ -138,6 +140,7 @@ class Run:
         seed_everything(config.seed, process=rank())  # processes share the weights, but not the dropout masks
         self.begin_stage()
         check_warmup(config, self.stages, len(self.batches))
+        check_swa(config, self.stages, len(self.batches))
 
     @property
     def num_classes(self) -> int:
@@ -233,8 +236,12 @@ class Run:
             self.scaler.unscale_(self.optimizer)
             parameters = [each for group in self.optimizer.param_groups for each in group["params"]]
             nn.utils.clip_grad_norm_(parameters, self.config.clip_grad)
+        scale = self.scaler.get_scale() if self.average is not None else 0.0
         self.scaler.step(self.optimizer)
         self.scaler.update()
+        # The scaler lowers its scale if and only if it skipped the step.
+        if self.average is not None and self.scaler.get_scale() >= scale:
+            self.average.after_step()
 
     def refresh_tap(self) -> None:
         """Find the head again after a method replaced it; the engine does so at the start of each stage."""
@@ -265,12 +272,30 @@ class Run:
         self.method.to(self.device)
         self.batches = self._make_batches()
         self.optimizer = make_optimizer(config, self.method.parameter_groups(self))
-        self.schedule = make_schedule(config, updates=self.updates, steps_per_epoch=len(self.batches))
+        self.schedule = make_schedule(
+            config, updates=self.updates, steps_per_epoch=len(self.batches), epochs=self.epochs
+        )
         self.scaler = make_grad_scaler(config.precision, self.device)
+        self.average = self._make_average()
         self.network = self._wrap()  # after all that may raise: processes meet here
         for hook in self._gradient_hooks:
             hook.remove()
         self._gradient_hooks = average_gradients(self.method)
+
+    def end_epoch(self) -> None:
+        """Add the weights to an average over epochs, if the run has one."""
+        if self.average is not None:
+            self.average.after_epoch(self)
+
+    def averaged_weights(self) -> AbstractContextManager[object]:
+        """Return a context in which the model has its averaged weights, if the run averages them."""
+        return nullcontext() if self.average is None else self.average.applied()
+
+    def end_stage(self) -> None:
+        """Continue from the averaged weights, if the run averages them, and call the method's ``stage_end``."""
+        if self.average is not None:
+            self.average.copy_to_model()
+        self.method.stage_end(self)
 
     def describe_position(self) -> str:
         """Return the current stage, epoch and step as text."""
@@ -279,7 +304,7 @@ class Run:
 
     def state_dict(self) -> dict[str, Any]:
         """Return the state that later steps depend on, except random states."""
-        return {
+        state = {
             "position": asdict(self.position),
             "model": self.model.state_dict(),
             "method": self.method.state_dict(),
@@ -287,6 +312,7 @@ class Run:
             "scaler": self.scaler.state_dict(),
             "meter": self.meter.state_dict(),
         }
+        return state if self.average is None else state | {"average": self.average.state_dict()}
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
         """Restore a state and set up its stage."""
@@ -298,6 +324,8 @@ class Run:
         self.optimizer.load_state_dict(state["optimizer"])
         self.scaler.load_state_dict(state["scaler"])
         self.meter.load_state_dict(state["meter"])
+        if self.average is not None:
+            self.average.load_state_dict(state["average"])
 
     def _new_method(self) -> Method:
         return build_method(
@@ -317,6 +345,13 @@ class Run:
         if world_size() > 1 and any(each.requires_grad for each in self.model.parameters()):
             return DistributedDataParallel(network, [self.device] if self.device.type == "cuda" else None)
         return network
+
+    def _make_average(self) -> WeightAverage | None:
+        if self.config.ema_decay is not None:
+            return ExponentialAverage(self.model, self.config.ema_decay)
+        if self.config.swa_start is not None:
+            return StochasticWeightAverage(self.model, swa_start_epoch(self.config.swa_start, self.epochs))
+        return None
 
     def _make_batches(self) -> BatchLoader:
         config = self.config

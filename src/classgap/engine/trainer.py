@@ -63,7 +63,7 @@ class Trainer:
             self._save()  # a checkpoint to return to from the first step on
         while True:
             self._fit_stage(stop)
-            run.method.stage_end(run)
+            run.end_stage()
             run.position.after_stage()
             if run.position.stage == len(run.stages):
                 break
@@ -116,10 +116,12 @@ class Trainer:
         metrics: dict[str, Any] = {"stage": run.stage.name, "epoch": run.position.epoch + 1}
         metrics["lr"] = run.optimizer.param_groups[0]["lr"]
         metrics |= run.meter.means()
+        run.end_epoch()
         if run.validation is not None:
-            accuracies = run.predictions(run.validation).accuracies()
-            metrics |= {f"val_{name}": value for name, value in accuracies.items()}
-            self._update_best(metrics)
+            with run.averaged_weights():
+                accuracies = run.predictions(run.validation).accuracies()
+                metrics |= {f"val_{name}": value for name, value in accuracies.items()}
+                self._update_best(metrics)
         run.position.after_epoch()
         self.epochs_done += 1
         seconds = time.monotonic() - self._epoch_start

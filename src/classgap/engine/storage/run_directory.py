@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import shutil
+from dataclasses import MISSING, fields
 from pathlib import Path
 from typing import Any, BinaryIO
 
@@ -14,13 +15,15 @@ from classgap.engine.storage.disk import explain_write_errors
 
 # Settings that do not change the result; a run may be resumed with other values.
 _IRRELEVANT = ("out", "device", "save_every", "report", "tensorboard")
+_DEFAULTS = {field.name: None if field.default is MISSING else field.default for field in fields(TrainConfig)}
 
 
 class RunDirectory:
     """Directory of one run, finished or not.
 
     Files: ``config.yaml``, ``env.json``, ``metrics.jsonl`` (one line per epoch, then the final one), ``checkpoints/``,
-    ``predictions.safetensors``, ``audit.json``, ``report.html``.
+    ``predictions.safetensors``, ``val_predictions.safetensors`` and ``train_predictions.safetensors`` if there are any,
+    ``audit.json``, ``report.html``.
 
     >>> run = RunDirectory(Path("runs/not-yet"))
     >>> run.finished(), run.read_metrics()
@@ -37,6 +40,8 @@ class RunDirectory:
         self.initial = self.checkpoints / "initial.safetensors"
         self.model = self.checkpoints / "model.safetensors"
         self.predictions = path / "predictions.safetensors"
+        self.val_predictions = path / "val_predictions.safetensors"
+        self.train_predictions = path / "train_predictions.safetensors"
         self.audit = path / "audit.json"
         self.report = path / "report.html"
         self.failure = path / "failure.json"
@@ -78,11 +83,13 @@ class RunDirectory:
             ValueError: With the settings that differ.
         """
         stored, current = read_settings(self.config), parse_settings(config.to_dict())
+        # A run stored before a setting existed was trained as by the setting's default.
+        stored = _DEFAULTS | stored
         given = [name for name in current if current[name] is not None and name not in _IRRELEVANT]
         differences = [
-            f"{name} (stored {stored.get(name)!r}, now {current[name]!r})"
+            f"{name} (stored {stored[name]!r}, now {current[name]!r})"
             for name in given
-            if stored.get(name) != current[name]
+            if stored[name] != current[name]
         ]
         if differences:
             raise ValueError(
@@ -177,8 +184,9 @@ class RunDirectory:
             return False
 
     def _remove_run(self) -> None:
-        files = (self.config, self.environment, self.metrics, self.predictions, self.audit, self.report, self.failure)
-        for file in (*files, self.last, self.initial, self.model):
+        files = (self.config, self.environment, self.metrics, self.audit, self.report, self.failure)
+        predictions = (self.predictions, self.val_predictions, self.train_predictions)
+        for file in (*files, *predictions, self.last, self.initial, self.model):
             file.unlink(missing_ok=True)
         self.keep_best(None)
         shutil.rmtree(self.path / "tensorboard", ignore_errors=True)
