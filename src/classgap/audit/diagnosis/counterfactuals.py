@@ -20,6 +20,7 @@ from classgap.audit.metrics.scores import row_chunks, score_samples
 
 N_FOLDS = 5
 CANDIDATES = 24  # highest scores of a sample that are considered; lower ones decide nothing
+LOG_ZERO = -86.5  # probabilities of 0 are stored as the logarithm of the smallest normal float32, -87.3
 MAX_LOSS = 0.003  # accuracy over all samples that offsets may cost on the fitting side
 PRIOR_SAMPLES = 2.0  # samples per class that pull offsets towards 0
 STRENGTHS = (0.25, 0.5, 0.75, 1.0)
@@ -108,20 +109,20 @@ class TopScores:
     num_classes: int
 
     @classmethod
-    def from_predictions(cls, data: Predictions) -> TopScores:
+    def from_logits(cls, logits_NK: Tensor, targets_N: Integers) -> TopScores:
         """Take the ``CANDIDATES`` highest scores, chunk by chunk."""
-        assert data.logits_NK is not None
-        labels_N, width = torch.from_numpy(data.targets_N), min(CANDIDATES, data.num_classes)
+        labels_N, width = torch.from_numpy(targets_N), min(CANDIDATES, logits_NK.shape[1])
         parts = []
-        for rows in row_chunks(*data.logits_NK.shape):
-            z_BK = data.logits_NK[rows]
+        for rows in row_chunks(*logits_NK.shape):
+            z_BK = logits_NK[rows]
             z_BK = z_BK.to(torch.promote_types(z_BK.dtype, torch.float32))
             top = z_BK.topk(width, dim=1)
             y_B1 = labels_N[rows][:, None]
             own_B1 = z_BK.gather(1, y_B1).masked_fill((top.indices == y_B1).any(dim=1, keepdim=True), -torch.inf)
             parts.append((torch.cat([top.values, own_B1], dim=1), torch.cat([top.indices, y_B1], dim=1)))
         logits, classes = (torch.cat(column) for column in zip(*parts, strict=True))
-        return cls(logits - logits[:, :1], classes, labels_N, data.num_classes)
+        logits = _raise_zeros(logits)
+        return cls(logits - logits[:, :1], classes, labels_N, logits_NK.shape[1])
 
     def take(self, rows: Integers) -> TopScores:
         """Return some of the samples."""
@@ -141,6 +142,18 @@ class TopScores:
         """Probability of one class per sample; 0 if it is not among the candidates."""
         p_Nm = self.logits_Nm.softmax(dim=1)
         return (p_Nm * (self.classes_Nm == classes_N[:, None])).amax(dim=1)
+
+
+def _raise_zeros(logits_Nm: Tensor) -> Tensor:
+    """Replace logarithms of zero probabilities by a value just below all others.
+
+    Rounded probabilities are often 0. Read literally, one such label would outweigh all other samples in a fit.
+    """
+    zero_Nm = logits_Nm.isfinite() & (logits_Nm < LOG_ZERO)
+    if not bool(zero_Nm.any()):
+        return logits_Nm
+    others = logits_Nm[logits_Nm.isfinite() & ~zero_Nm]
+    return logits_Nm.masked_fill(zero_Nm, float(others.min()) - 1) if len(others) else logits_Nm
 
 
 def fit_temperature(scores: TopScores) -> float:
@@ -182,7 +195,8 @@ def fit_offsets(scores: TopScores, *, iterations: int = 25) -> Tensor:
 
 def _decision(data: Predictions, folds_N: Integers) -> tuple[Floats, Floats, Integers, Floats, Floats]:
     """Fit temperature and offsets on three folds, choose the strength on the fourth, and predict the fifth."""
-    scores = TopScores.from_predictions(data)
+    assert data.logits_NK is not None
+    scores = TopScores.from_logits(data.logits_NK, data.targets_N)
     own_N, confidence_N = np.full(len(data), np.nan), np.full(len(data), np.nan)
     decision_N, temperatures = data.predictions_N.copy(), np.ones(N_FOLDS)
     offsets = [np.zeros(data.num_classes)]
