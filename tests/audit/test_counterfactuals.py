@@ -44,7 +44,7 @@ def test_folds_are_stratified_and_do_not_depend_on_the_order():
 def test_temperature_minimizes_cross_entropy():
     targets, _, logits = gaussian()
     data = Predictions.from_arrays(targets, logits=5 * logits)
-    found = fit_temperature(TopScores.from_predictions(data))
+    found = fit_temperature(TopScores.from_logits(data.logits_NK, data.targets_N))
     losses = {
         scale: -log_softmax(scale * 5 * logits, axis=1)[np.arange(len(targets)), targets].mean()
         for scale in np.geomspace(0.02, 2, 400)
@@ -56,7 +56,7 @@ def test_offsets_balance_the_probability_mass():
     targets, _, logits = gaussian()
     logits = logits.copy()
     logits[:, 2] -= 3
-    scores = TopScores.from_predictions(Predictions.from_arrays(targets, logits=logits))
+    scores = TopScores.from_logits(torch.as_tensor(logits), np.asarray(targets))
     found = fit_offsets(scores, iterations=500).double().numpy()
     each = len(targets) // 6
     pull = PRIOR_SAMPLES / each
@@ -157,7 +157,7 @@ def test_tiny_inputs(samples):
 @pytest.mark.parametrize("logits", [np.zeros((300, 10)), np.random.default_rng(0).normal(size=(2000, 50)).round()])
 def test_equal_scores_are_predicted_alike_without_offsets(logits):
     targets = np.arange(len(logits)) % logits.shape[1]
-    scores = TopScores.from_predictions(Predictions.from_arrays(targets, logits=logits))
+    scores = TopScores.from_logits(torch.as_tensor(logits, dtype=torch.float32), np.asarray(targets))
     predicted = scores.predict(torch.zeros(logits.shape[1])).numpy()
     np.testing.assert_array_equal(predicted, logits.argmax(axis=1))
     # Swapping classes among equal scores must not lose one.

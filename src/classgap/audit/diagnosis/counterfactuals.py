@@ -21,6 +21,7 @@ from classgap.audit.metrics.scores import row_chunks, score_samples
 N_FOLDS = 5
 CANDIDATES = 24  # highest scores of a sample that are considered; lower ones decide nothing
 LOWEST = -1e30  # a score relative to the highest one; times any temperature, it must not overflow
+LOG_ZERO = -86.5  # probabilities of 0 are stored as the logarithm of the smallest normal float32, -87.3
 MAX_LOSS = 0.003  # accuracy over all samples that offsets may cost on the fitting side
 PRIOR_SAMPLES = 2.0  # samples per class that pull offsets towards 0
 STRENGTHS = (0.25, 0.5, 0.75, 1.0)
@@ -109,27 +110,26 @@ class TopScores:
     num_classes: int
 
     @classmethod
-    def from_predictions(cls, data: Predictions) -> TopScores:
+    def from_logits(cls, logits_NK: Tensor, targets_N: Integers) -> TopScores:
         """Take the ``CANDIDATES`` highest scores, chunk by chunk; the predicted class is the first."""
-        assert data.logits_NK is not None
-        labels_N, width = torch.from_numpy(data.targets_N), min(CANDIDATES, data.num_classes)
-        predicted_N1 = torch.from_numpy(data.predictions_N)[:, None]
+        labels_N, width = torch.from_numpy(targets_N), min(CANDIDATES, logits_NK.shape[1])
         parts = []
-        for rows in row_chunks(*data.logits_NK.shape):
-            z_BK = data.logits_NK[rows]
+        for rows in row_chunks(*logits_NK.shape):
+            z_BK = logits_NK[rows]
             z_BK = z_BK.to(torch.promote_types(z_BK.dtype, torch.float32))
-            top = z_BK.topk(width, dim=1)
+            top, predicted_B1 = z_BK.topk(width, dim=1), z_BK.argmax(dim=1, keepdim=True)
             # Among equal scores topk takes any and argmax the first: without offsets both must predict the same class.
-            place_B1 = (top.indices == predicted_N1[rows]).to(torch.uint8).argmax(dim=1, keepdim=True)
+            place_B1 = (top.indices == predicted_B1).to(torch.uint8).argmax(dim=1, keepdim=True)
             classes_Bm = top.indices.scatter(1, place_B1, top.indices[:, :1])
-            classes_Bm[:, :1] = predicted_N1[rows]
+            classes_Bm[:, :1] = predicted_B1
             y_B1 = labels_N[rows][:, None]
-            own_B1 = z_BK.gather(1, y_B1)
-            scores_Bm = (torch.cat([top.values, own_B1], dim=1) - top.values[:, :1]).clamp(min=LOWEST)
+            scores_Bm = torch.cat([top.values, z_BK.gather(1, y_B1)], dim=1)
+            zero_Bm = scores_Bm < LOG_ZERO
+            scores_Bm = (scores_Bm - top.values[:, :1]).clamp(min=LOWEST)
             scores_Bm[:, -1:].masked_fill_((classes_Bm == y_B1).any(dim=1, keepdim=True), -torch.inf)
-            parts.append((scores_Bm, torch.cat([classes_Bm, y_B1], dim=1)))
-        logits, classes = (torch.cat(column) for column in zip(*parts, strict=True))
-        return cls(logits, classes, labels_N, data.num_classes)
+            parts.append((scores_Bm, torch.cat([classes_Bm, y_B1], dim=1), zero_Bm))
+        scores, classes, zero = (torch.cat(column) for column in zip(*parts, strict=True))
+        return cls(_raise_zeros(scores, zero), classes, labels_N, logits_NK.shape[1])
 
     def take(self, rows: Integers) -> TopScores:
         """Return some of the samples."""
@@ -149,6 +149,18 @@ class TopScores:
         """Probability of one class per sample; 0 if it is not among the candidates."""
         p_Nm = self.logits_Nm.softmax(dim=1)
         return (p_Nm * (self.classes_Nm == classes_N[:, None])).amax(dim=1)
+
+
+def _raise_zeros(scores_Nm: Tensor, zero_Nm: Tensor) -> Tensor:
+    """Replace logarithms of zero probabilities by a value just below all others.
+
+    Rounded probabilities are often 0. Read literally, one such label would outweigh all other samples in a fit.
+    """
+    finite_Nm = scores_Nm.isfinite()
+    others = scores_Nm[finite_Nm & ~zero_Nm]
+    if not bool(zero_Nm.any()) or not len(others):
+        return scores_Nm
+    return torch.where(finite_Nm & zero_Nm, scores_Nm.clamp(min=float(others.min()) - 1), scores_Nm)
 
 
 def fit_temperature(scores: TopScores) -> float:
@@ -190,7 +202,8 @@ def fit_offsets(scores: TopScores, *, iterations: int = 25) -> Tensor:
 
 def _decision(data: Predictions, folds_N: Integers) -> tuple[Floats, Floats, Integers, Floats, Floats]:
     """Fit temperature and offsets on three folds, choose the strength on the fourth, and predict the fifth."""
-    scores = TopScores.from_predictions(data)
+    assert data.logits_NK is not None
+    scores = TopScores.from_logits(data.logits_NK, data.targets_N)
     own_N, confidence_N = np.full(len(data), np.nan), np.full(len(data), np.nan)
     decision_N, temperatures = data.predictions_N.copy(), np.ones(N_FOLDS)
     offsets = [np.zeros(data.num_classes)]

@@ -1,0 +1,189 @@
+"""Checks of the samples of a fix, before anything is fitted."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from classgap.audit._types import Floats, Integers
+from classgap.audit.io.predictions import Predictions, to_tensor
+
+MIN_SAMPLES = 2  # of each class: one to fit on and one to judge by
+COARSE = 0.2  # fraction of rows that repeat within a file; above it, equal rows identify no sample
+
+
+def check_models(models: Sequence[Predictions]) -> None:
+    """Check that several models have scores for the same classes and samples.
+
+    Raises:
+        ValueError: if scores are missing, or classes, lengths, labels or sample indices differ.
+    """
+    first = models[0]
+    for model in models:
+        if model.logits_NK is None:
+            raise ValueError(
+                f"{model.name} has predicted labels but no scores: save logits or probabilities, which a fix adjusts."
+            )
+        if model.num_classes < 2:
+            raise ValueError(f"{model.name} has {model.num_classes} class; a fix needs at least 2.")
+        check_same_classes(first, model)
+        if len(model) != len(first):
+            raise ValueError(
+                f"{first.name} and {model.name} have {len(first)} and {len(model)} samples: pass the same."
+            )
+        both_indexed = first.index_N is not None and model.index_N is not None
+        if both_indexed and not np.array_equal(first.index_N, model.index_N):  # type: ignore[arg-type]
+            raise ValueError(f"{first.name} and {model.name} have different index values: pass the same samples.")
+        differ = np.flatnonzero(first.targets_N != model.targets_N)
+        if len(differ):
+            raise ValueError(
+                f"{first.name} and {model.name} have different targets, first at row {differ[0]}: pass the same "
+                "samples in the same order."
+            )
+
+
+def check_same_classes(first: Predictions, other: Predictions) -> None:
+    """Check that two files have the same classes in the same order.
+
+    Raises:
+        ValueError: with the first difference.
+    """
+    if first.num_classes != other.num_classes:
+        raise ValueError(
+            f"{first.name} and {other.name} have {first.num_classes} and {other.num_classes} classes: pass files of "
+            "the same classes."
+        )
+    for k, (mine, theirs) in enumerate(zip(first.class_names, other.class_names, strict=True)):
+        if mine != theirs:
+            raise ValueError(
+                f"{first.name} and {other.name} have different class names, first {mine!r} and {theirs!r} at index "
+                f"{k}: pass files of the same classes."
+            )
+
+
+def check_support(data: Predictions, test: Predictions | None) -> None:
+    """Check that each class has enough fitting samples.
+
+    Raises:
+        ValueError: if a class has one fitting sample only, or test samples but no fitting samples.
+    """
+    support_K = np.bincount(data.targets_N, minlength=data.num_classes)
+    few = np.flatnonzero((support_K > 0) & (support_K < MIN_SAMPLES))
+    if len(few):
+        more = f" and {len(few) - 1} other classes have" if len(few) > 1 else " has"
+        raise ValueError(
+            f"{data.name}: class {data.class_names[few[0]]!r}{more} 1 sample; fix needs at least {MIN_SAMPLES} per "
+            "class to fit on some and judge by others. Collect more, or leave the class out."
+        )
+    if (support_K > 0).sum() < 2:
+        raise ValueError(f"{data.name} has samples of {int((support_K > 0).sum())} class; fix needs at least 2.")
+    if test is not None:
+        missing = np.flatnonzero((support_K == 0) & (np.bincount(test.targets_N, minlength=data.num_classes) > 0))
+        if len(missing):
+            raise ValueError(
+                f"class {data.class_names[missing[0]]!r} has samples in {test.name} but none in {data.name}: fix "
+                "cannot adjust a class without fitting samples."
+            )
+
+
+def shared_samples(fit: Predictions, test: Predictions) -> list[tuple[int, int]]:
+    """Return pairs of rows, one of each file, with identical scores and labels.
+
+    Rows that repeat within a file say nothing about identity and are left out; if many do, scores are too coarse to
+    compare, and the result is empty unless the files are equal.
+
+    >>> scores = [[0.1, 0.7], [2.0, 0.3], [1.5, 0.2]]
+    >>> fit = Predictions.from_arrays([0, 1, 0], logits=scores)
+    >>> shared_samples(fit, Predictions.from_arrays([1, 0], logits=[[2.0, 0.3], [0.3, 0.1]]))
+    [(1, 0)]
+    """
+    ours, theirs = (_hash_rows(data.logits_NK, data.targets_N) for data in (fit, test))
+    if np.array_equal(np.sort(ours), np.sort(theirs)):
+        return [(int(row), int(np.flatnonzero(theirs == ours[row])[0])) for row in range(len(ours))]
+    place_fit, place_test = _unique_rows(ours), _unique_rows(theirs)
+    if len(place_fit) < (1 - COARSE) * len(ours) or len(place_test) < (1 - COARSE) * len(theirs):
+        return []
+    return [(row, place_test[key]) for key, row in place_fit.items() if key in place_test]
+
+
+def check_disjoint(fit: Predictions, test: Predictions) -> None:
+    """Check that no fitting sample is a test sample.
+
+    Raises:
+        ValueError: with the number of shared samples.
+    """
+    shared = shared_samples(fit, test)
+    if shared:
+        raise ValueError(
+            f"{len(shared)} samples of {fit.name} are also in {test.name}, first row {shared[0][0]} and row "
+            f"{shared[0][1]}: a fix tested on samples it was fitted to proves nothing. Pass different samples, or one "
+            "file without --test."
+        )
+
+
+def check_points(what: str, value: float) -> float:
+    """Convert percentage points to a fraction.
+
+    >>> check_points("max_easy_loss", 0.5)
+    0.005
+    """
+    if not 0 <= value <= 100:
+        raise ValueError(f"{what} must be in percentage points, from 0 to 100; got {value}.")
+    return value / 100
+
+
+def check_costs(costs: Any, class_names: Sequence[str]) -> Floats | None:
+    """Check a cost matrix (K, K).
+
+    Raises:
+        ValueError: if it has another shape, or an entry is negative or not finite.
+    """
+    if costs is None:
+        return None
+    classes = len(class_names)
+    cost_KK = to_tensor("costs", costs).double().numpy()
+    if cost_KK.shape != (classes, classes):
+        raise ValueError(f"costs must have shape ({classes}, {classes}), rows are true classes; got {cost_KK.shape}.")
+    if not np.isfinite(cost_KK).all() or (cost_KK < 0).any():
+        row, column = np.argwhere(~(np.isfinite(cost_KK) & (cost_KK >= 0)))[0]
+        raise ValueError(f"costs must be finite and not negative, got {cost_KK[row, column]} at [{row}, {column}].")
+    return cost_KK
+
+
+def check_priors(priors: Any, class_names: Sequence[str]) -> Floats | None:
+    """Check class frequencies (K,) and scale them to sum to 1.
+
+    >>> check_priors([1, 3], ["a", "b"]).tolist()
+    [0.25, 0.75]
+    """
+    if priors is None:
+        return None
+    prior_K = to_tensor("priors", priors).double().numpy()
+    if prior_K.shape != (len(class_names),):
+        raise ValueError(f"priors must have shape ({len(class_names)},), one per class; got {prior_K.shape}.")
+    bad = np.flatnonzero(~(np.isfinite(prior_K) & (prior_K > 0)))
+    if len(bad):
+        raise ValueError(f"priors must be positive, got {prior_K[bad[0]]} for class {class_names[bad[0]]!r}.")
+    return prior_K / prior_K.sum()
+
+
+def _hash_rows(scores_NK: Tensor | None, targets_N: Integers) -> Integers:
+    """64-bit hash of the bits of each row and its label; log-probabilities are compared as float32."""
+    assert scores_NK is not None
+    bits_NK = scores_NK.float().contiguous().view(torch.int32).numpy().astype(np.uint64)
+    rng = np.random.default_rng(0)
+    factors_K = rng.integers(1, 2**63, bits_NK.shape[1], dtype=np.uint64) | np.uint64(1)
+    hashes_N = (bits_NK * factors_K).sum(axis=1, dtype=np.uint64) + targets_N.astype(np.uint64) * np.uint64(
+        0x9E3779B97F4A7C15
+    )
+    return hashes_N.view(np.int64)
+
+
+def _unique_rows(hashes_N: Integers) -> dict[int, int]:
+    """Hash → row, for hashes that occur once."""
+    values, rows, counts = np.unique(hashes_N, return_index=True, return_counts=True)
+    return {int(value): int(row) for value, row, count in zip(values, rows, counts, strict=True) if count == 1}

@@ -1,0 +1,318 @@
+"""``fix``: try remedies on fitting samples, choose one, and prove it on samples that chose nothing."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+import torch
+from torch import nn
+
+from classgap.audit import Audit, AuditDiff, AuditSettings, read_predictions
+from classgap.audit._types import Floats, Integers
+from classgap.audit.diagnosis.counterfactuals import stratified_folds
+from classgap.audit.io.predictions import Predictions
+from classgap.remedies.adjustments import Context, adjustments
+from classgap.remedies.checks import (
+    check_costs,
+    check_disjoint,
+    check_models,
+    check_points,
+    check_priors,
+    check_same_classes,
+    check_support,
+)
+from classgap.remedies.evaluation import Measured, Ranking, average, class_accuracies, group_weights, measure
+from classgap.remedies.fixed_model import Fix
+from classgap.remedies.modules import Part
+from classgap.remedies.results import FixResult, Proof, RemedyResult
+from classgap.remedies.selection import N_FOLDS, Limits, Option, best_strengths, choose, cross_fit, predict
+from classgap.remedies.sources import Source, ensemble
+
+GOALS = ("hard", "worst", "balanced", "cost")
+DEFAULT_EASY_LIMIT = 0.003
+IMBALANCED = 2.0  # ratio of training samples between the most and the least frequent class
+FilePath = str | os.PathLike[str]
+
+
+@dataclass(frozen=True)
+class Samples:
+    """Fitting and test samples, checked.
+
+    Attributes:
+        fit: predictions of the model to fix for the fitting samples.
+        test: its predictions for the test samples, or ``None``.
+        sources: scores to choose from; the first is the model to fix.
+        notices: remarks about the inputs.
+    """
+
+    fit: Predictions
+    test: Predictions | None
+    sources: tuple[Source, ...]
+    notices: tuple[str, ...] = ()
+
+    @classmethod
+    def from_predictions(cls, fit: Sequence[Predictions], test: Sequence[Predictions] | None = None) -> Samples:
+        """Check the predictions of one model or several; the model to fix is the most accurate one.
+
+        Raises:
+            ValueError: if scores are missing, files do not match, a class has too few samples, or fitting samples are
+                test samples.
+        """
+        if test is not None and len(test) != len(fit):
+            raise ValueError(f"fit and test must have one file per model each, got {len(fit)} and {len(test)} files.")
+        check_models(fit)
+        if test is not None:
+            check_models(test)
+            check_same_classes(fit[0], test[0])
+            check_disjoint(fit[0], test[0])
+        check_support(fit[0], None if test is None else test[0])
+        best = int(np.argmax([np.mean(each.predictions_N == each.targets_N) for each in fit]))
+        order = [best, *(i for i in range(len(fit)) if i != best)]
+        models = [
+            Source(fit[i].name, _logits(fit[i]), None if test is None else _logits(test[i]), is_baseline=i == best)
+            for i in order
+        ]
+        by_place = [models[order.index(i)] for i in range(len(fit))]  # an ensemble keeps the order of the files
+        sources = (models[0], *([ensemble(by_place)] if len(models) > 1 else []))
+        return cls(fit[best], None if test is None else test[best], sources)
+
+
+def fix(
+    fit: FilePath | Predictions | Sequence[FilePath | Predictions],
+    test: FilePath | Predictions | Sequence[FilePath | Predictions] | None = None,
+    *,
+    goal: str = "hard",
+    max_easy_loss: float | None = None,
+    max_overall_loss: float = 0.1,
+    costs: Any = None,
+    priors: Any = None,
+    confidence_level: float = 0.95,
+    seed: int = 0,
+) -> FixResult:
+    """Find a remedy for a trained classifier, and prove it on samples that did not choose it.
+
+    Remedies and strengths are chosen by cross-fitting on the fitting samples. Test samples choose nothing: they show
+    the change of every remedy and prove the chosen one. Without test samples, the choice itself is cross-fitted.
+
+    Args:
+        fit: prediction file with scores, or several of different models on the same samples; or run directories with
+            validation samples.
+        test: prediction files of the same models for other samples.
+        goal: "hard" (mean accuracy of the hard third of the classes), "worst" (of the lowest tenth), "balanced" (of
+            all classes) or "cost".
+        max_easy_loss: accuracy of the easy third that a remedy may cost, in percentage points. By default 0.3, or no
+            limit if the training set is imbalanced: then frequent classes are easy at the expense of rare ones.
+        max_overall_loss: accuracy over all samples that a remedy may cost, in percentage points.
+        costs: (K, K), cost of predicting the class of the column for a sample of the class of the row.
+        priors: (K,), class frequencies at prediction time; by default those of the samples.
+        confidence_level: level of all intervals.
+        seed: seed of the folds.
+
+    Raises:
+        ValueError: if an argument is invalid.
+
+    >>> rng, targets = np.random.default_rng(0), np.arange(1200) % 3
+    >>> logits = 2 * np.eye(3)[targets] + rng.normal(size=(1200, 3)) + [1.5, 0, 0]  # favors class 0
+    >>> parts = [Predictions.from_arrays(targets[part], logits=logits[part]) for part in (slice(600), slice(600, None))]
+    >>> result = fix(*parts, max_easy_loss=50)
+    >>> result.chosen, result.proof["hard"].change > 0.1
+    ('class-offsets', True)
+    """
+    if goal not in GOALS:
+        raise ValueError(f"goal must be one of {', '.join(GOALS)}; got {goal!r}.")
+    if goal == "cost" and costs is None:
+        raise ValueError("goal='cost' needs costs: pass a (K, K) array, rows are true classes.")
+    overall_limit = check_points("max_overall_loss", max_overall_loss)
+    easy_limit = None if max_easy_loss is None else check_points("max_easy_loss", max_easy_loss)
+    settings = AuditSettings(map="none", diagnose=False, confidence_level=confidence_level, seed=seed)
+    samples = read_samples(fit, test)
+    names = samples.fit.class_names
+    context = Context(
+        len(names), goal, samples.fit.train_counts_K, check_priors(priors, names), check_costs(costs, names)
+    )
+    if easy_limit is None:
+        easy_limit = 1.0 if _is_imbalanced(samples.fit.train_counts_K) else DEFAULT_EASY_LIMIT
+    return fix_samples(samples, context, Limits(easy_limit, overall_limit), settings)
+
+
+def read_samples(
+    fit: FilePath | Predictions | Sequence[FilePath | Predictions],
+    test: FilePath | Predictions | Sequence[FilePath | Predictions] | None,
+) -> Samples:
+    """Read prediction files; see :func:`fix`."""
+    return Samples.from_predictions(_read(fit), None if test is None else _read(test))
+
+
+def fix_samples(samples: Samples, context: Context, limits: Limits, settings: AuditSettings) -> FixResult:
+    """Choose on the fitting samples, and prove on the test samples or by nested cross-fitting."""
+    labels_N = samples.fit.targets_N
+    options = cross_fit(samples.sources, labels_N, adjustments(context), context, seed=settings.seed)
+    rows, chosen = best_strengths(options, context.goal, limits), choose(options, context.goal, limits)
+    if samples.test is not None:
+        found = _test_changes(samples, rows, chosen, context)
+        diff = None if chosen is None else _compare(samples, chosen, context, settings)
+        proof = None if diff is None else _proof(diff, found["chosen"], settings.confidence_level)
+    else:
+        found, diff = _nested_changes(samples, rows, context, limits, settings.seed), None
+        proof = None if chosen is None else _nested_proof(found["chosen"], settings.confidence_level)
+    ordered = sorted(rows, key=lambda option: -option.estimate[context.goal].change)
+    return FixResult(
+        model_name=samples.sources[0].name,
+        goal=context.goal,
+        limits={"easy": limits.easy, "overall": limits.overall},
+        n_fit=len(samples.fit),
+        n_test=0 if samples.test is None else len(samples.test),
+        nested=samples.test is None,
+        remedies=tuple(
+            _remedy(option, found[option.name], chosen, limits, context.goal, settings.confidence_level)
+            for option in ordered
+        ),
+        chosen=None if chosen is None else chosen.name,
+        proof=proof,
+        confidence_level=settings.confidence_level,
+        notices=samples.notices,
+        diff=diff,
+        fix=None if chosen is None else _build(chosen, samples, context),
+    )
+
+
+def _is_imbalanced(counts_K: Floats | None) -> bool:
+    return counts_K is not None and float(counts_K.max()) > IMBALANCED * max(float(counts_K.min()), 1.0)
+
+
+def _read(given: FilePath | Predictions | Sequence[FilePath | Predictions]) -> list[Predictions]:
+    sources = [given] if isinstance(given, str | os.PathLike | Predictions) else list(given)
+    if not sources:
+        raise ValueError("fit and test must name at least one prediction file, got none.")
+    read = [each if isinstance(each, Predictions) else read_predictions(each) for each in sources]
+    if len({each.name for each in read}) < len(read):
+        names = [f"model {i}" if isinstance(each, Predictions) else str(each) for i, each in enumerate(sources)]
+        read = [replace(each, name=name) for each, name in zip(read, names, strict=True)]
+    return read
+
+
+def _logits(data: Predictions) -> torch.Tensor:
+    assert data.logits_NK is not None
+    return data.logits_NK
+
+
+def _ranking(source: Source, labels_N: Integers, context: Context) -> Ranking:
+    return Ranking.from_predictions(source.predictions_N, labels_N, context.num_classes)
+
+
+def _test_changes(
+    samples: Samples, rows: Sequence[Option], chosen: Option | None, context: Context
+) -> dict[str, dict[str, Measured]]:
+    """Measure each remedy on the test samples, with the classes ranked on the fitting samples."""
+    assert samples.test is not None
+    labels_N, test_labels_N = samples.fit.targets_N, samples.test.targets_N
+    ranking = _ranking(samples.sources[0], labels_N, context)
+    weights = group_weights(test_labels_N, ranking, context.num_classes, context.priors_K)
+    found = {}
+    for option in rows:
+        after_N = _predict_test(option, labels_N, ranking)
+        found[option.name] = measure(samples.test.predictions_N, after_N, test_labels_N, weights, context.costs_KK)
+        if option is chosen:
+            found["chosen"] = found[option.name]
+    return found
+
+
+def _predict_test(option: Option, labels_N: Integers, ranking: Ranking) -> Integers:
+    assert option.source.test_logits_NK is not None
+    return predict(option.fit(labels_N, ranking), option.source.test_logits_NK)
+
+
+def _nested_changes(
+    samples: Samples, rows: Sequence[Option], context: Context, limits: Limits, seed: int
+) -> dict[str, dict[str, Measured]]:
+    """Measure each remedy, and the choice itself, on outer folds; strengths and choice are made inside the others."""
+    labels_N, baseline = samples.fit.targets_N, samples.sources[0]
+    folds_N = stratified_folds(labels_N, np.random.default_rng([seed, 1]).random(len(labels_N)), N_FOLDS)
+    parts: dict[str, list[dict[str, Measured]]] = {name: [] for name in (*(option.name for option in rows), "chosen")}
+    for fold in range(N_FOLDS):
+        held, rest = np.flatnonzero(folds_N == fold), np.flatnonzero(folds_N != fold)
+        if not len(held) or not len(rest):
+            continue
+        sources = [source.take(rest) for source in samples.sources]
+        options = cross_fit(sources, labels_N[rest], adjustments(context), context, n_repeats=1, seed=seed + fold)
+        ranking = _ranking(sources[0], labels_N[rest], context)
+        weights = group_weights(labels_N[held], ranking, context.num_classes, context.priors_K)
+        inside = {option.name: option for option in best_strengths(options, context.goal, limits)}
+        choice = choose(options, context.goal, limits)
+        for name in parts:
+            option = choice if name == "chosen" else inside.get(name)
+            after_N = baseline.predictions_N[held]
+            if option is not None:
+                whole = next(source for source in samples.sources if source.name == option.source.name)
+                after_N = predict(option.fit(labels_N[rest], ranking), whole.logits_NK[torch.from_numpy(held)])
+            parts[name].append(
+                measure(baseline.predictions_N[held], after_N, labels_N[held], weights, context.costs_KK)
+            )
+    return {name: average(found) for name, found in parts.items()}
+
+
+def _compare(samples: Samples, chosen: Option, context: Context, settings: AuditSettings) -> AuditDiff:
+    """Compare the model before and after on the test samples, as ``classgap compare`` does."""
+    assert samples.test is not None
+    labels_N = samples.fit.targets_N
+    after_N = _predict_test(chosen, labels_N, _ranking(samples.sources[0], labels_N, context))
+    accuracy_K = class_accuracies(samples.fit.predictions_N == labels_N, labels_N, context.num_classes)
+    audits = [
+        Audit.from_checked(
+            Predictions(samples.test.targets_N, predictions_N, samples.test.class_names, name=name),
+            rank_by=accuracy_K.tolist(),
+            settings=settings,
+        )
+        for name, predictions_N in ((samples.sources[0].name, samples.test.predictions_N), (chosen.name, after_N))
+    ]
+    return AuditDiff.from_audits(*audits, seed=settings.seed)
+
+
+def _proof(diff: AuditDiff, found: Mapping[str, Measured], level: float) -> dict[str, Proof]:
+    changes = {"overall": diff.overall, "balanced": diff.balanced}
+    changes |= {name: group.change for name, group in diff.groups.items() if group.kind == "thirds"}
+    proof = {name: Proof(each.before, each.after, each.change, each.interval) for name, each in changes.items()}
+    return proof | _nested_proof({name: found[name] for name in ("worst", "cost") if name in found}, level)
+
+
+def _nested_proof(found: Mapping[str, Measured], level: float) -> dict[str, Proof]:
+    return {name: Proof(each.before, each.after, each.change, each.interval(level)) for name, each in found.items()}
+
+
+def _remedy(
+    option: Option, found: Mapping[str, Measured], chosen: Option | None, limits: Limits, goal: str, level: float
+) -> RemedyResult:
+    return RemedyResult(
+        name=option.name,
+        settings=dict(option.settings),
+        change={name: each.change for name, each in found.items()},
+        interval={name: each.interval(level) for name, each in found.items()},
+        estimate={name: each.change for name, each in option.estimate.items()},
+        within_limits=goal == "cost" or limits.excess(option.estimate) == 0,
+        passes=option.source.passes,
+        chosen=chosen is not None and option.name == chosen.name,
+    )
+
+
+def _build(chosen: Option, samples: Samples, context: Context) -> Fix:
+    labels_N = samples.fit.targets_N
+    fitted = chosen.fit(labels_N, _ranking(samples.sources[0], labels_N, context))
+    parts = [*_flatten(chosen.source.module), *_flatten(fitted)]
+    return Fix(
+        chosen.name,
+        chosen.source.inputs,
+        parts,
+        samples.fit.class_names,
+        members=chosen.source.members,
+        details={"settings": dict(chosen.settings), **dict(chosen.source.details)},
+    )
+
+
+def _flatten(module: nn.Module) -> list[Part]:
+    if isinstance(module, nn.Sequential):
+        return [part for each in module for part in _flatten(each)]
+    return [module] if isinstance(module, Part) else []

@@ -1,0 +1,204 @@
+"""``Fix``: a fitted remedy as a module, saved without pickle."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+
+from classgap._atomic_write import atomic_write, atomic_write_text
+from classgap.audit.io.predictions import to_tensor
+from classgap.audit.io.probabilities import as_log_probabilities, normalized_if_probabilities
+from classgap.audit.serialization import read_json
+from classgap.remedies.modules import PARTS, ExpectedCost, Part
+
+DESCRIPTION, WEIGHTS = "fix.json", "fix.safetensors"
+SCHEMA = 1
+
+
+class Fix(nn.Module):
+    """A remedy for a trained classifier: outputs of the model in, better scores out.
+
+    Call it with a tensor, an array or a list; an array or a list gives an array. Rows of probabilities are recognized.
+    When exported to ONNX or compiled, it takes tensors of logits, features or images only.
+
+    Args:
+        name: name of the remedy.
+        inputs: "logits" of one model (B, K), an "ensemble" of the stacked logits of several models (M, B, K),
+            "features" (B, D) or "images" (B, C, H, W).
+        parts: modules that are applied in order.
+        class_names: names of the K classes.
+        members: for an ensemble, names of the models in order.
+        details: plain values for ``fix.json``.
+
+    >>> from classgap.remedies.modules import ClassAffine
+    >>> fix = Fix("class-offsets", "logits", [ClassAffine(torch.ones(2), torch.tensor([0.0, 3.0]))], ("cat", "dog"))
+    >>> fix(torch.tensor([[2.0, 0.0]])).argmax(dim=1)
+    tensor([1])
+    >>> fix.predict([[2.0, 0.0]]).tolist(), fix.inputs
+    ([1], 'logits')
+    """
+
+    def __init__(
+        self,
+        name: str,
+        inputs: str,
+        parts: Sequence[Part],
+        class_names: Sequence[str],
+        *,
+        members: Sequence[str] = (),
+        details: Mapping[str, Any] | None = None,
+    ) -> None:
+        super().__init__()
+        self.name, self.inputs, self.class_names = name, inputs, tuple(class_names)
+        self.members, self.details = tuple(members), dict(details or {})
+        self.parts = nn.Sequential(*parts)
+        self.eval()
+
+    @property
+    def input_description(self) -> str:
+        """Kind and shape of the inputs, for people."""
+        classes, models = len(self.class_names), len(self.members)
+        return {
+            "logits": f"logits or probabilities of the model, shape (samples, {classes})",
+            "ensemble": f"logits of {models} models in the order {', '.join(self.members)}, stacked to shape "
+            f"({models}, samples, {classes})",
+            "features": "penultimate features of the model, shape (samples, features)",
+            "images": "images, normalized as for the model, shape (samples, channels, height, width)",
+        }[self.inputs]
+
+    def forward(self, inputs: Any) -> Any:
+        """Return scores (B, K). Their softmax is a probability, unless the remedy minimizes costs.
+
+        Raises:
+            ValueError: if the inputs have the wrong shape or are not finite.
+        """
+        if torch.compiler.is_compiling() or torch.onnx.is_in_onnx_export():
+            return self.parts(inputs)
+        if isinstance(inputs, Tensor):
+            return self.parts(self._checked(inputs))
+        with torch.no_grad():
+            return self.parts(self._checked(to_tensor("inputs", np.asarray(inputs)))).numpy()
+
+    def predict(self, inputs: Any) -> Any:
+        """Return predicted class indices."""
+        return self(inputs).argmax(-1)
+
+    def predict_proba(self, inputs: Any) -> Any:
+        """Return adjusted probabilities.
+
+        Raises:
+            ValueError: if the remedy scores classes by their expected cost.
+        """
+        if any(isinstance(part, ExpectedCost) for part in self.parts):
+            raise ValueError(f"{self.name} scores classes by expected cost and has no probabilities; use predict().")
+        scores = self(inputs)
+        probabilities = torch.as_tensor(scores).softmax(dim=-1)
+        return probabilities if isinstance(scores, Tensor) else probabilities.numpy()
+
+    def extra_repr(self) -> str:
+        """Return name and inputs for ``repr``."""
+        return f"name={self.name!r}, inputs={self.inputs!r}"
+
+    def save(self, folder: str | os.PathLike[str]) -> None:
+        """Write ``fix.json`` and ``fix.safetensors`` to a folder; :func:`load_fix` reads them."""
+        from safetensors.torch import save
+
+        path = Path(folder)
+        path.mkdir(parents=True, exist_ok=True)
+        tensors = {name: tensor.detach().cpu().contiguous() for name, tensor in self.state_dict().items()}
+        description = {
+            "schema": SCHEMA,
+            "name": self.name,
+            "inputs": self.inputs,
+            "parts": [{"type": type(part).__name__, **_config(part)} for part in self.parts],
+            "class_names": list(self.class_names),
+            "members": list(self.members),
+            "details": self.details,
+        }
+        with atomic_write(path / WEIGHTS) as file:
+            file.write(save(tensors))
+        text = json.dumps(description, allow_nan=False, ensure_ascii=False, indent=2)
+        atomic_write_text(path / DESCRIPTION, text + "\n")  # last: it marks the fix as complete
+
+    def _checked(self, values: Tensor) -> Tensor:
+        values = values.to(torch.promote_types(values.dtype, torch.float32))
+        shape, dims, classes = tuple(values.shape), values.dim(), len(self.class_names)
+        fits = {
+            "logits": dims == 2 and shape[-1] == classes,
+            "ensemble": dims == 3 and (shape[0], shape[-1]) == (len(self.members), classes),
+            "features": dims == 2,
+            "images": dims == 4,
+        }[self.inputs]
+        if not fits:
+            raise ValueError(f"inputs must be {self.input_description}; got shape {shape}.")
+        if not bool(values.isfinite().all()):
+            raise ValueError("inputs must be finite, but contain NaN or infinity.")
+        if self.inputs == "logits":
+            return _as_logits(values)
+        if self.inputs == "ensemble":
+            return torch.stack([_as_logits(each) for each in values])
+        return values
+
+
+def load_fix(folder: str | os.PathLike[str]) -> Fix:
+    """Load a fix that :meth:`Fix.save` or ``classgap fix --out`` wrote.
+
+    Raises:
+        ValueError: if the folder has no fix, or its files are damaged.
+
+    >>> from tempfile import TemporaryDirectory
+    >>> from classgap.remedies.modules import ClassAffine
+    >>> with TemporaryDirectory() as folder:
+    ...     Fix("class-offsets", "logits", [ClassAffine(torch.ones(2), torch.zeros(2))], ("cat", "dog")).save(folder)
+    ...     load_fix(folder).inputs
+    'logits'
+    """
+    from safetensors import SafetensorError
+    from safetensors.torch import load_file
+
+    path = Path(folder)
+    if not (path / DESCRIPTION).is_file():
+        raise ValueError(f"{path} contains no {DESCRIPTION}: pass the folder that `classgap fix --out` wrote.")
+    description = read_json(path / DESCRIPTION)
+    with _name_damage(path / DESCRIPTION):
+        if description["schema"] != SCHEMA:
+            raise ValueError(f"schema must be {SCHEMA}, got {description['schema']!r}")
+        fix = Fix(
+            description["name"],
+            description["inputs"],
+            [PARTS[part["type"]].from_config(part) for part in description["parts"]],
+            description["class_names"],
+            members=description["members"],
+            details=description["details"],
+        )
+    try:
+        fix.load_state_dict(load_file(path / WEIGHTS))
+    except (OSError, SafetensorError, RuntimeError) as error:
+        raise ValueError(f"{path / WEIGHTS} is missing or damaged ({error}): run `classgap fix` again.") from None
+    return fix
+
+
+def _config(part: nn.Module) -> dict[str, Any]:
+    assert isinstance(part, Part)
+    return part.config()
+
+
+@contextmanager
+def _name_damage(path: Path) -> Iterator[None]:
+    try:
+        yield
+    except (KeyError, TypeError, AttributeError, ValueError) as error:
+        raise ValueError(f"{path} is not a valid fix ({error}): run `classgap fix` again.") from None
+
+
+def _as_logits(values_NK: Tensor) -> Tensor:
+    normalized = normalized_if_probabilities(values_NK)
+    return values_NK if normalized is None else as_log_probabilities(normalized)
