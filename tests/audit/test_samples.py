@@ -16,13 +16,13 @@ def test_round_trip_in_the_smallest_integers(largest):
 
 
 @pytest.mark.parametrize("array", ["targets", "predictions", "index"])
-@pytest.mark.parametrize("packed", [{"dtype": "|u1"}, {"dtype": "|u1", "data": "", "extra": 1}, [], "text", 3])
-def test_packed_arrays_have_exactly_their_two_keys(array, packed):
+@pytest.mark.parametrize("damage", [lambda packed: packed | {"extra": 1}, lambda packed: {"dtype": "|u1"}, list, str])
+def test_packed_arrays_have_exactly_their_two_keys(array, damage):
     values = np.array([0, 1])
     plain = Samples(values, values, values).to_plain()
     assert Samples.from_plain(plain).index.tolist() == [0, 1]
     with pytest.raises(ValueError, match="packed labels"):
-        Samples.from_plain(plain | {array: packed})
+        Samples.from_plain(plain | {array: damage(plain[array])})
 
 
 def test_any_difference_counts():
