@@ -5,6 +5,7 @@ features, U classes present. A label of -1 means that the sample has no class.
 """
 
 from classgap.functional.class_groups import ClassGroups, group_by_class
+from classgap.functional.class_quotas import error_densities
 from classgap.functional.confusion_spectrum import count_confusions, spectral_weights
 from classgap.functional.contrast import prototype_contrast, score_contrast, supervised_contrast
 from classgap.functional.discriminative import boundary_shortfall, compactness, signed_boundary_distance
@@ -35,6 +36,7 @@ __all__ = [
     "distances",
     "effective_number_weights",
     "equalization_cross_entropy",
+    "error_densities",
     "exponentiated_step",
     "group_by_class",
     "growing_force",

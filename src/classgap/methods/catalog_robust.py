@@ -17,6 +17,7 @@ from classgap.losses import (
     LDAMLoss,
     LogitAdjustedLoss,
 )
+from classgap.methods.drop import DistributionallyRobustPruning
 from classgap.methods.entry import CODE, OURS, PAPER, MethodEntry
 from classgap.methods.epoch_pass import csr, fair_dro
 from classgap.methods.focal import cb_focal, focal
@@ -208,6 +209,21 @@ ENTRIES: list[MethodEntry] = [
         paper="Liu et al., ICML 2021, arXiv 2107.09044",
         required_inputs=("two training runs", "sample index"),
         origins={"first": OURS, "copies": CODE, "errors": PAPER},
+        role="procedure",
+    ),
+    MethodEntry(
+        "drop",
+        "Trains again on more samples of classes with errors.",
+        DistributionallyRobustPruning,
+        given=("num_classes",),
+        paper="Vysogorets et al., ICLR 2025, arXiv 2404.05579",
+        required_inputs=("two training runs",),
+        origins={
+            "density": f"{OURS}; {PAPER}: 0.3, 0.5 and 0.8",
+            "first": PAPER,
+            "redraw": f"{OURS}; {PAPER}: no",
+            "smoothing": f"{OURS}; {PAPER}: 0",
+        },
         role="procedure",
     ),
     MethodEntry(
