@@ -8,6 +8,7 @@ from classgap.functional.class_groups import ClassGroups, group_by_class
 from classgap.functional.class_quotas import error_densities
 from classgap.functional.confusion_spectrum import count_confusions, spectral_weights
 from classgap.functional.contrast import prototype_contrast, score_contrast, supervised_contrast
+from classgap.functional.difficulty import difficulty_weights, dynamic_tau
 from classgap.functional.discriminative import boundary_shortfall, compactness, signed_boundary_distance
 from classgap.functional.effective_number import effective_number_weights
 from classgap.functional.equalization import equalization_cross_entropy
@@ -33,7 +34,9 @@ __all__ = [
     "compactness",
     "concentration",
     "count_confusions",
+    "difficulty_weights",
     "distances",
+    "dynamic_tau",
     "effective_number_weights",
     "equalization_cross_entropy",
     "error_densities",

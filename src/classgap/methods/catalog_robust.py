@@ -9,6 +9,7 @@ from classgap.losses import (
     ConditionalMutualInformationLoss,
     ConfusionalSpectralLoss,
     CrossEntropyLoss,
+    DifficultyBalancedLoss,
     EqualizationLoss,
     FairDROLoss,
     FeatureNormLoss,
@@ -19,7 +20,7 @@ from classgap.losses import (
 )
 from classgap.methods.drop import DistributionallyRobustPruning
 from classgap.methods.entry import CODE, OURS, PAPER, MethodEntry
-from classgap.methods.epoch_pass import csr, fair_dro
+from classgap.methods.epoch_pass import cdb, csr, fair_dro
 from classgap.methods.focal import cb_focal, focal
 from classgap.methods.jtt import JustTrainTwice
 from classgap.methods.ldam import DeferredLDAM, ldam, ldam_drw
@@ -190,6 +191,16 @@ ENTRIES: list[MethodEntry] = [
         required_inputs=("one pass over the training set per epoch",),
         origins={"radius": CODE},
         documented_by=FairDROLoss,
+    ),
+    MethodEntry(
+        "cdb",
+        "Reweights classes by their accuracy every epoch.",
+        cdb,
+        given=("num_classes",),
+        paper="Sinha et al., ACCV 2020, arXiv 2010.01824",
+        required_inputs=("one pass over the held-out or training samples per epoch",),
+        origins={"tau": PAPER},
+        documented_by=DifficultyBalancedLoss,
     ),
     MethodEntry(
         "csr",

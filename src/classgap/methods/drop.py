@@ -13,6 +13,7 @@ from classgap.data.splits import draw_per_class
 from classgap.functional import error_densities
 from classgap.losses.arguments import check_bool, check_float, check_probability
 from classgap.losses.cross_entropy import CrossEntropyLoss
+from classgap.methods.class_errors import count_errors
 from classgap.methods.method import Method, Stage
 
 if TYPE_CHECKING:
@@ -101,10 +102,7 @@ class DistributionallyRobustPruning(Method):
         """Measure the errors of the first model and set the quotas."""
         if run.stage.name != MEASURE:
             return
-        seen = run.predictions(run.train if run.validation is None else run.validation)
-        wrong_N = (seen.classes_N != seen.targets_N).double()
-        count_K = torch.bincount(seen.targets_N, minlength=run.num_classes).double()
-        wrong_K = torch.bincount(seen.targets_N, weights=wrong_N, minlength=run.num_classes)
+        wrong_K, count_K = count_errors(run)
         errors_K = (wrong_K + self.smoothing) / (count_K + 2 * self.smoothing)
         errors_K = torch.where(errors_K.isnan(), errors_K.nanmean(), errors_K)  # a class without measured samples
         wanted_K = run.train_counts * error_densities(run.train_counts, errors_K, self.density)
