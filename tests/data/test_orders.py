@@ -4,7 +4,7 @@ import pytest
 import torch
 from scipy import stats
 
-from classgap.data.sampling.orders import ClassAwareOrder, ClassBalancedOrder, RandomOrder, RepeatedOrder
+from classgap.data.sampling.orders import ClassAwareOrder, ClassBalancedOrder, QuotaOrder, RandomOrder, RepeatedOrder
 
 LONG_TAIL = torch.tensor([0] * 50 + [3] * 20 + [1] * 7 + [5] * 3)  # classes 2 and 4 have no samples
 
@@ -12,6 +12,7 @@ ORDERS = {
     "random": lambda seed: RandomOrder(40, seed),
     "repeated": lambda seed: RepeatedOrder(torch.arange(10), seed),
     "balanced": lambda seed: ClassBalancedOrder(LONG_TAIL, seed),
+    "quota": lambda seed: QuotaOrder(LONG_TAIL, LONG_TAIL.bincount() // 2, seed),
     "aware": lambda seed: ClassAwareOrder(LONG_TAIL, 3, 2, seed),
 }
 
@@ -84,12 +85,24 @@ def test_a_small_set_gives_one_aware_batch() -> None:
     assert sorted(order(0).tolist()) == [0, 0, 0, 1, 1, 1]
 
 
+def test_quotas_are_met_without_repeating_a_sample_before_its_class_is_used_up() -> None:
+    targets = torch.tensor([0] * 9 + [2] * 3 + [3] * 5)
+    rows = QuotaOrder(targets, torch.tensor([4, 0, 7, 0]), seed=2)(3)
+    assert targets[rows].bincount(minlength=4).tolist() == [4, 0, 7, 0]
+    repeats = rows.bincount(minlength=len(targets))
+    assert repeats[:9].max() == 1
+    assert sorted(repeats[9:12].tolist()) == [2, 2, 3]
+
+
 @pytest.mark.parametrize(
     ("make", "named"),
     [
         (lambda: RepeatedOrder(torch.tensor([0.5])), "repeats"),
         (lambda: RepeatedOrder(torch.tensor([-1])), "repeats"),
         (lambda: ClassBalancedOrder(torch.rand(3)), "targets"),
+        (lambda: QuotaOrder(torch.tensor([0, 1]), torch.tensor([1])), "each of 2 classes"),
+        (lambda: QuotaOrder(torch.tensor([0, 1]), torch.tensor([0.5, 1.0])), "quotas .* torch.float32"),
+        (lambda: QuotaOrder(torch.tensor([0, 2]), torch.tensor([1, 4, 1])), "quotas .*got 4 for 1"),
         (lambda: ClassBalancedOrder(torch.tensor([], dtype=torch.long)), "targets"),
         (lambda: ClassAwareOrder(LONG_TAIL, 0, 2), "per_class"),
         (lambda: ClassAwareOrder(LONG_TAIL, 2, 5), "classes_per_batch"),

@@ -5,7 +5,7 @@ import torch
 from torch.utils.data import DataLoader, TensorDataset
 
 from classgap.data.sampling.orders import ClassAwareOrder, ClassBalancedOrder
-from classgap.data.sampling.samplers import ClassAwareBatchSampler, ClassBalancedSampler
+from classgap.data.sampling.samplers import ClassAwareBatchSampler, ClassBalancedSampler, ClassQuotaSampler
 from classgap.testing import Processes
 
 TARGETS = torch.tensor([0] * 40 + [1] * 15 + [2] * 8 + [3] * 4)
@@ -20,7 +20,11 @@ def aware(**places: int) -> ClassAwareBatchSampler:
     return ClassAwareBatchSampler(TARGETS, 2, 4, seed=3, **places)
 
 
-MAKERS = pytest.mark.parametrize("make", [balanced, aware])
+def by_quota(**places: int) -> ClassQuotaSampler:
+    return ClassQuotaSampler(TARGETS, torch.tensor([8, 8, 10, 8]), seed=3, **places)
+
+
+MAKERS = pytest.mark.parametrize("make", [balanced, aware, by_quota])
 
 
 def drawn(sampler: ClassBalancedSampler | ClassAwareBatchSampler, epoch: int = 0) -> list:

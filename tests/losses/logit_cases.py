@@ -5,6 +5,7 @@ from functools import partial
 from slow_logit_references import (
     SlowBoundedNorm,
     SlowCrossEntropy,
+    SlowDifficulty,
     SlowEqualization,
     SlowFairDRO,
     SlowFeatureNorm,
@@ -14,6 +15,7 @@ from slow_logit_references import (
     SlowLogitAdjusted,
     SlowMutualInformation,
     SlowSpectral,
+    difficulty_after_an_epoch,
     fair_after_two_passes,
     spectral_after_a_pass,
 )
@@ -101,6 +103,10 @@ LOGIT_CASES = {
     "group-dro-renormalized": group_dro(renormalize=True),
     "group-dro-one-class": group_dro(num_classes=1),
     "fair-dro": LossCase(partial(fair_after_two_passes, radius=0.3), 5, reference=SlowFairDRO(0.3)),
+    "difficulty-balanced": LossCase(difficulty_after_an_epoch, 5, reference=SlowDifficulty(None)),
+    "difficulty-balanced-fixed": LossCase(
+        partial(difficulty_after_an_epoch, tau=0.5), 5, reference=SlowDifficulty(0.5)
+    ),
     "confusional-spectral": LossCase(partial(spectral_after_a_pass, strength=0.4), 5, reference=SlowSpectral(0.4)),
     "mutual-information": mutual_information(),
     "mutual-information-separate-only": mutual_information(concentrate=0.0),

@@ -11,10 +11,11 @@ from collections import defaultdict
 
 from slow_references import cross_entropy, growing_force, norm
 
-from classgap.losses import ConfusionalSpectralLoss, FairDROLoss
+from classgap.losses import ConfusionalSpectralLoss, DifficultyBalancedLoss, FairDROLoss
 from classgap.testing import Inputs
 
 CONFUSIONS = [[0, 4, 1, 0, 2], [3, 0, 0, 1, 0], [0, 5, 0, 2, 1], [1, 0, 2, 0, 0], [0, 1, 0, 3, 0]]
+CLASS_ACCURACIES = [0.95, 0.8, 0.35, 0.6, 0.1]
 CLASS_LOSSES = ([0.3, 1.2, 0.7, 0.1, 2.0], [0.2, 0.9, 0.8, 0.4, 1.1])
 
 
@@ -28,6 +29,13 @@ def fair_after_two_passes(**settings) -> FairDROLoss:
     loss = FairDROLoss(5, **settings)
     loss.update_weights(CLASS_LOSSES[0])
     loss.update_weights(CLASS_LOSSES[1], progress=0.25)
+    return loss
+
+
+def difficulty_after_an_epoch(**settings) -> DifficultyBalancedLoss:
+    loss = DifficultyBalancedLoss(5, **settings)
+    loss.update_accuracies([0.0, 0.0, 0.0, 0.0, 1.0])  # replaced by the next update
+    loss.update_accuracies(CLASS_ACCURACIES)
     return loss
 
 
@@ -170,6 +178,20 @@ class SlowFairDRO:
 
     def __call__(self, batches: list[Inputs]) -> list[float]:
         return [sum(self.weights[c] * loss for c, loss in class_means(inputs).items()) for inputs in batches]
+
+
+class SlowDifficulty(SlowMean):
+    """With the accuracies of :func:`difficulty_after_an_epoch`; ``None`` is the dynamic exponent."""
+
+    def __init__(self, tau: float | None) -> None:
+        if tau is None:
+            bias = max(CLASS_ACCURACIES) / (min(CLASS_ACCURACIES) + 0.01) - 1
+            tau = 1 + math.tanh(bias / 2)  # 2 / (1 + exp(-bias))
+        powers = [(1 - accuracy) ** tau for accuracy in CLASS_ACCURACIES]
+        self.weights = [5 * power / sum(powers) for power in powers]
+
+    def term(self, logits: list[float], target: int, features: list[float]) -> float:
+        return self.weights[target] * cross_entropy(logits, target)
 
 
 class SlowSpectral(SlowMean):

@@ -20,8 +20,8 @@ from classgap.data.batch import Batch
 from classgap.data.dataset import Dataset, Split
 from classgap.data.loader import BatchLoader, evaluation_batches
 from classgap.data.modifiers import Modifiers
-from classgap.data.sampling.orders import ClassAwareOrder, ClassBalancedOrder, RandomOrder, RepeatedOrder
-from classgap.data.sampling.samplers import ClassAwareBatchSampler, ClassBalancedSampler
+from classgap.data.sampling.orders import ClassAwareOrder, ClassBalancedOrder, QuotaOrder, RandomOrder, RepeatedOrder
+from classgap.data.sampling.samplers import ClassAwareBatchSampler, ClassBalancedSampler, ClassQuotaSampler
 from classgap.data.sources.features import load_features
 from classgap.data.sources.folder import load_folder
 from classgap.data.sources.generated import load_digits, make_mnist1d, make_two_moons
@@ -38,7 +38,9 @@ __all__ = [
     "ClassAwareOrder",
     "ClassBalancedOrder",
     "ClassBalancedSampler",
+    "ClassQuotaSampler",
     "Dataset",
+    "QuotaOrder",
     "RandomOrder",
     "RepeatedOrder",
     "Split",

@@ -5,8 +5,10 @@ features, U classes present. A label of -1 means that the sample has no class.
 """
 
 from classgap.functional.class_groups import ClassGroups, group_by_class
+from classgap.functional.class_quotas import error_densities
 from classgap.functional.confusion_spectrum import count_confusions, spectral_weights
 from classgap.functional.contrast import prototype_contrast, score_contrast, supervised_contrast
+from classgap.functional.difficulty import difficulty_weights, dynamic_tau
 from classgap.functional.discriminative import boundary_shortfall, compactness, signed_boundary_distance
 from classgap.functional.effective_number import effective_number_weights
 from classgap.functional.equalization import equalization_cross_entropy
@@ -32,9 +34,12 @@ __all__ = [
     "compactness",
     "concentration",
     "count_confusions",
+    "difficulty_weights",
     "distances",
+    "dynamic_tau",
     "effective_number_weights",
     "equalization_cross_entropy",
+    "error_densities",
     "exponentiated_step",
     "group_by_class",
     "growing_force",

@@ -8,6 +8,7 @@ from classgap.losses.class_balanced_focal import ClassBalancedFocalLoss
 from classgap.losses.conditional_mutual_information import ConditionalMutualInformationLoss
 from classgap.losses.confusional_spectral import ConfusionalSpectralLoss
 from classgap.losses.cross_entropy import CrossEntropyLoss
+from classgap.losses.difficulty_balanced import DifficultyBalancedLoss
 from classgap.losses.dro_lt import DROLTLoss
 from classgap.losses.elm import ELMLoss
 from classgap.losses.equalization import EqualizationLoss
@@ -41,6 +42,7 @@ __all__ = [
     "ConfusionalSpectralLoss",
     "CrossEntropyLoss",
     "DROLTLoss",
+    "DifficultyBalancedLoss",
     "ELMLoss",
     "EqualizationLoss",
     "FairDROLoss",

@@ -9,6 +9,7 @@ from classgap.losses import (
     ConditionalMutualInformationLoss,
     ConfusionalSpectralLoss,
     CrossEntropyLoss,
+    DifficultyBalancedLoss,
     EqualizationLoss,
     FairDROLoss,
     FeatureNormLoss,
@@ -17,8 +18,9 @@ from classgap.losses import (
     LDAMLoss,
     LogitAdjustedLoss,
 )
+from classgap.methods.drop import DistributionallyRobustPruning
 from classgap.methods.entry import CODE, OURS, PAPER, MethodEntry
-from classgap.methods.epoch_pass import csr, fair_dro
+from classgap.methods.epoch_pass import cdb, csr, fair_dro
 from classgap.methods.focal import cb_focal, focal
 from classgap.methods.jtt import JustTrainTwice
 from classgap.methods.ldam import DeferredLDAM, ldam, ldam_drw
@@ -191,6 +193,16 @@ ENTRIES: list[MethodEntry] = [
         documented_by=FairDROLoss,
     ),
     MethodEntry(
+        "cdb",
+        "Reweights classes by their accuracy every epoch.",
+        cdb,
+        given=("num_classes",),
+        paper="Sinha et al., ACCV 2020, arXiv 2010.01824",
+        required_inputs=("one pass over the held-out or training samples per epoch",),
+        origins={"tau": PAPER},
+        documented_by=DifficultyBalancedLoss,
+    ),
+    MethodEntry(
         "csr",
         "Reweights confused class pairs every epoch.",
         csr,
@@ -208,6 +220,21 @@ ENTRIES: list[MethodEntry] = [
         paper="Liu et al., ICML 2021, arXiv 2107.09044",
         required_inputs=("two training runs", "sample index"),
         origins={"first": OURS, "copies": CODE, "errors": PAPER},
+        role="procedure",
+    ),
+    MethodEntry(
+        "drop",
+        "Trains again on more samples of classes with errors.",
+        DistributionallyRobustPruning,
+        given=("num_classes",),
+        paper="Vysogorets et al., ICLR 2025, arXiv 2404.05579",
+        required_inputs=("two training runs",),
+        origins={
+            "density": f"{OURS}; {PAPER}: 0.3, 0.5 and 0.8",
+            "first": PAPER,
+            "redraw": f"{OURS}; {PAPER}: no",
+            "smoothing": f"{OURS}; {PAPER}: 0",
+        },
         role="procedure",
     ),
     MethodEntry(

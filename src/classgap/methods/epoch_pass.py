@@ -1,4 +1,4 @@
-"""FairDRO and CSR, which update their loss in a pass over the training set before each epoch."""
+"""FairDRO, CSR and CDB, which update their loss in a pass over the data before each epoch."""
 
 from __future__ import annotations
 
@@ -10,7 +10,9 @@ import torch.nn.functional as F
 from classgap.distributed import all_reduce_sum
 from classgap.losses.arguments import check_counts
 from classgap.losses.confusional_spectral import ConfusionalSpectralLoss
+from classgap.losses.difficulty_balanced import DifficultyBalancedLoss
 from classgap.losses.fair_dro import FairDROLoss
+from classgap.methods.class_errors import count_errors
 from classgap.methods.method import Method
 
 if TYPE_CHECKING:
@@ -66,6 +68,30 @@ class ConfusionalSpectral(Method):
         self.loss.update_confusion(all_reduce_sum(counts_KK).cpu())
 
 
+class DifficultyBalanced(Method):
+    """CDB (Sinha et al. 2020): update the class weights from the class accuracies after each epoch.
+
+    The accuracies are those on held-out samples, or on the training set if none are held out. The first epoch has equal
+    weights. A class without measured samples takes the mean accuracy of the others.
+
+    Args:
+        loss: Loss with the class weights.
+    """
+
+    loss: DifficultyBalancedLoss
+
+    def __init__(self, loss: DifficultyBalancedLoss) -> None:
+        super().__init__(loss)
+
+    def epoch_start(self, run: TrainingRun) -> None:
+        """Update the class weights."""
+        if run.position.epoch == 0:
+            return
+        wrong_K, count_K = count_errors(run)
+        accuracies_K = 1 - wrong_K / count_K
+        self.loss.update_accuracies(torch.where(count_K > 0, accuracies_K, accuracies_K.nanmean()))
+
+
 def fair_dro(num_classes: int, *, radius: float = 0.5) -> Method:
     """Create FairDRO with classes as groups.
 
@@ -73,6 +99,15 @@ def fair_dro(num_classes: int, *, radius: float = 0.5) -> Method:
     0.5
     """
     return FairDRO(FairDROLoss(num_classes, radius=radius))
+
+
+def cdb(num_classes: int, *, tau: float | str = "dynamic") -> Method:
+    """Create CDB.
+
+    >>> cdb(10, tau=1.5).loss.tau
+    1.5
+    """
+    return DifficultyBalanced(DifficultyBalancedLoss(num_classes, tau=tau))
 
 
 def csr(num_classes: int, *, strength: float = 0.3, narrowing: float = 0.1) -> Method:

@@ -112,6 +112,50 @@ class ClassBalancedOrder:
 
 
 @dataclass(frozen=True, eq=False)
+class QuotaOrder:
+    """A given number of samples per class, drawn again for each epoch and shuffled.
+
+    Within a class, samples are drawn without replacement until all have been used.
+
+    Args:
+        targets: Class of each sample, (N,).
+        quotas: Samples of each class per epoch, nonnegative integers, (K,).
+        seed: Random seed.
+
+    >>> targets = torch.tensor([0, 0, 0, 0, 1, 1])
+    >>> targets[QuotaOrder(targets, torch.tensor([1, 3]))(0)].bincount()
+    tensor([1, 3])
+    """
+
+    targets: Tensor
+    quotas: Tensor
+    seed: int = 0
+
+    def __post_init__(self) -> None:
+        _check_targets(self.targets)
+        quotas, needed = self.quotas, int(self.targets.max()) + 1
+        if quotas.is_floating_point() or quotas.ndim != 1 or len(quotas) < needed or bool((quotas < 0).any()):
+            raise ValueError(
+                f"quotas must be one nonnegative integer for each of {needed} classes, got {quotas.dtype} of shape "
+                f"{tuple(quotas.shape)}."
+            )
+        empty = (quotas > 0) & (torch.bincount(self.targets, minlength=len(quotas)) == 0)
+        if bool(empty.any()):
+            number = int(empty.nonzero()[0])
+            raise ValueError(f"quotas must be 0 for classes without samples, got {int(quotas[number])} for {number}.")
+
+    def __len__(self) -> int:
+        return int(self.quotas.sum())
+
+    def __call__(self, epoch: int) -> Tensor:
+        """Return the rows of an epoch."""
+        classes, class_N, count_K = self.targets.unique(return_inverse=True, return_counts=True)
+        drawn = torch.arange(len(classes)).repeat_interleave(self.quotas[classes])
+        drawn = drawn[keyed_permutation(self.seed, epoch, len(drawn), stream="quota")]
+        return _draw_samples(class_N, count_K, drawn, count_K, self.seed, epoch)
+
+
+@dataclass(frozen=True, eq=False)
 class ClassAwareOrder:
     """Batches with the same number of samples from each of a few classes, grouped by class.
 

@@ -18,7 +18,7 @@ from torch.utils.data import Sampler
 
 from classgap import distributed
 from classgap.data.sampling.batching import shard_slice
-from classgap.data.sampling.orders import ClassAwareOrder, ClassBalancedOrder, Order
+from classgap.data.sampling.orders import ClassAwareOrder, ClassBalancedOrder, Order, QuotaOrder
 
 Item = TypeVar("Item")
 
@@ -76,7 +76,18 @@ class _OrderSampler(Sampler[Item], ABC, Generic[Item]):
         """Number of items per epoch of this process."""
 
 
-class ClassBalancedSampler(_OrderSampler[int]):
+class _SampleSampler(_OrderSampler[int]):
+    """Give each of W processes every W-th draw; all have the same number of draws."""
+
+    def _items(self) -> list[int]:
+        return self.order(self.epoch)[: len(self) * self.num_replicas][self.rank :: self.num_replicas].tolist()
+
+    def __len__(self) -> int:
+        # Drop the remainder: processes with different numbers of steps would deadlock.
+        return len(self.order) // self.num_replicas
+
+
+class ClassBalancedSampler(_SampleSampler):
     """Draw all classes equally often; see :class:`~classgap.data.sampling.orders.ClassBalancedOrder`.
 
     With W processes, each takes every W-th draw; all have the same number of draws.
@@ -105,12 +116,36 @@ class ClassBalancedSampler(_OrderSampler[int]):
     ) -> None:
         super().__init__(ClassBalancedOrder(targets, seed, num_samples), num_replicas, rank)
 
-    def _items(self) -> list[int]:
-        return self.order(self.epoch)[: len(self) * self.num_replicas][self.rank :: self.num_replicas].tolist()
 
-    def __len__(self) -> int:
-        # Drop the remainder: processes with different numbers of steps would deadlock.
-        return len(self.order) // self.num_replicas
+class ClassQuotaSampler(_SampleSampler):
+    """Draw a given number of samples per class; see :class:`~classgap.data.sampling.orders.QuotaOrder`.
+
+    ``classgap.functional.error_densities`` computes quotas from class errors (DRoP). With W processes, each takes every
+    W-th draw; all have the same number of draws.
+
+    Args:
+        targets: Class of each sample, (N,).
+        quotas: Samples of each class per epoch over all processes, nonnegative integers, (K,).
+        seed: Random seed.
+        num_replicas: Number of processes. Defaults to the world size of ``torch.distributed``, or 1.
+        rank: Rank of this process. Defaults to the rank in ``torch.distributed``, or 0.
+
+    >>> import torch
+    >>> targets = torch.tensor([0, 0, 0, 1, 1, 1])
+    >>> targets[list(ClassQuotaSampler(targets, torch.tensor([1, 3])))].bincount()
+    tensor([1, 3])
+    """
+
+    def __init__(
+        self,
+        targets: Tensor,
+        quotas: Tensor,
+        *,
+        seed: int = 0,
+        num_replicas: int | None = None,
+        rank: int | None = None,
+    ) -> None:
+        super().__init__(QuotaOrder(targets, quotas, seed), num_replicas, rank)
 
 
 class ClassAwareBatchSampler(_OrderSampler[list[int]]):
