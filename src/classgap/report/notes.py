@@ -17,6 +17,7 @@ from classgap.audit.diagnosis.causes import (
     REMOVED,
     WIDE_SPREAD,
 )
+from classgap.audit.diagnosis.loss_trend import MIN_FALL
 from classgap.audit.diff import AuditDiff
 from classgap.audit.diff_results import CLASS_CHANGES
 from classgap.audit.figures import FIGURES, TEST, Figure
@@ -183,13 +184,14 @@ DIAGNOSIS = (
     f"Likely label errors: at least {LABEL_FRACTION:.0%} of its errors are ruled out by calibrated probabilities and "
     "look like ordinary samples of the class they are predicted as, significantly more than usual. "
     "Under-trained: training accuracy is as low as test accuracy, and a refitted head improves this class and adds at "
-    f"least {100 * LIFT:g} points on the others. "
+    f"least {100 * LIFT:g} points on the others, or the last fifth of the epochs with a high learning rate "
+    f"lowered the training loss by {MIN_FALL:.0%}, or brought {MIN_FALL:.0%} of its fall since the first epoch. "
     f"Overlap: at least {OVERLAP_RATE:.0%} of its samples and {OVERLAP_SHARE:.0%} of its errors (more with few "
     "classes) go to one class, significantly more than if errors were spread evenly. "
     f"Large feature spread: at least {WIDE_SPREAD:g} times the median. "
     f"Overfitting: train minus test accuracy exceeds that of the median class by {100 * EXCESS_FIT:g} points. "
     f"Decision bias: class offsets remove at least {REMOVED:.0%} of its errors, net. "
     f"Decision boundary too close: a refitted linear head removes at least {REMOVED:.0%} of its errors, net. "
-    f"Representation: neither a head nor nearest neighbors remove at least {LOST:.0%} of its errors. "
+    f"Representation: at least {LOST:.0%} of its errors are removed neither by a head nor by nearest neighbors. "
     "Offsets and heads are fitted on other samples than those they are judged on (5 folds)."
 )
