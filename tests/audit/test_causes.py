@@ -7,6 +7,8 @@ import pytest
 
 from classgap.audit.diagnosis import causes
 from classgap.audit.diagnosis.causes import Evidence
+from classgap.audit.diagnosis.diagnose import diagnose
+from classgap.audit.diagnosis.loss_trend import LossTrend
 from classgap.audit.results import Confusion
 
 
@@ -27,6 +29,7 @@ def evidence():
         nearest_Km=None,
         train_accuracy_K=np.full(10, 0.97),
         train_support_K=np.full(10, 100),
+        loss_trend=None,
         doubted_K=zeros,
         fixed_K={"decision": zeros, "head": zeros},
         broken_K={"decision": zeros, "head": zeros},
@@ -110,6 +113,29 @@ def test_under_trained_needs_low_training_accuracy_and_a_lift_of_all_classes(evi
     alone = {"decision": first(0), "head": first(30, 0)}
     assert causes.under_trained(0, changed(low, fixed_K=alone, broken_K=none)) is None  # a head, not the training
     assert causes.under_trained(0, changed(evidence, fixed_K=better, broken_K=none)) is None  # fits the training set
+
+
+def test_a_falling_loss_shows_under_training_if_training_accuracy_is_low(evidence):
+    falling = LossTrend(before=1.0, after=0.9, fall=0.1, noise=0.01, progress=2.0, epoch=10, epochs=12)
+    low = changed(evidence, train_accuracy_K=first(0.6, 0.9), loss_trend=falling)
+    cause = causes.under_trained(0, low)
+    assert (cause.figure, cause.reference, cause.details["epochs"]) == (0.9, 1.0, 12)
+    assert causes.under_trained(0, changed(low, fixed_K={}, broken_K={})) is not None  # no features
+    for fall, noise in ((0.049, 0.01), (0.1, 0.051)):
+        slow = dataclasses.replace(falling, fall=fall, noise=noise)
+        assert causes.under_trained(0, changed(low, loss_trend=slow)) is None
+    assert causes.under_trained(0, changed(evidence, loss_trend=falling)) is None  # fits the training set
+
+
+def test_overlap_is_named_before_a_falling_loss_but_after_a_better_head(evidence):
+    falling = LossTrend(before=1.0, after=0.9, fall=0.1, noise=0.01, progress=2.0, epoch=10, epochs=12)
+    low = changed(evidence, train_accuracy_K=first(0.6, 0.9), loss_trend=falling)
+    hard, balanced = np.array([0]), float(low.accuracy_K.mean())
+    names = [cause.name for cause in diagnose(low, hard, balanced)[0]]
+    assert names[:2] == ["overlap", "under-trained"]
+    better = {"decision": first(0), "head": first(30, 6)}
+    names = [cause.name for cause in diagnose(changed(low, fixed_K=better), hard, balanced)[0]]
+    assert names[:2] == ["under-trained", "overlap"]
 
 
 def test_over_fitted_beyond_the_median_class(evidence):

@@ -27,7 +27,16 @@ def cause(name: str, figure: float | None = None, reference: float | None = None
 
 FULL = {
     "few-training-samples": cause("few-training-samples", 27, 100, test_samples_for_3_points=1068),
-    "under-trained": cause("under-trained", train_accuracy=0.61, test_accuracy=0.6, refitted_accuracy=0.97),
+    "under-trained": cause(
+        *("under-trained", 0.97, 0.6),
+        train_accuracy=0.61,
+        test_accuracy=0.6,
+        refitted_accuracy=0.97,
+        loss_before=1.52,
+        loss_after=1.21,
+        loss_epoch=10,
+        epochs=20,
+    ),
     "over-fitted": cause("over-fitted", 0.4, 0.1, train_accuracy=0.99, test_accuracy=0.59, usual_gap=0.08),
     "wrong-labels": cause("wrong-labels", doubted=12, errors=23, usual=0.03),
     "decision-bias": cause("decision-bias", removed=5, errors=23, added=2),
@@ -63,7 +72,7 @@ def test_a_cause_has_one_name_in_the_class_table_the_diagnosis_and_the_note(name
     ("name", "facts"),
     [
         ("few-training-samples", ("27 training samples", "100")),
-        ("under-trained", ("61.0 %", "60.0 %", "97.0 %", "train longer")),
+        ("under-trained", ("61.0 %", "60.0 %", "97.0 %", "1.52 to 1.21", "epoch 10 of 20", "train longer")),
         ("over-fitted", ("99.0 %", "59.0 %", "8.0 points")),
         ("wrong-labels", ("12 of its 23 errors", "3.0 %")),
         ("decision-bias", ("5 of its 23 errors", "break 2 correct predictions")),

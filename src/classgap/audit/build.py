@@ -13,6 +13,7 @@ from classgap.audit.audit import Audit
 from classgap.audit.diagnosis.budget import Assignment
 from classgap.audit.diagnosis.causes import Evidence
 from classgap.audit.diagnosis.diagnose import diagnose
+from classgap.audit.diagnosis.loss_trend import LossTrend
 from classgap.audit.figures import ClassResult
 from classgap.audit.geometry.embedding_map import feature_map, worst_neighbors
 from classgap.audit.geometry.features import FeatureMetrics, measure_features
@@ -161,6 +162,9 @@ def _evidence(
     train = None
     if data.train_targets_M is not None and data.train_predictions_M is not None:
         train = ClassCounts.from_labels(data.train_targets_M, data.train_predictions_M, data.num_classes)
+    trend = None
+    if data.train_losses_E is not None and data.learning_rates_E is not None:
+        trend = LossTrend.from_epochs(data.train_losses_E, data.learning_rates_E)
     return Evidence(
         names=data.class_names,
         support_K=counts.support_K,
@@ -173,6 +177,7 @@ def _evidence(
         nearest_Km=figures.nearest_Km,
         train_accuracy_K=None if train is None else train.accuracy_K,
         train_support_K=None if train is None else train.support_K,
+        loss_trend=trend,
         doubted_K=None if assignment is None else assignment.doubted_K,
         fixed_K={} if assignment is None else assignment.fixed_K,
         broken_K={} if assignment is None else assignment.broken_K,

@@ -22,7 +22,8 @@ class AuditCommand(Command):
       .npz, .safetensors   arrays "targets" and "logits" (or "probabilities", or
                            "predictions"); optional: "features", "head_weight",
                            "head_bias", "class_names", "train_counts",
-                           "train_predictions", "train_targets"
+                           "train_predictions", "train_targets",
+                           "train_features"
       .csv                 columns "target" and "prediction", or "target" and
                            one column of scores per class
       directory            a run of classgap train

@@ -98,8 +98,13 @@ def _over_fitted(cause: Cause, details: Mapping[str, Any]) -> str:
 
 
 def _under_trained(cause: Cause, details: Mapping[str, Any]) -> str:
-    refitted = details.get("refitted_accuracy")
-    more = "" if refitted is None else f", and a refitted head reaches {format_percent(refitted)} %"
+    refitted, before, after = (details.get(name) for name in ("refitted_accuracy", "loss_before", "loss_after"))
+    epoch, epochs = details.get("loss_epoch"), details.get("epochs")
+    signs = [] if refitted is None else [f"a refitted head reaches {format_percent(refitted)} %"]
+    if before is not None and after is not None:
+        when = "" if epoch is None or epochs is None else f" until epoch {epoch} of {epochs}"
+        signs.append(f"the training loss was still falling ({format_number(before)} to {format_number(after)}{when})")
+    more = f", and {' and '.join(signs)}" if signs else ""
     return (
         f"training accuracy {format_percent(details.get('train_accuracy'))} % is as low as test accuracy "
         f"{format_percent(details.get('test_accuracy'))} %{more}: train longer."

@@ -17,6 +17,7 @@ from classgap.audit.diagnosis.causes import (
     REMOVED,
     WIDE_SPREAD,
 )
+from classgap.audit.diagnosis.loss_trend import MIN_FALL
 from classgap.audit.diff import AuditDiff
 from classgap.audit.diff_results import CLASS_CHANGES
 from classgap.audit.figures import FIGURES, TEST, Figure
@@ -183,7 +184,9 @@ DIAGNOSIS = (
     f"Likely label errors: at least {100 * LABEL_FRACTION:.0f} % of its errors are ruled out by calibrated "
     "probabilities and look like ordinary samples of the class they are predicted as, significantly more than usual. "
     "Trained too briefly: training accuracy is as low as test accuracy, and a refitted head improves this class and "
-    f"adds at least {100 * LIFT:g} points on the others. "
+    f"adds at least {100 * LIFT:g} points on the others, or the last fifth of the epochs with a high learning rate "
+    f"lowered the training loss by {100 * MIN_FALL:.0f} %, or brought {100 * MIN_FALL:.0f} % of its fall since the "
+    "first epoch. "
     f"Overlap with another class: at least {100 * OVERLAP_RATE:.0f} % of its samples and {100 * OVERLAP_SHARE:.0f} % "
     "of its errors (more with few classes) go to one class, significantly more than if errors were spread evenly. "
     f"Large feature spread: at least {WIDE_SPREAD:g} times the median. "

@@ -17,6 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from classgap.audit._types import Floats, Integers
+from classgap.audit.diagnosis.loss_trend import LossTrend
 from classgap.audit.results import Cause, Confusion, Detail
 
 FEW_TRAINING = 0.5  # of the median number of training samples
@@ -58,6 +59,7 @@ class Evidence:
         nearest_Km: classes with the nearest mean features.
         train_accuracy_K: accuracy on the training set.
         train_support_K: number of training samples behind ``train_accuracy_K``.
+        loss_trend: training loss at the end of the run.
         doubted_K: errors whose label is in doubt.
         fixed_K: change → errors of each class that it removes, whatever else removes them.
         broken_K: change → correct predictions of each class that it breaks.
@@ -76,6 +78,7 @@ class Evidence:
     nearest_Km: Integers | None
     train_accuracy_K: Floats | None
     train_support_K: Integers | None
+    loss_trend: LossTrend | None
     doubted_K: Integers | None
     fixed_K: dict[str, Integers]
     broken_K: dict[str, Integers]
@@ -161,27 +164,45 @@ def wrong_labels(k: int, evidence: Evidence) -> Cause | None:
 
 
 def under_trained(k: int, evidence: Evidence) -> Cause | None:
-    """Training accuracy as low as test accuracy, and a refitted head improves this class and the others clearly."""
+    """Training accuracy as low as test accuracy, and a sign that more was possible.
+
+    Overlap alone keeps both accuracies low, too. The signs: a refitted head improves this class and the others clearly,
+    or the training loss was still falling when the run ended.
+    """
     train_K, support_K = evidence.train_accuracy_K, evidence.support_K
-    if train_K is None or evidence.train_support_K is None or "head" not in evidence.fixed_K:
+    if train_K is None or evidence.train_support_K is None:
         return None
-    train, test, errors = float(train_K[k]), float(evidence.accuracy_K[k]), evidence.errors(k)
+    train, test = float(train_K[k]), float(evidence.accuracy_K[k])
     deviation = _deviation(train, test, int(evidence.train_support_K[k]), int(support_K[k]))
-    others = int(support_K.sum() - support_K[k])
+    if not train - test <= TRAIN_GAP + deviation:
+        return None
+    details: dict[str, Detail] = {"train_accuracy": train, "test_accuracy": test}
+    figure = reference = None
+    strengths = []
+    trend = evidence.loss_trend
+    if trend is not None:
+        details["epochs"] = trend.epochs
+    if trend is not None and trend.falling:
+        figure, reference = trend.after, trend.before
+        strengths.append(trend.fall / trend.before)
+        details |= {"loss_before": trend.before, "loss_after": trend.after, "loss_epoch": trend.epoch}
+    if _head_lifts_all(k, evidence):
+        net = evidence.net("head", k)
+        figure, reference = test + net / int(support_K[k]), test
+        strengths.append(net / evidence.errors(k))
+        details["refitted_accuracy"] = figure
+    if not strengths:
+        return None
+    return _cause("under-trained", figure=figure, reference=reference, strength=max(strengths), details=details)
+
+
+def _head_lifts_all(k: int, evidence: Evidence) -> bool:
+    """Whether a refitted head improves the class and the others clearly."""
+    if not evidence.improves("head", k) or evidence.net("head", k) < UNDER_TRAINED_FRACTION * evidence.errors(k):
+        return False
     net_K = evidence.fixed_K["head"] - evidence.broken_K["head"]
-    lift = float(net_K.sum() - net_K[k]) / max(others, 1)
-    if not (train - test <= TRAIN_GAP + deviation and lift >= LIFT and evidence.improves("head", k)):
-        return None
-    if evidence.net("head", k) < UNDER_TRAINED_FRACTION * errors:
-        return None
-    refitted = test + evidence.net("head", k) / int(support_K[k])
-    return _cause(
-        "under-trained",
-        figure=refitted,
-        reference=test,
-        strength=evidence.net("head", k) / errors,
-        details={"train_accuracy": train, "test_accuracy": test, "refitted_accuracy": refitted},
-    )
+    others = int(evidence.support_K.sum() - evidence.support_K[k])
+    return float(net_K.sum() - net_K[k]) / max(others, 1) >= LIFT
 
 
 def overlap(k: int, evidence: Evidence) -> Cause | None:

@@ -37,8 +37,18 @@ def diagnose(evidence: Evidence, hard_U: Integers, balanced_accuracy: float) -> 
             found[k] = (_too_few_to_tell(k, evidence, balanced_accuracy, limit, len(seen_U)),)
             continue
         causes = [cause for look in CAUSES if (cause := look(k, evidence)) is not None]
-        found[k] = tuple(_larger_change_first(causes)) or (_not_enough(evidence),)
+        found[k] = tuple(_larger_change_first(_overlap_before_loss(causes))) or (_not_enough(evidence),)
     return found
+
+
+def _overlap_before_loss(causes: list[Cause]) -> list[Cause]:
+    """Name overlap before under-training that only the loss shows: the loss is that of all classes, not of this one."""
+    by_name = {cause.name: cause for cause in causes}
+    trained, overlap = by_name.get("under-trained"), by_name.get("overlap")
+    if trained is None or overlap is None or "refitted_accuracy" in trained.details:
+        return causes
+    swapped = {"under-trained": overlap, "overlap": trained}
+    return [swapped.get(cause.name, cause) for cause in causes]
 
 
 def _larger_change_first(causes: list[Cause]) -> list[Cause]:

@@ -37,6 +37,8 @@ class Predictions:
         train_targets_M: true class of each training sample.
         train_predictions_M: predicted class of each training sample.
         train_features_MD: penultimate features of the training samples.
+        train_losses_E: mean training loss of each epoch, if the predictions are those of a run.
+        learning_rates_E: learning rate of each epoch.
         index_N: position of each sample in the test set; samples are sorted by it.
         logit_margins: whether logit margins are defined; they are not if a probability in one is exactly 0.
         name: title of the audit.
@@ -54,6 +56,8 @@ class Predictions:
     train_targets_M: Integers | None = None
     train_predictions_M: Integers | None = None
     train_features_MD: Tensor | None = None
+    train_losses_E: Floats | None = None
+    learning_rates_E: Floats | None = None
     index_N: Integers | None = None
     logit_margins: bool = True
     name: str = "audit"

@@ -2,8 +2,8 @@
 
 ``.npz`` and ``.safetensors`` files hold ``targets`` and one of ``logits``, ``probabilities`` and ``predictions``.
 Optional arrays: ``features``, ``head_weight``, ``head_bias``, ``class_names`` (a JSON list in the metadata of a
-safetensors file), ``train_counts``, ``train_predictions``, ``train_targets`` and ``index``. Other arrays are ignored
-with a notice.
+safetensors file), ``train_counts``, ``train_predictions``, ``train_targets``, ``train_features`` and ``index``. Other
+arrays are ignored with a notice. The losses in ``metrics.jsonl`` of a run directory are read too.
 
 :mod:`classgap.audit.io.csv` describes the CSV layouts.
 """
@@ -20,6 +20,7 @@ from typing import Any
 
 import numpy as np
 
+from classgap.audit._types import Floats
 from classgap.audit.io.csv import Content, read_csv
 from classgap.audit.io.fields import FIELDS, KINDS, NAMES, suggest_rename
 from classgap.audit.io.predictions import Predictions
@@ -28,6 +29,7 @@ from classgap.registry import nearest
 
 RUN_FILES = ("predictions.safetensors", "predictions.npz", "predictions.csv")  # in order of preference
 AUDIT_FILE = "audit.json"
+METRICS_FILE = "metrics.jsonl"
 
 
 def read_predictions(path: str | os.PathLike[str]) -> Predictions:
@@ -59,7 +61,15 @@ def read_predictions(path: str | os.PathLike[str]) -> Predictions:
         raise ValueError(f"{file}: {error}") from None
     except OSError as error:
         raise ValueError(f"{file} cannot be read: {error.strerror or 'it is damaged'}.") from None
-    return replace(predictions, notices=(*predictions.notices, *notices))
+    losses_E, rates_E = None, None
+    if file.stem == "predictions":  # of a run
+        losses_E, rates_E = _read_losses(file.with_name(METRICS_FILE))
+    return replace(
+        predictions,
+        train_losses_E=losses_E,
+        learning_rates_E=rates_E,
+        notices=(*predictions.notices, *notices),
+    )
 
 
 def find_predictions(run: Path) -> Path:
@@ -88,10 +98,27 @@ def _is_unfinished(run: Path) -> bool:
     if not ((run / "config.yaml").is_file() and (run / "checkpoints").is_dir()):
         return False
     try:
-        lines = (run / "metrics.jsonl").read_text(encoding="utf-8").splitlines()
+        lines = (run / METRICS_FILE).read_text(encoding="utf-8").splitlines()
         return not json.loads(lines[-1]).get("final")
     except (OSError, ValueError, IndexError, AttributeError):  # no epoch has ended, or the last line is incomplete
         return True
+
+
+def _read_losses(path: Path) -> tuple[Floats | None, Floats | None]:
+    """Read training loss and learning rate of each epoch of the last stage; ``None`` if the file does not have them."""
+    try:
+        lines = [json.loads(text) for text in path.read_text(encoding="utf-8").splitlines()]
+    except (OSError, ValueError, RecursionError):  # missing, damaged, or written by another program
+        return None, None
+    epochs = [line for line in lines if isinstance(line, dict) and "epoch" in line]
+    last = [line for line in epochs if line.get("stage") == epochs[-1].get("stage")]
+    try:
+        rows_E2 = np.array([(line["loss"], line["lr"]) for line in last], dtype=np.float64)
+    except (KeyError, TypeError, ValueError):
+        return None, None
+    if not len(rows_E2) or not np.isfinite(rows_E2).all():
+        return None, None
+    return rows_E2[:, 0], rows_E2[:, 1]
 
 
 def _read_failure(path: Path) -> str:
