@@ -73,6 +73,17 @@ def test_different_settings_are_named(tmp_path: Path) -> None:
         opened(tmp_path / "run", TrainConfig(data="digits", lr=0.2))
 
 
+def test_a_run_stored_before_a_setting_existed_has_its_default(tmp_path: Path) -> None:
+    opened(tmp_path / "run").close()
+    path = tmp_path / "run" / "config.yaml"
+    path.write_text(
+        "".join(line for line in path.open() if not line.startswith("clip_grad") and "nesterov" not in line)
+    )
+    opened(tmp_path / "run").close()
+    with pytest.raises(ValueError, match=r"nesterov \(stored False, now True"):
+        opened(tmp_path / "run", TrainConfig(data="digits", nesterov=True))
+
+
 def test_an_incomplete_line_is_ignored(tmp_path: Path) -> None:
     directory = opened(tmp_path / "run")
     for epoch in range(3):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import shutil
+from dataclasses import MISSING, fields
 from pathlib import Path
 from typing import Any, BinaryIO
 
@@ -14,6 +15,7 @@ from classgap.engine.storage.disk import explain_write_errors
 
 # Settings that do not change the result; a run may be resumed with other values.
 _IRRELEVANT = ("out", "device", "save_every", "report", "tensorboard")
+_DEFAULTS = {field.name: None if field.default is MISSING else field.default for field in fields(TrainConfig)}
 
 
 class RunDirectory:
@@ -78,11 +80,13 @@ class RunDirectory:
             ValueError: With the settings that differ.
         """
         stored, current = read_settings(self.config), parse_settings(config.to_dict())
+        # A run stored before a setting existed was trained as by the setting's default.
+        stored = _DEFAULTS | stored
         given = [name for name in current if current[name] is not None and name not in _IRRELEVANT]
         differences = [
-            f"{name} (stored {stored.get(name)!r}, now {current[name]!r})"
+            f"{name} (stored {stored[name]!r}, now {current[name]!r})"
             for name in given
-            if stored.get(name) != current[name]
+            if stored[name] != current[name]
         ]
         if differences:
             raise ValueError(
