@@ -4,16 +4,21 @@ from __future__ import annotations
 
 import json
 import os
+import signal
 import subprocess
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+import pytest
 import torch
 
 from classgap.data import load
-from classgap.engine import Run, RunDirectory, TrainConfig
+from classgap.engine import Run, RunDirectory, TrainConfig, TrainingInterrupted
 from classgap.engine.defaults import resolve_config
+from classgap.engine.run import Position
 from classgap.engine.train import train
 
 SMALL: dict[str, Any] = {"data": "digits", "model": "mlp:width=16", "epochs": 3, "batch_size": 64, "lr": 0.05}
@@ -76,3 +81,23 @@ def succeed(process: subprocess.Popen[str]) -> str:
     code, out, err = finish(process)
     assert code == 0, f"exit code {code}\n{out}\n{err}"
     return out
+
+
+@contextmanager
+def stopped_after(steps: int) -> Iterator[None]:
+    """Send SIGTERM after a number of steps, as a cluster scheduler does."""
+    done = 0
+
+    class Watched(Position):
+        def after_step(self) -> None:
+            nonlocal done
+            super().after_step()
+            done += 1
+            if done == steps:
+                signal.raise_signal(signal.SIGTERM)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("classgap.engine.run.Position", Watched)
+        with pytest.raises(TrainingInterrupted):
+            yield
+    assert done == steps

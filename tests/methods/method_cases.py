@@ -2,22 +2,18 @@
 
 from __future__ import annotations
 
-import signal
 import sys
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-import pytest
 import torch
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "engine"))
 from training_cases import config as config
-from training_cases import metrics, new_run, trained
+from training_cases import metrics, new_run, stopped_after, trained
 
-from classgap.engine import Run, RunDirectory, TrainingInterrupted
-from classgap.engine.run import Position
+from classgap.engine import Run, RunDirectory
 from classgap.engine.storage.checkpoint import load_weights
 
 # Two classes in the plane, one of them rare: 8 steps an epoch.
@@ -33,26 +29,6 @@ def moons_run(method: str, **settings: Any) -> Run:
 def moons_trained(out: Path, method: str, **settings: Any) -> RunDirectory:
     """Train a run to its end."""
     return trained(out, **(MOONS | {"method": method} | settings))
-
-
-@contextmanager
-def stopped_after(steps: int) -> Iterator[None]:
-    """Send SIGTERM after a number of steps, as a cluster scheduler does."""
-    done = 0
-
-    class Watched(Position):
-        def after_step(self) -> None:
-            nonlocal done
-            super().after_step()
-            done += 1
-            if done == steps:
-                signal.raise_signal(signal.SIGTERM)
-
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("classgap.engine.run.Position", Watched)
-        with pytest.raises(TrainingInterrupted):
-            yield
-    assert done == steps
 
 
 def assert_resumes(tmp_path: Path, method: str, stops: Sequence[int], **settings: Any) -> RunDirectory:

@@ -49,7 +49,7 @@ class TrainCommand(TrainConfig, Command):
         "augmentation and sampling": ("augment", "mix", "sampler"),
         "validation": ("val_fraction", "monitor", "wise_ft_alpha"),
         "hardware": ("device", "precision", "channels_last", "compile"),
-        "output": ("out", "overwrite", "save_every", "save_features", "report", "tensorboard"),
+        "output": ("out", "overwrite", "save_every", "save_features", "save_train_features", "report", "tensorboard"),
     }
 
     config: Path | None = None

@@ -126,7 +126,10 @@ class TrainConfig:
     """Seconds between checkpoints."""
 
     save_features: bool = True
-    """Store the features of the test samples with the predictions."""
+    """Store the features of the test and validation samples with their predictions."""
+
+    save_train_features: bool = False
+    """Also store logits and features of the training samples, without augmentation."""
 
     report: bool = True
     """Audit the test predictions and write report.html."""

@@ -80,9 +80,13 @@ class Scores:
     features_ND: Tensor
     targets_N: Tensor
 
+    def predictions(self) -> Predictions:
+        """Return the predicted classes."""
+        return Predictions(self.logits_NK.argmax(dim=1), self.targets_N, self.logits_NK.shape[1])
+
     def accuracies(self) -> dict[str, float]:
         """Return the accuracies of the predicted classes; see :meth:`Predictions.accuracies`."""
-        return Predictions(self.logits_NK.argmax(dim=1), self.targets_N, self.logits_NK.shape[1]).accuracies()
+        return self.predictions().accuracies()
 
 
 @torch.no_grad()

@@ -22,7 +22,8 @@ class RunDirectory:
     """Directory of one run, finished or not.
 
     Files: ``config.yaml``, ``env.json``, ``metrics.jsonl`` (one line per epoch, then the final one), ``checkpoints/``,
-    ``predictions.safetensors``, ``audit.json``, ``report.html``.
+    ``predictions.safetensors``, ``val_predictions.safetensors`` and ``train_predictions.safetensors`` if there are any,
+    ``audit.json``, ``report.html``.
 
     >>> run = RunDirectory(Path("runs/not-yet"))
     >>> run.finished(), run.read_metrics()
@@ -39,6 +40,8 @@ class RunDirectory:
         self.initial = self.checkpoints / "initial.safetensors"
         self.model = self.checkpoints / "model.safetensors"
         self.predictions = path / "predictions.safetensors"
+        self.val_predictions = path / "val_predictions.safetensors"
+        self.train_predictions = path / "train_predictions.safetensors"
         self.audit = path / "audit.json"
         self.report = path / "report.html"
         self.failure = path / "failure.json"
@@ -181,8 +184,9 @@ class RunDirectory:
             return False
 
     def _remove_run(self) -> None:
-        files = (self.config, self.environment, self.metrics, self.predictions, self.audit, self.report, self.failure)
-        for file in (*files, self.last, self.initial, self.model):
+        files = (self.config, self.environment, self.metrics, self.audit, self.report, self.failure)
+        predictions = (self.predictions, self.val_predictions, self.train_predictions)
+        for file in (*files, *predictions, self.last, self.initial, self.model):
             file.unlink(missing_ok=True)
         self.keep_best(None)
         shutil.rmtree(self.path / "tensorboard", ignore_errors=True)
