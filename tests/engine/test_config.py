@@ -20,6 +20,7 @@ from classgap.engine.config import TrainConfig, parse_settings, read_settings, w
         ({"warmup_epochs": 1.0, "warmup_steps": 4}, "warmup_epochs and warmup_steps"),
         ({"monitor": "hard"}, "val_fraction"),
         ({"val_fraction": 1.0}, r"val_fraction .*got 1\.0"),
+        ({"val_fraction": 0.1, "split_seed": -1}, "split_seed .*got -1"),
         ({"wise_ft_alpha": 1.5}, r"wise_ft_alpha .*got 1\.5"),
         ({"milestones": (3.0, 2.0)}, r"milestones .*\(3\.0, 2\.0\)"),
         ({"micro_batches": 0}, "micro_batches"),

@@ -47,7 +47,7 @@ class TrainCommand(TrainConfig, Command):
         ),
         "schedule": ("epochs", "steps", "schedule", "warmup_epochs", "warmup_steps", "milestones", "gamma"),
         "augmentation and sampling": ("augment", "mix", "sampler"),
-        "validation": ("val_fraction", "monitor", "wise_ft_alpha"),
+        "validation": ("val_fraction", "split_seed", "monitor", "wise_ft_alpha"),
         "hardware": ("device", "precision", "channels_last", "compile"),
         "output": ("out", "overwrite", "save_every", "save_features", "save_train_features", "report", "tensorboard"),
     }
