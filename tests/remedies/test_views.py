@@ -3,6 +3,7 @@
 from pathlib import Path
 
 import numpy as np
+import onnxruntime
 import pytest
 import torch
 from run_cases import trained
@@ -113,8 +114,6 @@ def test_saved_fix_of_images(tmp_path: Path, sources: dict[str, Source], images:
 
 @pytest.mark.parametrize("name", ["soup", "mirror", "mlp"])
 def test_export_to_onnx(tmp_path: Path, sources: dict[str, Source], images: Tensor, name: str) -> None:
-    onnxruntime = pytest.importorskip("onnxruntime")
-    pytest.importorskip("onnxscript")
     if name == "mlp":  # ten views of a convolutional network take long to export
         config = {"model": "mlp:width=8", "num_classes": 10, "input_shape": [1, 8, 8]}
         heads = [{"head": "linear"}, {"head": "cosine"}]
