@@ -17,7 +17,7 @@ SURFACE = {
     "train": """
         --data --model --method --out --epochs --steps --batch-size --optimizer --lr --loss-lr --momentum --nesterov
         --weight-decay --schedule --warmup-epochs --warmup-steps --milestones --gamma --clip-grad --micro-batches
-        --precision --channels-last --compile --augment --mix --sampler --val-fraction --monitor --ema-decay
+        --precision --channels-last --compile --augment --mix --sampler --val-fraction --split-seed --monitor --ema-decay
         --swa-start --swa-lr --wise-ft-alpha --seed --save-every --save-features --save-train-features
         --report --tensorboard --device --config --dry-run --overwrite
     """,

@@ -27,6 +27,7 @@ from classgap.engine.config import TrainConfig, parse_settings, read_settings, w
         ({"swa_start": 0.5, "swa_lr": 0.0}, r"swa_lr .*> 0, got 0\.0"),
         ({"swa_lr": 0.1}, r"swa_lr=0\.1 .*set swa_start"),
         ({"ema_decay": 0.9, "swa_start": 0.5}, r"ema_decay and swa_start .*0\.9 and 0\.5"),
+        ({"val_fraction": 0.1, "split_seed": -1}, "split_seed .*got -1"),
         ({"wise_ft_alpha": 1.5}, r"wise_ft_alpha .*got 1\.5"),
         ({"milestones": (3.0, 2.0)}, r"milestones .*\(3\.0, 2\.0\)"),
         ({"milestones": (math.nan,)}, "milestones .*got nan"),

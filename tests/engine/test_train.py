@@ -139,6 +139,16 @@ def test_held_out_samples_are_not_trained_on(tmp_path: Path) -> None:
     assert fraction.max() < 0.3
 
 
+def test_split_seed_selects_the_held_out_samples() -> None:
+    def held_out(**seeds: int) -> list[int]:
+        validation = new_run(val_fraction=0.25, **seeds).validation
+        assert validation is not None
+        return validation.index.tolist()
+
+    assert held_out(seed=3, split_seed=7) == held_out(seed=4, split_seed=7) == held_out(seed=7)
+    assert held_out(seed=3) != held_out(seed=7)
+
+
 def test_non_finite_loss_stops_the_run(tmp_path: Path) -> None:
     with pytest.raises(NonFiniteLossError, match=r"epoch \d, step \d+: .*logits") as stop:
         trained(tmp_path / "run", lr=1e30)

@@ -48,7 +48,7 @@ class TrainCommand(TrainConfig, Command):
         ),
         "schedule": ("epochs", "steps", "schedule", "warmup_epochs", "warmup_steps", "milestones", "gamma"),
         "augmentation and sampling": ("augment", "mix", "sampler"),
-        "validation": ("val_fraction", "monitor"),
+        "validation": ("val_fraction", "split_seed", "monitor"),
         "weight averaging": ("ema_decay", "swa_start", "swa_lr", "wise_ft_alpha"),
         "hardware": ("device", "precision", "channels_last", "compile"),
         "output": ("out", "overwrite", "save_every", "save_features", "save_train_features", "report", "tensorboard"),

@@ -113,6 +113,9 @@ class TrainConfig:
     val_fraction: float = 0.0
     """Fraction of each class of the training set to hold out for validation."""
 
+    split_seed: int | None = None
+    """Seed of the held-out samples; --seed by default. Runs of different seeds need the same for `classgap fix`."""
+
     monitor: Monitors = "last"
     """Epoch to keep: the last, or the best by overall, balanced, hard-third or worst-class validation accuracy."""
 
@@ -164,7 +167,7 @@ class TrainConfig:
         for name, value in given.items():
             if name in ("epochs", "steps", "batch_size", "micro_batches"):
                 check_int(name, value, ge=1)
-            if name in ("warmup_steps", "seed"):
+            if name in ("warmup_steps", "seed", "split_seed"):
                 check_int(name, value, ge=0)
             if name in ("lr", "loss_lr", "clip_grad", "ema_decay", "swa_lr"):
                 check_float(name, value, gt=0)

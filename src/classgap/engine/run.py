@@ -381,4 +381,5 @@ class Run:
 def _split(config: TrainConfig, data: Dataset) -> tuple[Split, Split | None]:
     if not config.val_fraction:
         return data.train, None
-    return hold_out(data.train, config.val_fraction, config.seed, data.num_classes)
+    seed = config.seed if config.split_seed is None else config.split_seed
+    return hold_out(data.train, config.val_fraction, seed, data.num_classes)

@@ -48,7 +48,7 @@ def load_checkpoint(
         raise ValueError(f"head must be kept or new, got {head!r}.")
     saved = read_weights(Path(path))
     network = build(
-        _network(path, model or saved.network),
+        network_spec(path, model or saved.network),
         num_classes=num_classes,
         input_shape=input_shape,
         class_names=class_names,
@@ -127,7 +127,16 @@ def _with_head(
     return body
 
 
-def _network(path: str, model: str | None) -> Spec:
+def network_spec(path: str, model: str | None) -> Spec:
+    """Return the network of a checkpoint, without options that freeze its layers.
+
+    Args:
+        path: The checkpoint, for error messages.
+        model: Name of the network; a dot may replace the first colon (``torchvision.resnet50``).
+
+    Raises:
+        ValueError: If the name is unknown.
+    """
     if model is None:
         raise ValueError(
             f"{path!r} does not name its network. Add it: checkpoint:{path}:model=NAME, for example model=resnet32 or "

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -92,6 +93,7 @@ def fix(
     priors: Any = None,
     confidence_level: float = 0.95,
     seed: int = 0,
+    progress: Callable[[str], None] | None = None,
 ) -> FixResult:
     """Find a remedy for a trained classifier, and prove it on samples that did not choose it.
 
@@ -111,6 +113,7 @@ def fix(
         priors: (K,), class frequencies at prediction time; by default those of the samples.
         confidence_level: level of all intervals.
         seed: seed of the folds.
+        progress: called with a line of text before each step that takes time.
 
     Raises:
         ValueError: if an argument is invalid.
@@ -129,7 +132,7 @@ def fix(
     overall_limit = check_points("max_overall_loss", max_overall_loss)
     easy_limit = None if max_easy_loss is None else check_points("max_easy_loss", max_easy_loss)
     settings = AuditSettings(map="none", diagnose=False, confidence_level=confidence_level, seed=seed)
-    samples = read_samples(fit, test)
+    samples = read_samples(fit, test, progress)
     names = samples.fit.class_names
     context = Context(
         len(names), goal, samples.fit.train_counts_K, check_priors(priors, names), check_costs(costs, names)
@@ -142,8 +145,13 @@ def fix(
 def read_samples(
     fit: FilePath | Predictions | Sequence[FilePath | Predictions],
     test: FilePath | Predictions | Sequence[FilePath | Predictions] | None,
+    progress: Callable[[str], None] | None = None,
 ) -> Samples:
-    """Read prediction files; see :func:`fix`."""
+    """Read prediction files, or run directories with their validation samples; see :func:`fix`."""
+    if test is None and (paths := _run_paths(fit)):
+        from classgap.remedies.runs import read_runs, silent
+
+        return read_runs(paths, progress or silent)
     return Samples.from_predictions(_read(fit), None if test is None else _read(test))
 
 
@@ -193,6 +201,14 @@ def _read(given: FilePath | Predictions | Sequence[FilePath | Predictions]) -> l
         names = [f"model {i}" if isinstance(each, Predictions) else str(each) for i, each in enumerate(sources)]
         read = [replace(each, name=name) for each, name in zip(read, names, strict=True)]
     return read
+
+
+def _run_paths(given: FilePath | Predictions | Sequence[FilePath | Predictions]) -> list[Path]:
+    """Return the paths if all of them are run directories, otherwise none."""
+    sources = [given] if isinstance(given, str | os.PathLike | Predictions) else list(given)
+    paths = [Path(each) for each in sources if not isinstance(each, Predictions)]
+    are_runs = len(paths) == len(sources) and all((path / "config.yaml").is_file() for path in paths)
+    return paths if are_runs else []
 
 
 def _logits(data: Predictions) -> torch.Tensor:

@@ -17,7 +17,7 @@ from classgap._atomic_write import atomic_write, atomic_write_text
 from classgap.audit.io.predictions import to_tensor
 from classgap.audit.io.probabilities import as_log_probabilities, normalized_if_probabilities
 from classgap.audit.serialization import read_json
-from classgap.remedies.modules import PARTS, ExpectedCost, Part
+from classgap.remedies.modules import ExpectedCost, Part, build_part, describe_part
 
 DESCRIPTION, WEIGHTS = "fix.json", "fix.safetensors"
 SCHEMA = 1
@@ -32,7 +32,7 @@ class Fix(nn.Module):
     Args:
         name: name of the remedy.
         inputs: "logits" of one model (B, K), an "ensemble" of the stacked logits of several models (M, B, K),
-            "features" (B, D) or "images" (B, C, H, W).
+            "features" (B, D), "images" (B, C, H, W), or "samples" of another shape, as in training.
         parts: modules that are applied in order.
         class_names: names of the K classes.
         members: for an ensemble, names of the models in order.
@@ -72,6 +72,7 @@ class Fix(nn.Module):
             f"({models}, samples, {classes})",
             "features": "penultimate features of the model, shape (samples, features)",
             "images": "images, normalized as for the model, shape (samples, channels, height, width)",
+            "samples": "inputs of the model, first dimension samples",
         }[self.inputs]
 
     def forward(self, inputs: Any) -> Any:
@@ -118,7 +119,7 @@ class Fix(nn.Module):
             "schema": SCHEMA,
             "name": self.name,
             "inputs": self.inputs,
-            "parts": [{"type": type(part).__name__, **_config(part)} for part in self.parts],
+            "parts": [describe_part(part) for part in self.parts],
             "class_names": list(self.class_names),
             "members": list(self.members),
             "details": self.details,
@@ -136,6 +137,7 @@ class Fix(nn.Module):
             "ensemble": dims == 3 and (shape[0], shape[-1]) == (len(self.members), classes),
             "features": dims == 2,
             "images": dims == 4,
+            "samples": dims >= 2,
         }[self.inputs]
         if not fits:
             raise ValueError(f"inputs must be {self.input_description}; got shape {shape}.")
@@ -164,6 +166,9 @@ def load_fix(folder: str | os.PathLike[str]) -> Fix:
     from safetensors import SafetensorError
     from safetensors.torch import load_file
 
+    import classgap.remedies.networks
+    import classgap.remedies.views  # noqa: F401  # both register their parts
+
     path = Path(folder)
     if not (path / DESCRIPTION).is_file():
         raise ValueError(f"{path} contains no {DESCRIPTION}: pass the folder that `classgap fix --out` wrote.")
@@ -174,7 +179,7 @@ def load_fix(folder: str | os.PathLike[str]) -> Fix:
         fix = Fix(
             description["name"],
             description["inputs"],
-            [PARTS[part["type"]].from_config(part) for part in description["parts"]],
+            [build_part(part) for part in description["parts"]],
             description["class_names"],
             members=description["members"],
             details=description["details"],
@@ -184,11 +189,6 @@ def load_fix(folder: str | os.PathLike[str]) -> Fix:
     except (OSError, SafetensorError, RuntimeError) as error:
         raise ValueError(f"{path / WEIGHTS} is missing or damaged ({error}): run `classgap fix` again.") from None
     return fix
-
-
-def _config(part: nn.Module) -> dict[str, Any]:
-    assert isinstance(part, Part)
-    return part.config()
 
 
 @contextmanager

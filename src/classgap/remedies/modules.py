@@ -147,6 +147,21 @@ class Head(Part):
 PARTS: dict[str, type[Part]] = {kind.__name__: kind for kind in (ClassAffine, ExpectedCost, MeanProbability, Head)}
 
 
+def describe_part(part: nn.Module) -> dict[str, Any]:
+    """Return the type and the configuration of a part as plain values.
+
+    >>> describe_part(MeanProbability())
+    {'type': 'MeanProbability'}
+    """
+    assert isinstance(part, Part)
+    return {"type": type(part).__name__, **part.config()}
+
+
+def build_part(config: Mapping[str, Any]) -> Part:
+    """Build a part from :func:`describe_part`; its tensors are loaded afterwards."""
+    return PARTS[config["type"]].from_config(config)
+
+
 def mean_probability(logits: Sequence[Tensor]) -> Tensor:
     """Average the probabilities of several models whose logits have the same shape."""
     logits_MNK = torch.stack([each.to(torch.promote_types(each.dtype, torch.float32)) for each in logits])

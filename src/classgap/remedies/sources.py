@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import Literal
+from typing import Any, Literal
 
 import torch
 from torch import Tensor, nn
@@ -13,7 +13,7 @@ from torch import Tensor, nn
 from classgap.audit._types import Integers
 from classgap.remedies.modules import MeanProbability, mean_probability
 
-Inputs = Literal["logits", "ensemble", "features", "images"]
+Inputs = Literal["logits", "ensemble", "features", "images", "samples"]
 
 
 @dataclass(frozen=True)
@@ -24,8 +24,8 @@ class Source:
         name: name of the remedy, or of the model for the baseline.
         logits_NK: scores of the fitting samples.
         test_logits_NK: scores of the test samples.
-        inputs: what ``module`` takes: "logits" of one model, the stacked logits of an "ensemble", "features" or
-            "images".
+        inputs: what ``module`` takes: "logits" of one model, the stacked logits of an "ensemble", "features",
+            "images", or "samples" of other shapes.
         module: maps the inputs to logits (B, K).
         passes: forward passes of a model per prediction.
         is_baseline: whether this is the model to fix.
@@ -43,7 +43,7 @@ class Source:
     is_baseline: bool = False
     adjustable: bool = True
     members: tuple[str, ...] = ()
-    details: tuple[tuple[str, str], ...] = ()
+    details: tuple[tuple[str, Any], ...] = ()
 
     @cached_property
     def predictions_N(self) -> Integers:

@@ -1,0 +1,127 @@
+"""Scores of several networks, and of several views of each image, in one pass over the samples."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+
+import torch
+from torch import Tensor
+
+from classgap.data.batch import Batch
+from classgap.data.dataset import Split
+from classgap.data.loader import evaluation_batches
+from classgap.remedies.networks import Network
+from classgap.remedies.views import VIEWS, iterate_views
+
+BATCH_SIZE = 256
+
+
+@dataclass(frozen=True)
+class Preprocessing:
+    """Preparation of the inputs of a network, as in its training.
+
+    Attributes:
+        mean: mean of each channel, on the scale [0, 1]; ``None`` if inputs are not normalized.
+        std: standard deviation of each channel.
+        crop: side of the center crop; ``None`` for none.
+        shape: shape of one input of the network.
+    """
+
+    mean: tuple[float, ...] | None
+    std: tuple[float, ...] | None
+    crop: int | None
+    shape: tuple[int, ...]
+
+    @property
+    def is_image(self) -> bool:
+        """Whether inputs have the shape (C, H, W)."""
+        return len(self.shape) == 3
+
+    def batches(self, split: Split, device: torch.device, batch_size: int = BATCH_SIZE) -> Iterator[Batch]:
+        """Iterate over prepared samples in order, without augmentation."""
+        return evaluation_batches(
+            split, batch_size=batch_size, mean=self.mean, std=self.std, size=self.crop, device=device
+        )
+
+
+@dataclass(frozen=True)
+class NetworkScores:
+    """Scores of one network for all samples of a split.
+
+    Attributes:
+        logits_NK: logits.
+        views: "mirror", "ten-views" → log of the mean probability over the views.
+    """
+
+    logits_NK: Tensor
+    views: dict[str, Tensor] = field(default_factory=dict)
+
+    def take(self, rows: Tensor) -> NetworkScores:
+        """Return the scores of some samples."""
+        return NetworkScores(self.logits_NK[rows], {name: each[rows] for name, each in self.views.items()})
+
+
+@torch.no_grad()
+def score(
+    networks: Sequence[Network],
+    split: Split,
+    preprocessing: Preprocessing,
+    device: torch.device,
+    *,
+    views: Sequence[str] = (),
+    shift: int = 1,
+) -> list[NetworkScores]:
+    """Score all samples of a split with each network.
+
+    Args:
+        networks: networks that take the same inputs, on ``device`` and in evaluation mode.
+        split: samples.
+        preprocessing: preparation of the inputs.
+        device: device of the networks.
+        views: names of :data:`VIEWS`.
+        shift: size of a shift in pixels.
+    """
+    rows: list[list[dict[str, Tensor]]] = [[] for _ in networks]
+    for batch in preprocessing.batches(split, device):
+        for place, network in enumerate(networks):
+            rows[place].append(_score_batch(network, batch.inputs, views, shift))
+    merged = [{name: torch.cat([part[name] for part in parts]) for name in parts[0]} for parts in rows]
+    return [NetworkScores(each.pop(""), each) for each in merged]
+
+
+def _score_batch(network: Network, inputs: Tensor, views: Sequence[str], shift: int) -> dict[str, Tensor]:
+    """Logits under the name "", and the log of the mean probability of each set of views."""
+    if not views:
+        return {"": network(inputs).float().cpu()}
+    last, found, total = max(VIEWS[name] for name in views), {}, None
+    for count, view in enumerate(iterate_views(inputs, shift), start=1):
+        logits_BK = network(view).float()
+        if total is None:
+            found[""], total = logits_BK.cpu(), torch.zeros_like(logits_BK)
+        total += logits_BK.softmax(dim=1)
+        for name in views:
+            if VIEWS[name] == count:
+                found[name] = (total / count).clamp(min=torch.finfo(total.dtype).tiny).log().cpu()
+        if count == last:
+            break
+    return found
+
+
+def duplicate_rows(split: Split, others: Split) -> Tensor:
+    """Return the rows of ``split`` whose inputs also occur in ``others``.
+
+    >>> inputs = torch.tensor([[1.0], [2.0], [3.0]])
+    >>> split = Split.from_arrays(inputs, torch.zeros(3))
+    >>> duplicate_rows(split, Split.from_arrays(inputs[1:2], torch.zeros(1)))
+    tensor([1])
+    """
+    known = set(_hashes(others))
+    return torch.tensor([row for row, digest in enumerate(_hashes(split)) if digest in known], dtype=torch.long)
+
+
+def _hashes(split: Split) -> Iterator[bytes]:
+    for rows in torch.arange(len(split)).split(BATCH_SIZE):
+        for each in split.inputs[rows].contiguous().numpy():
+            yield hashlib.blake2b(each.tobytes(), digest_size=16).digest()

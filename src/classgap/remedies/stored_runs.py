@@ -1,0 +1,129 @@
+"""Finished run directories: their networks, their samples, and the preparation of the inputs."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import numpy as np
+import torch
+
+from classgap.audit.io.predictions import Predictions
+from classgap.audit.io.readers import find_predictions, read_predictions
+from classgap.data import load
+from classgap.data.dataset import Dataset, Split
+from classgap.engine import Run, RunDirectory, TrainConfig
+from classgap.engine.random_state import random_state, restore_random_state
+from classgap.remedies.networks import Network, architecture, load_network
+from classgap.remedies.scoring import Preprocessing
+
+MAX_DIFFERENT = 0.05  # of the stored test predictions; more means other data or weights than in training
+
+
+@dataclass(frozen=True)
+class StoredRun:
+    """A finished run.
+
+    Attributes:
+        name: name of its directory.
+        directory: its files.
+        config: its settings.
+        data: its dataset.
+        train: its training samples.
+        validation: its held-out samples.
+        network: its network with the final weights.
+        preprocessing: preparation of the inputs.
+    """
+
+    name: str
+    directory: RunDirectory
+    config: TrainConfig
+    data: Dataset
+    train: Split
+    validation: Split
+    network: Network
+    preprocessing: Preprocessing
+
+    def check_predictions(self, predictions_N: np.ndarray) -> None:
+        """Check predicted test classes against the ones that training stored.
+
+        Raises:
+            ValueError: if targets or many predictions differ.
+        """
+        stored: Predictions = read_predictions(self.directory.path)
+        targets_N = self.data.test.targets.numpy()
+        if stored.index_N is not None:  # stored predictions are sorted by index
+            order = self.data.test.index.numpy().argsort(kind="stable")
+            targets_N, predictions_N = targets_N[order], predictions_N[order]
+        if not np.array_equal(stored.targets_N, targets_N):
+            raise ValueError(
+                f"the test samples of {self.config.data} are not those that {self.directory.path} was tested on: "
+                "restore the data, or train again."
+            )
+        different = float(np.mean(stored.predictions_N != predictions_N))
+        if different > MAX_DIFFERENT:
+            raise ValueError(
+                f"{self.directory.path}: {different:.0%} of the test predictions differ from the stored ones: its "
+                "weights or its data changed since training."
+            )
+
+
+def open_runs(paths: Sequence[Path]) -> list[StoredRun]:
+    """Open finished runs of the same data.
+
+    Raises:
+        ValueError: if a run is not finished, has no validation samples, or was trained on other data.
+    """
+    configs = [_read_config(RunDirectory(path)) for path in paths]
+    for path, config in zip(paths, configs, strict=True):
+        if config.data != configs[0].data:
+            raise ValueError(
+                f"{paths[0]} and {path} were trained on different data, {configs[0].data!r} and {config.data!r}: pass "
+                "runs of the same data."
+            )
+    names = [path.resolve().name for path in paths]
+    if len(set(names)) < len(names):
+        names = [str(path) for path in paths]
+    if len(set(names)) < len(names):
+        raise ValueError(f"each run may be named once, got {', '.join(names)}.")
+    data = load(configs[0].data)
+    return [
+        _open(name, RunDirectory(path), config, data) for name, path, config in zip(names, paths, configs, strict=True)
+    ]
+
+
+def _read_config(directory: RunDirectory) -> TrainConfig:
+    find_predictions(directory.path)  # explains a run that failed or is not finished
+    if not directory.finished() or not directory.model.is_file():
+        raise ValueError(f"{directory.path} is not finished: resume it by running the same train command.")
+    config = TrainConfig(**directory.stored_settings())
+    if not config.val_fraction:
+        raise ValueError(
+            f"{directory.path} has no validation samples (val_fraction is 0), which a fix is fitted to: train with "
+            "--val-fraction 0.1, or pass predictions of other samples."
+        )
+    return config
+
+
+def _open(name: str, directory: RunDirectory, config: TrainConfig, data: Dataset) -> StoredRun:
+    state = random_state()
+    try:
+        # A run replaces the head where its method does, and knows crop and normalization.
+        run = Run(replace(config, compile=False), data, torch.device("cpu"))
+        run.tap.remove()
+        shapes = {"num_classes": data.num_classes, "input_shape": run.input_shape}
+        network = load_network(directory.path, run.model, {"model": architecture(config.model or ""), **shapes})
+    finally:
+        restore_random_state(state)
+    assert run.validation is not None
+    return StoredRun(
+        name,
+        directory,
+        config,
+        data,
+        run.train,
+        run.validation,
+        network,
+        Preprocessing(run.mean, run.std, run.crop, run.input_shape),
+    )
