@@ -21,12 +21,14 @@ if TYPE_CHECKING:
     from classgap.engine import TrainConfig
     from classgap.engine.train import train
     from classgap.features import FeatureTap
+    from classgap.remedies import ClassOffsetClassifierCV
 
 _PACKAGES = ("data", "functional", "losses", "methods", "models", "theory")
 _NAMES = {
     "Audit": "classgap.audit",
     "AuditDiff": "classgap.audit",
     "AuditSettings": "classgap.audit",
+    "ClassOffsetClassifierCV": "classgap.remedies",
     "compare": "classgap.audit",
     "FeatureTap": "classgap.features",
     "TrainConfig": "classgap.engine",
@@ -37,6 +39,7 @@ __all__ = [
     "Audit",
     "AuditDiff",
     "AuditSettings",
+    "ClassOffsetClassifierCV",
     "FeatureTap",
     "TrainConfig",
     "__version__",

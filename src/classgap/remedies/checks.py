@@ -13,7 +13,8 @@ from classgap.audit._types import Floats, Integers
 from classgap.audit.io.predictions import Predictions, to_tensor
 
 MIN_SAMPLES = 2  # of each class: one to fit on and one to judge by
-COARSE = 0.2  # fraction of rows that repeat within a file; above it, equal rows identify no sample
+COINCIDENCES = 0.005  # fraction of rows that may be equal in two files by chance, as half precision and rounding cause
+SATURATED = 86.0  # distance of logits at which a probability is 0 in float32
 
 
 def check_models(models: Sequence[Predictions]) -> None:
@@ -93,8 +94,9 @@ def check_support(data: Predictions, test: Predictions | None) -> None:
 def shared_samples(fit: Predictions, test: Predictions) -> list[tuple[int, int]]:
     """Return pairs of rows, one of each file, with identical scores and labels.
 
-    Rows that repeat within a file say nothing about identity and are left out; if many do, scores are too coarse to
-    compare, and the result is empty unless the files are equal.
+    Rows that repeat within a file say nothing about identity and are left out, and so are rows with all probability on
+    one class. Rounded scores are equal by chance about as often between files as within them: if repeated rows explain
+    the pairs, the result is empty, unless the files are equal.
 
     >>> scores = [[0.1, 0.7], [2.0, 0.3], [1.5, 0.2]]
     >>> fit = Predictions.from_arrays([0, 1, 0], logits=scores)
@@ -103,11 +105,12 @@ def shared_samples(fit: Predictions, test: Predictions) -> list[tuple[int, int]]
     """
     ours, theirs = (_hash_rows(data.logits_NK, data.targets_N) for data in (fit, test))
     if np.array_equal(np.sort(ours), np.sort(theirs)):
-        return [(int(row), int(np.flatnonzero(theirs == ours[row])[0])) for row in range(len(ours))]
-    place_fit, place_test = _unique_rows(ours), _unique_rows(theirs)
-    if len(place_fit) < (1 - COARSE) * len(ours) or len(place_test) < (1 - COARSE) * len(theirs):
-        return []
-    return [(row, place_test[key]) for key, row in place_fit.items() if key in place_test]
+        return list(zip(np.argsort(ours).tolist(), np.argsort(theirs).tolist(), strict=True))
+    place_fit, repeated_fit = _unique_rows(ours, fit.logits_NK)
+    place_test, repeated_test = _unique_rows(theirs, test.logits_NK)
+    pairs = sorted((row, place_test[key]) for key, row in place_fit.items() if key in place_test)
+    by_chance = 2 * (repeated_fit + repeated_test) + COINCIDENCES * min(len(ours), len(theirs))
+    return pairs if len(pairs) > by_chance else []
 
 
 def check_disjoint(fit: Predictions, test: Predictions) -> None:
@@ -183,7 +186,11 @@ def _hash_rows(scores_NK: Tensor | None, targets_N: Integers) -> Integers:
     return hashes_N.view(np.int64)
 
 
-def _unique_rows(hashes_N: Integers) -> dict[int, int]:
-    """Hash → row, for hashes that occur once."""
-    values, rows, counts = np.unique(hashes_N, return_index=True, return_counts=True)
-    return {int(value): int(row) for value, row, count in zip(values, rows, counts, strict=True) if count == 1}
+def _unique_rows(hashes_N: Integers, scores_NK: Tensor | None) -> tuple[dict[int, int], int]:
+    """Hash → row for hashes that occur once, and the number of repeated rows; saturated rows are left out."""
+    assert scores_NK is not None
+    top_N2 = scores_NK.topk(2, dim=1).values.float()
+    kept = np.flatnonzero((top_N2[:, 0] - top_N2[:, 1] < SATURATED).numpy())
+    values, first, counts = np.unique(hashes_N[kept], return_index=True, return_counts=True)
+    once = counts == 1
+    return dict(zip(values[once].tolist(), kept[first[once]].tolist(), strict=True)), len(kept) - len(values)

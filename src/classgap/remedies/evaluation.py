@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from statistics import NormalDist, fmean
 
 import numpy as np
@@ -78,11 +78,13 @@ class Measured:
         before: value of the predictions before.
         after: value of the predictions after.
         error: standard error of the change over samples.
+        present: whether any sample counts; values are 0 otherwise.
     """
 
     before: float
     after: float
     error: float
+    present: bool = field(default=True, repr=False)
 
     @property
     def change(self) -> float:
@@ -125,21 +127,27 @@ def _measure(before_N: Floats, after_N: Floats, labels_N: Integers, weight_N: Fl
     support_K = np.bincount(labels_N)
     mean_K = (np.bincount(labels_N, weights=change_N) + change_N.mean()) / (support_K + 1)
     variance = float((weight_N**2 * np.square(change_N - mean_K[labels_N])).sum())
-    return Measured(float(weight_N @ before_N), float(weight_N @ after_N), float(np.sqrt(variance)))
+    values = float(weight_N @ before_N), float(weight_N @ after_N), float(np.sqrt(variance))
+    return Measured(*values, present=bool(weight_N.any()))
 
 
 def average(parts: Sequence[Mapping[str, Measured]], n_repeats: int = 1) -> dict[str, Measured]:
     """Average over folds and repeats; repeats use the same samples again, so they do not reduce the standard error.
 
+    Each measure is averaged over the folds that have samples of its classes.
+
     >>> average([{"hard": Measured(0.5, 0.75, 0.03)}, {"hard": Measured(0.5, 0.25, 0.04)}])["hard"]
     Measured(before=0.5, after=0.5, error=0.025)
     """
+    return {name: _average([part[name] for part in parts if part[name].present], n_repeats) for name in parts[0]}
+
+
+def _average(parts: Sequence[Measured], n_repeats: int) -> Measured:
+    if not parts:
+        return Measured(0.0, 0.0, 0.0, present=False)
     n_folds = len(parts) / n_repeats
-    return {
-        name: Measured(
-            fmean(part[name].before for part in parts),
-            fmean(part[name].after for part in parts),
-            float(np.sqrt(sum(part[name].error ** 2 for part in parts) / n_repeats) / n_folds),
-        )
-        for name in parts[0]
-    }
+    return Measured(
+        fmean(part.before for part in parts),
+        fmean(part.after for part in parts),
+        float(np.sqrt(sum(part.error**2 for part in parts) / n_repeats) / n_folds),
+    )

@@ -7,7 +7,7 @@ import os
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
 import numpy as np
 import torch
@@ -18,6 +18,7 @@ from classgap.audit.io.predictions import to_tensor
 from classgap.audit.io.probabilities import as_log_probabilities, normalized_if_probabilities
 from classgap.audit.serialization import read_json
 from classgap.remedies.modules import ExpectedCost, Part, build_part, describe_part
+from classgap.remedies.sources import Inputs
 
 DESCRIPTION, WEIGHTS = "fix.json", "fix.safetensors"
 SCHEMA = 1
@@ -57,6 +58,8 @@ class Fix(nn.Module):
         details: Mapping[str, Any] | None = None,
     ) -> None:
         super().__init__()
+        if inputs not in get_args(Inputs):
+            raise ValueError(f"inputs must be one of {', '.join(get_args(Inputs))}; got {inputs!r}.")
         self.name, self.inputs, self.class_names = name, inputs, tuple(class_names)
         self.members, self.details = tuple(members), dict(details or {})
         self.parts = nn.Sequential(*parts)
@@ -184,10 +187,16 @@ def load_fix(folder: str | os.PathLike[str]) -> Fix:
             members=description["members"],
             details=description["details"],
         )
+        for part in description["parts"]:
+            if part.get("num_classes", len(fix.class_names)) != len(fix.class_names):
+                raise ValueError(f"{part['type']} has {part['num_classes']} classes, {len(fix.class_names)} are named")
     try:
         fix.load_state_dict(load_file(path / WEIGHTS))
     except (OSError, SafetensorError, RuntimeError) as error:
         raise ValueError(f"{path / WEIGHTS} is missing or damaged ({error}): run `classgap fix` again.") from None
+    bad = next((name for name, tensor in fix.state_dict().items() if not bool(tensor.isfinite().all())), None)
+    if bad is not None:
+        raise ValueError(f"{path / WEIGHTS} is damaged ({bad} contains NaN or infinity): run `classgap fix` again.")
     return fix
 
 
@@ -195,7 +204,7 @@ def load_fix(folder: str | os.PathLike[str]) -> Fix:
 def _name_damage(path: Path) -> Iterator[None]:
     try:
         yield
-    except (KeyError, TypeError, AttributeError, ValueError) as error:
+    except (KeyError, TypeError, AttributeError, ValueError, RuntimeError) as error:
         raise ValueError(f"{path} is not a valid fix ({error}): run `classgap fix` again.") from None
 
 

@@ -78,7 +78,8 @@ class ExpectedCost(Part):
 
     def forward(self, logits_BK: Tensor) -> Tensor:
         """Return minus the expected cost of each class (B, K)."""
-        return -(logits_BK.softmax(dim=1) @ self.cost)
+        probability_BK = logits_BK.softmax(dim=1)
+        return -(probability_BK @ self.cost.to(probability_BK.dtype))
 
     def config(self) -> dict[str, Any]:
         """Return the number of classes."""
