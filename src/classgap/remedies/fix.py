@@ -107,8 +107,9 @@ def fix(
         max_easy_loss: accuracy of the easy third that a remedy may cost, in percentage points. By default 0.3, or no
             limit if the training set is imbalanced: then frequent classes are easy at the expense of rare ones.
         max_overall_loss: accuracy over all samples that a remedy may cost, in percentage points.
-        costs: (K, K), cost of predicting the class of the column for a sample of the class of the row.
-        priors: (K,), class frequencies at prediction time; by default those of the samples.
+        costs: (K, K), cost of predicting the class of the column for a sample of the class of the row; or a mapping
+            from true to predicted classes to costs, with 1 for missing errors.
+        priors: (K,), class frequencies at prediction time, or a mapping by class name; by default those of the samples.
         confidence_level: level of all intervals.
         seed: seed of the folds.
 
