@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from statistics import NormalDist, fmean
 
 import numpy as np
@@ -78,11 +78,13 @@ class Measured:
         before: value of the predictions before.
         after: value of the predictions after.
         error: standard error of the change over samples.
+        is_fraction: whether the value is an accuracy; costs have no upper bound.
     """
 
     before: float
     after: float
     error: float
+    is_fraction: bool = True
 
     @property
     def change(self) -> float:
@@ -92,7 +94,8 @@ class Measured:
     def interval(self, confidence_level: float) -> Interval:
         """Normal interval of the change."""
         half = NormalDist().inv_cdf((1 + confidence_level) / 2) * self.error
-        return Interval(max(-1.0, self.change - half), min(1.0, self.change + half))
+        reach = 1.0 if self.is_fraction else float("inf")
+        return Interval(max(-reach, self.change - half), min(reach, self.change + half))
 
 
 def measure(
@@ -115,7 +118,7 @@ def measure(
     found = {name: _measure(before, after, labels_N, weight_N) for name, weight_N in weights.items()}
     if costs_KK is not None:
         before, after = -costs_KK[labels_N, before_N], -costs_KK[labels_N, after_N]
-        found["cost"] = _measure(before, after, labels_N, weights["overall"])
+        found["cost"] = replace(_measure(before, after, labels_N, weights["overall"]), is_fraction=False)
     return found
 
 
@@ -132,7 +135,7 @@ def average(parts: Sequence[Mapping[str, Measured]], n_repeats: int = 1) -> dict
     """Average over folds and repeats; repeats use the same samples again, so they do not reduce the standard error.
 
     >>> average([{"hard": Measured(0.5, 0.75, 0.03)}, {"hard": Measured(0.5, 0.25, 0.04)}])["hard"]
-    Measured(before=0.5, after=0.5, error=0.025)
+    Measured(before=0.5, after=0.5, error=0.025, is_fraction=True)
     """
     n_folds = len(parts) / n_repeats
     return {
@@ -140,6 +143,7 @@ def average(parts: Sequence[Mapping[str, Measured]], n_repeats: int = 1) -> dict
             fmean(part[name].before for part in parts),
             fmean(part[name].after for part in parts),
             float(np.sqrt(sum(part[name].error ** 2 for part in parts) / n_repeats) / n_folds),
+            parts[0][name].is_fraction,
         )
         for name in parts[0]
     }
