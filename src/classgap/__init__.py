@@ -21,6 +21,8 @@ if TYPE_CHECKING:
     from classgap.engine import TrainConfig
     from classgap.engine.train import train
     from classgap.features import FeatureTap
+    from classgap.remedies import Fix, FixResult, load_fix
+    from classgap.remedies.fix import fix
 
 _PACKAGES = ("data", "functional", "losses", "methods", "models", "theory")
 _NAMES = {
@@ -29,6 +31,10 @@ _NAMES = {
     "AuditSettings": "classgap.audit",
     "compare": "classgap.audit",
     "FeatureTap": "classgap.features",
+    "Fix": "classgap.remedies",
+    "FixResult": "classgap.remedies",
+    "fix": "classgap.remedies",
+    "load_fix": "classgap.remedies",
     "TrainConfig": "classgap.engine",
     "train": "classgap.engine",
 }
@@ -38,11 +44,15 @@ __all__ = [
     "AuditDiff",
     "AuditSettings",
     "FeatureTap",
+    "Fix",
+    "FixResult",
     "TrainConfig",
     "__version__",
     "compare",
     "data",
+    "fix",
     "functional",
+    "load_fix",
     "losses",
     "methods",
     "models",

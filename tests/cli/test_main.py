@@ -22,6 +22,10 @@ SURFACE = {
     """,
     "audit": "SOURCE --html --json --csv --rank-by --groups --confidence-level --seed",
     "compare": "SOURCES --n-runs --html --json --csv --confidence-level --seed",
+    "fix": """
+        SOURCES --test --goal --max-easy-loss --max-overall-loss --costs --priors --html --json --out
+        --confidence-level --seed
+    """,
     "methods": "NAME",
     "datasets": "NAME",
     "models": "NAME",

@@ -2,6 +2,6 @@
 
 from classgap.remedies.fix import fix
 from classgap.remedies.fixed_model import Fix, load_fix
-from classgap.remedies.results import FixResult, Proof, RemedyResult
+from classgap.remedies.results import Excluded, FixResult, Proof, RemedyResult
 
-__all__ = ["Fix", "FixResult", "Proof", "RemedyResult", "fix", "load_fix"]
+__all__ = ["Excluded", "Fix", "FixResult", "Proof", "RemedyResult", "fix", "load_fix"]

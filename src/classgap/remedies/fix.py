@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -28,8 +29,17 @@ from classgap.remedies.checks import (
 from classgap.remedies.evaluation import Measured, Ranking, average, class_accuracies, group_weights, measure
 from classgap.remedies.fixed_model import Fix
 from classgap.remedies.modules import Part
-from classgap.remedies.results import FixResult, Proof, RemedyResult
-from classgap.remedies.selection import N_FOLDS, Limits, Option, best_strengths, choose, cross_fit, predict
+from classgap.remedies.results import Excluded, FixResult, Proof, RemedyResult
+from classgap.remedies.selection import (
+    N_FOLDS,
+    Limits,
+    Option,
+    best_excluded,
+    best_strengths,
+    choose,
+    cross_fit,
+    predict,
+)
 from classgap.remedies.sources import Source, ensemble
 
 GOALS = ("hard", "worst", "balanced", "cost")
@@ -174,6 +184,7 @@ def fix_samples(samples: Samples, context: Context, limits: Limits, settings: Au
         ),
         chosen=None if chosen is None else chosen.name,
         proof=proof,
+        excluded=_excluded(best_excluded(options, context.goal, limits), limits),
         confidence_level=settings.confidence_level,
         notices=samples.notices,
         diff=diff,
@@ -296,6 +307,18 @@ def _remedy(
         within_limits=goal == "cost" or limits.excess(option.estimate) == 0,
         passes=option.source.passes,
         chosen=chosen is not None and option.name == chosen.name,
+    )
+
+
+def _excluded(option: Option | None, limits: Limits) -> Excluded | None:
+    if option is None:
+        return None
+    losses = {name: -option.estimate[name].change for name in ("easy", "overall")}
+    needed = {
+        name: math.ceil(1000 * loss + 1e-6) / 1000 for name, loss in losses.items() if loss > getattr(limits, name)
+    }
+    return Excluded(
+        option.name, dict(option.settings), {name: each.change for name, each in option.estimate.items()}, needed
     )
 
 

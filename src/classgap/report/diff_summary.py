@@ -22,7 +22,7 @@ def diff_summary(diff: AuditDiff) -> str:
         own = diff.gap.get("own_easy_hard")
         if own is not None and own.significant and own.change * gap.change < 0:  # other classes are hard
             sentences.append(f"Between each side's own thirds, the gap {_gap_change(own)}.")
-    sentences.append(_class_changes(diff.classes))
+    sentences.append(class_changes(diff.classes))
     return " ".join(sentences)
 
 
@@ -57,7 +57,8 @@ def _gap_change(change: Change) -> str:
     return f"{verb} from {before} to {after} points"
 
 
-def _class_changes(classes: Sequence[ClassChange]) -> str:
+def class_changes(classes: Sequence[ClassChange]) -> str:
+    """Return how many classes changed significantly, with the largest changes."""
     seen = [entry for entry in classes if entry.status == "ok"]
     gained, regressed = _by_verdict(seen, "gained"), _by_verdict(seen, "regressed")
     if not gained and not regressed:
