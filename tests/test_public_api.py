@@ -11,7 +11,8 @@ import classgap as cg
 
 ROOT = Path(__file__).parents[1]
 
-PUBLIC = ["Audit", "AuditDiff", "AuditSettings", "FeatureTap", "TrainConfig", "compare", "train"]
+PUBLIC = ["Audit", "AuditDiff", "AuditSettings", "FeatureTap", "Fix", "FixResult", "TrainConfig", "compare", "fix"]
+PUBLIC += ["load_fix", "train"]
 PACKAGES = ["data", "functional", "losses", "methods", "models", "theory"]
 
 

@@ -21,7 +21,8 @@ if TYPE_CHECKING:
     from classgap.engine import TrainConfig
     from classgap.engine.train import train
     from classgap.features import FeatureTap
-    from classgap.remedies import ClassOffsetClassifierCV
+    from classgap.remedies import ClassOffsetClassifierCV, Fix, FixResult, load_fix
+    from classgap.remedies.fix import fix
 
 _PACKAGES = ("data", "functional", "losses", "methods", "models", "theory")
 _NAMES = {
@@ -31,6 +32,10 @@ _NAMES = {
     "ClassOffsetClassifierCV": "classgap.remedies",
     "compare": "classgap.audit",
     "FeatureTap": "classgap.features",
+    "Fix": "classgap.remedies",
+    "FixResult": "classgap.remedies",
+    "fix": "classgap.remedies",
+    "load_fix": "classgap.remedies",
     "TrainConfig": "classgap.engine",
     "train": "classgap.engine",
 }
@@ -41,11 +46,15 @@ __all__ = [
     "AuditSettings",
     "ClassOffsetClassifierCV",
     "FeatureTap",
+    "Fix",
+    "FixResult",
     "TrainConfig",
     "__version__",
     "compare",
     "data",
+    "fix",
     "functional",
+    "load_fix",
     "losses",
     "methods",
     "models",

@@ -17,12 +17,16 @@ SURFACE = {
     "train": """
         --data --model --method --out --epochs --steps --batch-size --optimizer --lr --loss-lr --momentum --nesterov
         --weight-decay --schedule --warmup-epochs --warmup-steps --milestones --gamma --clip-grad --micro-batches
-        --precision --channels-last --compile --augment --mix --sampler --val-fraction --split-seed --monitor --ema-decay
-        --swa-start --swa-lr --wise-ft-alpha --seed --save-every --save-features --save-train-features
+        --precision --channels-last --compile --augment --mix --sampler --val-fraction --split-seed --monitor
+        --ema-decay --swa-start --swa-lr --wise-ft-alpha --seed --save-every --save-features --save-train-features
         --report --tensorboard --device --config --dry-run --overwrite
     """,
     "audit": "SOURCE --html --json --csv --rank-by --groups --confidence-level --seed",
     "compare": "SOURCES --n-runs --html --json --csv --confidence-level --seed",
+    "fix": """
+        SOURCES --test --goal --max-easy-loss --max-overall-loss --costs --priors --html --json --out
+        --confidence-level --seed
+    """,
     "methods": "NAME",
     "datasets": "NAME",
     "models": "NAME",

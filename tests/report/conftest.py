@@ -6,9 +6,12 @@ from collections.abc import Iterator
 
 import pytest
 from browser import Browser, find_chromium
-from synthetic_audits import FAST, make_audit, with_budgets
+from synthetic_audits import FAST, SCRIPT, make_audit, with_budgets
 
+from biased_predictions import biased
 from classgap.audit import Audit, AuditDiff
+from classgap.audit.io.predictions import Predictions
+from classgap.remedies import FixResult, fix
 
 
 @pytest.fixture(scope="session")
@@ -50,6 +53,31 @@ def runs_diff(audit: Audit) -> AuditDiff:
     before = [audit, make_audit(9, 900, skill=1.0, name="before", seed=2)]
     after = [make_audit(9, 900, skill=1.3, name="after", seed=seed) for seed in (3, 4)]
     return AuditDiff.from_audits(before, after, n_resamples=50)
+
+
+def predictions(seed: int, *, noise: float = 0.0, bias: float = 1.0, n: int = 900) -> Predictions:
+    """Predictions of a biased model, with difficult names."""
+    names = [SCRIPT, "a & b", *"cdefghi"]
+    return Predictions.from_arrays(**biased(n, seed, bias=bias, noise=noise, names=names), name=f"model {noise} <b>")
+
+
+@pytest.fixture(scope="session")
+def tested_fix() -> FixResult:
+    """Two models with test samples."""
+    fit, test = ([predictions(seed, noise=noise) for noise in (0.9, 0.91)] for seed in (0, 1))
+    return fix(fit, test)
+
+
+@pytest.fixture(scope="session")
+def nested_fix() -> FixResult:
+    """One model without test samples."""
+    return fix(predictions(0), max_easy_loss=100)
+
+
+@pytest.fixture(scope="session")
+def no_fix() -> FixResult:
+    """No remedy is within the limits."""
+    return fix(predictions(0, bias=0.0), predictions(1, bias=0.0), max_easy_loss=0, max_overall_loss=0)
 
 
 @pytest.fixture(scope="session")

@@ -15,7 +15,11 @@ from classgap.report.notes import audit_notes, diff_notes
 
 
 @pytest.fixture(
-    scope="module", params=["audit", "budget_audit", "labels_audit", "many_audit", "diff", "runs_diff", "several"]
+    scope="module",
+    params=[
+        *("audit", "budget_audit", "labels_audit", "many_audit", "diff", "runs_diff", "several"),
+        *("tested_fix", "nested_fix", "no_fix"),
+    ],
 )
 def source(request: pytest.FixtureRequest) -> str:
     if request.param == "several":

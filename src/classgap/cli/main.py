@@ -13,6 +13,7 @@ from collections.abc import Sequence
 from classgap.cli.audit_command import AuditCommand
 from classgap.cli.compare_command import CompareCommand
 from classgap.cli.demo_command import DemoCommand
+from classgap.cli.fix_command import FixCommand
 from classgap.cli.listing_commands import DatasetsCommand, ModelsCommand
 from classgap.cli.methods_command import MethodsCommand
 from classgap.cli.parser import Command, parse
@@ -27,6 +28,7 @@ COMMANDS: dict[str, type[Command]] = {
     "train": TrainCommand,
     "audit": AuditCommand,
     "compare": CompareCommand,
+    "fix": FixCommand,
     "methods": MethodsCommand,
     "datasets": DatasetsCommand,
     "models": ModelsCommand,

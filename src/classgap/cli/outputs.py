@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Iterator, Mapping
+import secrets
+import shutil
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -43,6 +45,53 @@ def check_outputs(outputs: Mapping[str, Path | None], inputs: Iterable[Path]) ->
         if resolved in flag_of:
             raise ValueError(f"{flag_of[resolved]} and {flag} name the same file {path}.")
         flag_of[resolved] = flag
+
+
+def check_output_folder(flag: str, path: Path, known: Callable[[str], bool], inputs: Iterable[Path]) -> None:
+    """Check, before any work, that a directory can be written: it is new, empty, or holds an earlier result.
+
+    Args:
+        flag: Flag of the command line.
+        path: Directory to write.
+        known: Whether a file name belongs to an earlier result, which may be replaced.
+        inputs: Files and directories that are read.
+
+    Raises:
+        ValueError: If the directory cannot be written, or holds other files.
+    """
+    resolved = path.resolve()
+    if path.exists() and not path.is_dir():
+        raise ValueError(f"{flag} {path} is a file; name a directory.")
+    if not resolved.parent.is_dir():
+        raise ValueError(f"{flag} {path}: the directory {path.parent} does not exist.")
+    if not os.access(resolved.parent, os.W_OK):
+        raise ValueError(f"{flag} {path}: the directory {path.parent} is not writable.")
+    if any(resolved == source or resolved in source.parents for source in (each.resolve() for each in inputs)):
+        raise ValueError(f"{flag} {path} holds an input; name another directory.")
+    others = sorted(entry.name for entry in path.iterdir() if not known(entry.name)) if path.exists() else []
+    if others:
+        raise ValueError(f"{flag} {path} holds other files ({others[0]}); name a new or empty directory.")
+
+
+def write_folder(path: Path, write: Callable[[Path], None]) -> None:
+    """Write a directory completely or not at all; an earlier one is replaced."""
+    target = path.resolve()
+    new, old = (
+        target.with_name(f".{target.name}.{os.getpid()}-{secrets.token_hex(8)}.{end}") for end in ("new", "old")
+    )
+    try:
+        write(new)
+        if target.exists():
+            os.rename(target, old)
+        try:
+            os.rename(new, target)
+        except OSError:
+            if old.exists():
+                os.rename(old, target)
+            raise
+    finally:
+        for leftover in (new, old):
+            shutil.rmtree(leftover, ignore_errors=True)
 
 
 def _is_standard_output(path: Path) -> bool:

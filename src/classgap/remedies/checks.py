@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -11,6 +11,7 @@ from torch import Tensor
 
 from classgap.audit._types import Floats, Integers
 from classgap.audit.io.predictions import Predictions, to_tensor
+from classgap.remedies.class_values import costs_from_mapping, priors_from_mapping
 
 MIN_SAMPLES = 2  # of each class: one to fit on and one to judge by
 COINCIDENCES = 0.005  # fraction of rows that may be equal in two files by chance, as half precision and rounding cause
@@ -140,7 +141,7 @@ def check_points(what: str, value: float) -> float:
 
 
 def check_costs(costs: Any, class_names: Sequence[str]) -> Floats | None:
-    """Check a cost matrix (K, K).
+    """Check a cost matrix (K, K), or a mapping from true to predicted classes to costs.
 
     Raises:
         ValueError: if it has another shape, or an entry is negative or not finite.
@@ -148,6 +149,8 @@ def check_costs(costs: Any, class_names: Sequence[str]) -> Floats | None:
     if costs is None:
         return None
     classes = len(class_names)
+    if isinstance(costs, Mapping):
+        costs = costs_from_mapping(costs, class_names)
     cost_KK = to_tensor("costs", costs).double().numpy()
     if cost_KK.shape != (classes, classes):
         raise ValueError(f"costs must have shape ({classes}, {classes}), rows are true classes; got {cost_KK.shape}.")
@@ -158,13 +161,15 @@ def check_costs(costs: Any, class_names: Sequence[str]) -> Floats | None:
 
 
 def check_priors(priors: Any, class_names: Sequence[str]) -> Floats | None:
-    """Check class frequencies (K,) and scale them to sum to 1.
+    """Check class frequencies (K,), or a mapping by class name, and scale them to sum to 1.
 
     >>> check_priors([1, 3], ["a", "b"]).tolist()
     [0.25, 0.75]
     """
     if priors is None:
         return None
+    if isinstance(priors, Mapping):
+        priors = priors_from_mapping(priors, class_names)
     prior_K = to_tensor("priors", priors).double().numpy()
     if prior_K.shape != (len(class_names),):
         raise ValueError(f"priors must have shape ({len(class_names)},), one per class; got {prior_K.shape}.")

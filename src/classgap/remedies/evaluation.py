@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from statistics import NormalDist, fmean
 
 import numpy as np
@@ -79,12 +79,14 @@ class Measured:
         after: value of the predictions after.
         error: standard error of the change over samples.
         present: whether any sample counts; values are 0 otherwise.
+        is_fraction: whether the value is an accuracy; costs have no upper bound.
     """
 
     before: float
     after: float
     error: float
     present: bool = field(default=True, repr=False)
+    is_fraction: bool = field(default=True, repr=False)
 
     @property
     def change(self) -> float:
@@ -94,7 +96,8 @@ class Measured:
     def interval(self, confidence_level: float) -> Interval:
         """Normal interval of the change."""
         half = NormalDist().inv_cdf((1 + confidence_level) / 2) * self.error
-        return Interval(max(-1.0, self.change - half), min(1.0, self.change + half))
+        reach = 1.0 if self.is_fraction else float("inf")
+        return Interval(max(-reach, self.change - half), min(reach, self.change + half))
 
 
 def measure(
@@ -117,7 +120,7 @@ def measure(
     found = {name: _measure(before, after, labels_N, weight_N) for name, weight_N in weights.items()}
     if costs_KK is not None:
         before, after = -costs_KK[labels_N, before_N], -costs_KK[labels_N, after_N]
-        found["cost"] = _measure(before, after, labels_N, weights["overall"])
+        found["cost"] = replace(_measure(before, after, labels_N, weights["overall"]), is_fraction=False)
     return found
 
 
@@ -150,4 +153,5 @@ def _average(parts: Sequence[Measured], n_repeats: int) -> Measured:
         fmean(part.before for part in parts),
         fmean(part.after for part in parts),
         float(np.sqrt(sum(part.error**2 for part in parts) / n_repeats) / n_folds),
+        is_fraction=parts[0].is_fraction,
     )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -29,8 +30,17 @@ from classgap.remedies.checks import (
 from classgap.remedies.evaluation import Measured, Ranking, average, class_accuracies, group_weights, measure
 from classgap.remedies.fixed_model import Fix
 from classgap.remedies.modules import Part
-from classgap.remedies.results import FixResult, Proof, RemedyResult
-from classgap.remedies.selection import N_FOLDS, Limits, Option, best_strengths, choose, cross_fit, predict
+from classgap.remedies.results import Excluded, FixResult, Proof, RemedyResult
+from classgap.remedies.selection import (
+    N_FOLDS,
+    Limits,
+    Option,
+    best_excluded,
+    best_strengths,
+    choose,
+    cross_fit,
+    predict,
+)
 from classgap.remedies.sources import Source, ensemble
 
 GOALS = ("hard", "worst", "balanced", "cost")
@@ -109,8 +119,9 @@ def fix(
         max_easy_loss: accuracy of the easy third that a remedy may cost, in percentage points. By default 0.3, or no
             limit if the training set is imbalanced: then frequent classes are easy at the expense of rare ones.
         max_overall_loss: accuracy over all samples that a remedy may cost, in percentage points.
-        costs: (K, K), cost of predicting the class of the column for a sample of the class of the row.
-        priors: (K,), class frequencies at prediction time; by default those of the samples.
+        costs: (K, K), cost of predicting the class of the column for a sample of the class of the row; or a mapping
+            from true to predicted classes to costs, with 1 for missing errors.
+        priors: (K,), class frequencies at prediction time, or a mapping by class name; by default those of the samples.
         confidence_level: level of all intervals.
         seed: seed of the folds.
         progress: called with a line of text before each step that takes time.
@@ -181,6 +192,7 @@ def fix_samples(samples: Samples, context: Context, limits: Limits, settings: Au
         ),
         chosen=None if chosen is None else chosen.name,
         proof=proof,
+        excluded=_excluded(best_excluded(options, context.goal, limits), limits),
         confidence_level=settings.confidence_level,
         notices=samples.notices,
         diff=diff,
@@ -311,6 +323,18 @@ def _remedy(
         within_limits=goal == "cost" or limits.excess(option.estimate) == 0,
         passes=option.source.passes,
         chosen=chosen is not None and option.name == chosen.name,
+    )
+
+
+def _excluded(option: Option | None, limits: Limits) -> Excluded | None:
+    if option is None:
+        return None
+    losses = {name: -option.estimate[name].change for name in ("easy", "overall")}
+    needed = {
+        name: math.ceil(1000 * loss + 1e-6) / 1000 for name, loss in losses.items() if loss > getattr(limits, name)
+    }
+    return Excluded(
+        option.name, dict(option.settings), {name: each.change for name, each in option.estimate.items()}, needed
     )
 
 

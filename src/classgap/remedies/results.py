@@ -62,6 +62,26 @@ class Proof:
 
 
 @dataclass(frozen=True)
+class Excluded:
+    """A remedy that the limits exclude and that would gain more than the chosen one.
+
+    Attributes:
+        name: its name.
+        settings: its strength and other settings.
+        estimate: measure → cross-fitted change on the fitting samples.
+        limits: "easy" and "overall" → smallest limit that would allow it, rounded up to 0.1 points; only limits that
+            it exceeds.
+    """
+
+    __pydantic_config__ = STRICT
+
+    name: str
+    settings: Mapping[str, float]
+    estimate: Mapping[str, float]
+    limits: Mapping[str, float]
+
+
+@dataclass(frozen=True)
 class FixResult:
     """Result of :func:`classgap.fix`.
 
@@ -75,6 +95,7 @@ class FixResult:
         remedies: all remedies, best estimate first.
         chosen: name of the chosen remedy; ``None`` if nothing helped.
         proof: measure → accuracy before and after on samples that chose nothing; ``None`` if nothing was chosen.
+        excluded: the best remedy that the limits exclude, if it would gain more than the chosen one.
         confidence_level: level of all intervals.
         notices: remarks about the inputs.
         diff: class-by-class comparison on the test samples, where there are any.
@@ -92,6 +113,7 @@ class FixResult:
     remedies: tuple[RemedyResult, ...]
     chosen: str | None
     proof: Mapping[str, Proof] | None
+    excluded: Excluded | None
     confidence_level: float
     notices: tuple[str, ...]
     diff: AuditDiff | None
@@ -103,6 +125,16 @@ class FixResult:
         hard = self.proof["hard"]
         return f"<FixResult {self.model_name!r}: {self.chosen}, hard third {hard.before:.3f} to {hard.after:.3f}>"
 
+    def __str__(self) -> str:
+        from classgap import report
+
+        return report.fix_text(self)
+
+    def _repr_html_(self) -> str:
+        from classgap import report
+
+        return report.fix_fragment(self)
+
     def to_dict(self) -> dict[str, Any]:
         """Return the content of the JSON file."""
         skipped = ("diff", "fix")
@@ -113,3 +145,9 @@ class FixResult:
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the result as JSON, atomically."""
         write_json(path, self.to_dict())
+
+    def to_html(self, path: str | os.PathLike[str]) -> None:
+        """Write the result as a self-contained HTML page."""
+        from classgap import report
+
+        report.write_html(self, path)

@@ -152,6 +152,21 @@ def best_strengths(options: Sequence[Option], goal: str, limits: Limits) -> list
     return list(best.values())
 
 
+def best_excluded(options: Sequence[Option], goal: str, limits: Limits) -> Option | None:
+    """Return the best option beyond the limits, if it gains more than the chosen one even after the excess is deducted.
+
+    The deduction leaves out options that cost more than they gain.
+    """
+    chosen = choose(options, goal, limits)
+    least = 0.0 if chosen is None else chosen.estimate[goal].change
+
+    def net(option: Option) -> float:
+        return option.estimate[goal].change - _excess(option, goal, limits)
+
+    beyond = [o for o in options if _gain(o, goal) > 0 and not _within(o, goal, limits) and net(o) > least]
+    return max(beyond, key=net, default=None)
+
+
 def _gain(option: Option, goal: str) -> float:
     estimate = option.estimate[goal]
     return estimate.change - estimate.error

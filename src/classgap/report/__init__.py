@@ -1,14 +1,15 @@
-"""Render audits and comparisons as HTML, terminal output, notebook output or CSV.
+"""Render audits, comparisons and fixes as HTML, terminal output, notebook output or CSV.
 
-All numbers come from ``classgap.audit``.
+All numbers come from ``classgap.audit`` and ``classgap.remedies``.
 """
 
 from classgap.report.csv_table import write_csv, write_diff_csv
 from classgap.report.diff_summary import diff_summary
 from classgap.report.html.render import render_html, write_html
-from classgap.report.notebook import audit_fragment, diff_fragment
+from classgap.report.notebook import audit_fragment, diff_fragment, fix_fragment
 from classgap.report.terminal.audit_output import audit_text, print_audit
 from classgap.report.terminal.diff_output import diff_text, print_diff
+from classgap.report.terminal.fix_output import fix_text, print_fix
 
 __all__ = [
     "audit_fragment",
@@ -16,8 +17,11 @@ __all__ = [
     "diff_fragment",
     "diff_summary",
     "diff_text",
+    "fix_fragment",
+    "fix_text",
     "print_audit",
     "print_diff",
+    "print_fix",
     "render_html",
     "write_csv",
     "write_diff_csv",

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from classgap.audit.diff import AuditDiff
 from classgap.audit.diff_results import Change, ClassChange
-from classgap.report.formatting import format_percent, format_points
+from classgap.report.formatting import format_count, format_percent, format_points, pluralize
 
 NAMED = 3
 
@@ -53,6 +53,22 @@ def _largest_changes(classes: Sequence[ClassChange]) -> list[str]:
         for what, some in found
         if some
     ]
+
+
+def class_changes(classes: Sequence[ClassChange]) -> str:
+    """Return how many classes changed significantly, with the largest changes."""
+    seen = [entry for entry in classes if entry.status == "ok"]
+    gained, regressed = _by_verdict(seen, "gained"), _by_verdict(seen, "regressed")
+    if not gained and not regressed:
+        return "No class changed significantly."
+    total = pluralize(len(seen), "class", "classes")
+    sentences = [
+        f"{format_count(len(some))} of {total} got significantly {direction} ({_name_largest(some)})."
+        if some
+        else f"No class got significantly {direction}."
+        for some, direction in ((gained, "better"), (regressed, "worse"))
+    ]
+    return " ".join(sentences)
 
 
 def _by_verdict(classes: Sequence[ClassChange], verdict: str) -> list[ClassChange]:

@@ -1,4 +1,4 @@
-"""HTML fragments of audits and comparisons for notebooks, with inline styles and without scripts."""
+"""HTML fragments of audits, comparisons and fixes for notebooks, with inline styles and without scripts."""
 
 from __future__ import annotations
 
@@ -8,8 +8,18 @@ from markupsafe import Markup
 
 from classgap.audit.audit import Audit
 from classgap.audit.diff import AuditDiff
+from classgap.remedies.results import FixResult
 from classgap.report.diff_summary import diff_summary
 from classgap.report.display_names import third_name
+from classgap.report.fix_summary import (
+    NAMES,
+    evidence_sentence,
+    fix_headline,
+    fix_sentences,
+    remedy_cost,
+    remedy_mark,
+    shown_measures,
+)
 from classgap.report.formatting import (
     format_count,
     format_level,
@@ -98,6 +108,30 @@ def diff_fragment(diff: AuditDiff) -> str:
         Markup("<p>{}</p>").format(diff_summary(diff)),
         _table(("", *headers), rows),
         *([_table(("Significant changes", *headers), changed)] if changed else []),
+    )
+
+
+def fix_fragment(result: FixResult) -> str:
+    """Return the headline, remedies and sentences of a fix."""
+    measures = shown_measures(result)
+    rows = [
+        (
+            remedy.name,
+            *(format_points(remedy.change.get(name)) for name in measures),
+            format_points_interval(remedy.interval.get("hard")),
+            remedy_cost(remedy),
+            remedy_mark(result, remedy),
+        )
+        for remedy in result.remedies
+    ]
+    interval = f"{NAMES['hard']}, {format_level(result.confidence_level)} CI"
+    headers = ("Change in points", *(NAMES[name] for name in measures), interval, "per prediction", "")
+    return _fragment(
+        result.model_name,
+        fix_headline(result),
+        Markup("<p>{}</p>").format(evidence_sentence(result)),
+        *([_table(headers, rows)] if rows else []),
+        *(Markup("<p>{}</p>").format(sentence) for sentence in fix_sentences(result)),
     )
 
 

@@ -24,6 +24,8 @@ from classgap.audit.figures import FIGURES, TEST, Figure
 from classgap.audit.geometry.embedding_map import COMPONENTS
 from classgap.audit.settings import AuditSettings
 from classgap.audit.stats.rank_correlation import ALL_ORDERS
+from classgap.remedies.results import FixResult
+from classgap.remedies.selection import N_FOLDS, N_REPEATS
 from classgap.report.display_names import GAPS
 from classgap.report.formatting import format_level
 
@@ -46,6 +48,8 @@ TITLES = {
     "error_budget": "error budget",
     "diagnosis": "diagnosis",
     "own_groups": "each side's own thirds",
+    "choice": "choice of the remedy",
+    "change": "change of each remedy",
     "over_runs": "statistics over runs",
 }
 LABELS = {figure.name: figure.label for figure in (*FIGURES, *CLASS_CHANGES) if figure.label}
@@ -115,6 +119,40 @@ def diff_notes(diff: AuditDiff) -> dict[str, str]:
             "samples, not the variation between runs."
         ),
     }
+
+
+def fix_notes(result: FixResult) -> dict[str, str]:
+    """Return a description of how the numbers of a fix are computed."""
+    level = format_level(result.confidence_level)
+    notes = {
+        "choice": (
+            f"Estimates are means over {N_REPEATS} × {N_FOLDS} stratified folds of the fitting samples: the other "
+            "folds calibrate the scores, rank the classes and fit each remedy at each strength, and the fold measures "
+            "it. Among the strengths and remedies within the limits, the one with the best estimate is chosen, if its "
+            "estimate exceeds its standard error."
+        ),
+        "change": (
+            f"Nested cross-fitting: of {N_FOLDS} folds, the others choose strength and remedy as above, and the fold "
+            "measures the result."
+            if result.nested
+            else "Test samples, which fit and choose nothing. Each remedy is fitted to all fitting samples, at the "
+            "strength that they chose."
+        ),
+        "interval": (
+            f"{level} normal interval from the paired differences of the samples"
+            + (
+                "; approximate, because folds share the samples they fit to."
+                if result.nested
+                else "; the proof of accuracies uses paired bootstrap resamples, as in classgap compare."
+            )
+        ),
+        "thirds": "By accuracy on the fitting samples. The worst tenth has at least one class.",
+    }
+    return (
+        notes
+        if result.diff is None
+        else notes | {key: text for key, text in diff_notes(result.diff).items() if key not in (*notes, "over_runs")}
+    )
 
 
 def note_name(key: str) -> str:

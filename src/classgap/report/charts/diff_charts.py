@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 from markupsafe import Markup
 
@@ -69,7 +69,7 @@ def group_changes(diff: AuditDiff, key: str) -> Markup:
         f"{g.name} {format_points(g.change.change)} ({format_points_interval(g.change.interval)})" for g in groups
     )
     title = "Change in the mean accuracy of each group"
-    return row_chart(f"{key}groups", title, f"{changes} percentage points.", rows, _points_axis(rows))
+    return row_chart(f"{key}groups", title, f"{changes} percentage points.", rows, points_axis(rows))
 
 
 def class_changes(diff: AuditDiff, key: str) -> Markup | None:
@@ -83,7 +83,7 @@ def class_changes(diff: AuditDiff, key: str) -> Markup | None:
         f"Largest significant losses: {_join_changes(regressed)}. In percentage points."
     )
     title = "Classes that got significantly better or worse"
-    return row_chart(f"{key}changes", title, description, rows, _points_axis(rows))
+    return row_chart(f"{key}changes", title, description, rows, points_axis(rows))
 
 
 def _class_row(entry: ClassChange) -> Row:
@@ -95,11 +95,13 @@ def _join_changes(entries: Iterable[ClassChange]) -> str:
     return ", ".join(f"{entry.name} {format_points(entry.change)}" for entry in entries) or "none"
 
 
-def _points_axis(rows: list[Row]) -> Axis:
+def points_axis(rows: Sequence[Row]) -> Axis:
+    """Return a symmetric axis of percentage points that fits the rows."""
     ends = [end for row in rows for end in (row.value, *(row.band or ()))]
     reach = 1.05 * max([0.01, *map(abs, ends)])
-    return Axis((-reach, reach), "change, percentage points", _signed_tick, zero=True)
+    return Axis((-reach, reach), "change, percentage points", signed_tick, zero=True)
 
 
-def _signed_tick(value: float) -> str:
+def signed_tick(value: float) -> str:
+    """Format a tick in signed percentage points."""
     return f"{100 * value:+g}".replace("-", "−") if value else "0"

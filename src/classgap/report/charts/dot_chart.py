@@ -67,7 +67,7 @@ def dot_chart(key: str, title: str, description: str, points: Sequence[Dot], axe
     x = linear_scale(axes.x_domain, (LEFT, WIDTH - RIGHT))
     y = linear_scale(axes.y_domain, (height - BOTTOM, TOP))
     size = "large" if len(points) <= 150 else "small" if len(points) <= 1500 else "tiny"
-    parts = [_draw_frame(axes, x, y, height)]
+    parts = [draw_frame(axes, x, y, height)]
     kinds = list(dict.fromkeys(point.kind for point in points))
     by_kind = {kind: [point for point in points if point.kind == kind] for kind in kinds}
     for kind, some in by_kind.items():
@@ -76,7 +76,7 @@ def dot_chart(key: str, title: str, description: str, points: Sequence[Dot], axe
     for kind, some in by_kind.items():
         parts.append(draw_dots([(x(p.x), y(p.y)) for p in some], f"{size} {kind}", [p.index for p in some]))
     labels = [(x(point.x), y(point.y), truncate(point.label, LABEL_WIDTH)) for point in points if point.label]
-    return svg_chart(key, title, description, height, *parts, *_place_labels_beside(labels))
+    return svg_chart(key, title, description, height, *parts, *place_labels_beside(labels))
 
 
 def map_chart(
@@ -127,17 +127,27 @@ def _place_labels_over(labels: Sequence[tuple[float, float, str]], height: float
     return placed
 
 
-def _place_labels_beside(labels: Sequence[tuple[float, float, str]]) -> list[Markup]:
-    """Put labels right of, left of, above or below their dots; omit a label that has no room."""
+def place_labels_beside(labels: Sequence[tuple[float, float, str]], *, diagonal: bool = False) -> list[Markup]:
+    """Put labels next to their dots; omit a label that has no room.
+
+    Args:
+        labels: position of the dot and text.
+        diagonal: whether to put labels between the arms of a cross, instead of right, left, above or below.
+    """
     taken: list[Box] = [(x - 5, y - 5, x + 5, y + 5) for x, y, _ in labels]
     placed = []
     for x, y, name in labels:
         width = LETTER_WIDTH * display_width(name)
-        for left, middle in ((x + 9, y), (x - 9 - width, y), (x - width / 2, y - 15), (x - width / 2, y + 15)):
-            box = (left, middle - 7, left + width, middle + 7)
-            if left > LEFT and box[2] < WIDTH and not any(_overlaps(box, other) for other in taken):
+        right, left, center = x + 9, x - 9 - width, x - width / 2
+        places = ((right, y), (left, y), (center, y - 15), (center, y + 15))
+        if diagonal:
+            places = ((right, y - 11), (left, y - 11), (right, y + 13), (left, y + 13))
+        for start, middle in places:
+            box = (start, middle - 7, start + width, middle + 7)
+            if start > LEFT and box[2] < WIDTH and not any(_overlaps(box, other) for other in taken):
                 taken.append(box)
-                placed.append(tag("text", name, class_="near", x=left + width / 2, y=middle + 4, text_anchor="middle"))
+                style = "near haloed" if diagonal else "near"
+                placed.append(tag("text", name, class_=style, x=start + width / 2, y=middle + 4, text_anchor="middle"))
                 break
     return placed
 
@@ -146,7 +156,8 @@ def _overlaps(a: Box, b: Box) -> bool:
     return a[0] < b[2] and b[0] < a[2] and a[1] < b[3] and b[1] < a[3]
 
 
-def _draw_frame(axes: Axes, x: Scale, y: Scale, height: float) -> Markup:
+def draw_frame(axes: Axes, x: Scale, y: Scale, height: float) -> Markup:
+    """Draw grid lines, ticks and labels of both axes."""
     floor = height - BOTTOM
     y_ticks = nice_ticks(*axes.y_domain)
     parts = [draw_lines((((LEFT, y(t)), (WIDTH - RIGHT, y(t))) for t in y_ticks), "grid")]

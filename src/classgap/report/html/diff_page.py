@@ -29,14 +29,15 @@ def diff_page(diffs: Sequence[AuditDiff]) -> dict[str, Any]:
     """Return the variables of ``diff.html``."""
     keys = [""] if len(diffs) == 1 else [f"c{i}-" for i in range(len(diffs))]
     return {
-        "views": [_view(diff, key) for diff, key in zip(diffs, keys, strict=True)],
+        "views": [diff_view(diff, key) for diff, key in zip(diffs, keys, strict=True)],
         "data_sets": [diff_details(diff) for diff in diffs],
         "overview": _overview(diffs),
         "notes": diff_notes(diffs[0]),
     }
 
 
-def _view(diff: AuditDiff, key: str) -> dict[str, Any]:
+def diff_view(diff: AuditDiff, key: str) -> dict[str, Any]:
+    """Return the variables of one comparison, for ``diff_sections.html``."""
     groups = [_group_row(group.name, group) for group in order_groups(diff.groups)]
     own = [_group_row(f"{group.name}, each side's own", group, counts=False) for group in diff.own_groups.values()]
     return {

@@ -1,4 +1,4 @@
-"""Render an audit or comparisons as one self-contained HTML file that makes no requests."""
+"""Render an audit, comparisons or a fix as one self-contained HTML file that makes no requests."""
 
 from __future__ import annotations
 
@@ -14,32 +14,39 @@ from markupsafe import Markup
 from classgap._atomic_write import atomic_write_text
 from classgap.audit.audit import Audit
 from classgap.audit.diff import AuditDiff
+from classgap.remedies.results import FixResult
 from classgap.report import display_names, formatting
 from classgap.report.causes import cause_evidence
 from classgap.report.details import island
 from classgap.report.html.audit_page import audit_page
 from classgap.report.html.diff_page import diff_page
+from classgap.report.html.fix_page import fix_page
 from classgap.report.notes import note_name
 
 if TYPE_CHECKING:
     import jinja2
 
 
-def write_html(content: Audit | AuditDiff | Sequence[AuditDiff], path: str | os.PathLike[str]) -> None:
+Content = Audit | AuditDiff | Sequence[AuditDiff] | FixResult
+
+
+def write_html(content: Content, path: str | os.PathLike[str]) -> None:
     """Write ``content`` as one HTML file.
 
     Args:
-        content: an audit, a comparison, or several comparisons that share their first side.
+        content: an audit, a comparison, several comparisons that share their first side, or a fix.
         path: destination, replaced atomically.
     """
     atomic_write_text(path, render_html(content))
 
 
-def render_html(content: Audit | AuditDiff | Sequence[AuditDiff]) -> str:
+def render_html(content: Content) -> str:
     """Return the page of ``content``, as for :func:`write_html`."""
     pages = _environment()
     if isinstance(content, Audit):
         template, variables = "audit.html", audit_page(content)
+    elif isinstance(content, FixResult):
+        template, variables = "fix.html", fix_page(content)
     else:
         template, variables = "diff.html", diff_page([content] if isinstance(content, AuditDiff) else content)
     script = _source(pages, "page.js")

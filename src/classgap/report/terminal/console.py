@@ -89,7 +89,7 @@ def interval_bar(
     >>> interval_bar(0.5, Interval(0.25, 0.75)).plain
     '·····━━━━━●━━━━━━·····'
     """
-    dot, line, empty = ("●", "━", "·") if _supports_unicode() else ("o", "=", ".")
+    dot, line, empty = ("●", "━", "·") if supports_unicode() else ("o", "=", ".")
     low, high = interval if interval is not None else (value, value)
     scale = (width - 1) / ((domain[1] - domain[0]) or 1.0)
     first, at, last = (round(min(max(v - domain[0], 0) * scale, width - 1)) for v in (low, value, high))
@@ -105,7 +105,8 @@ def _strip_lines(text: str) -> str:
     return "\n".join(line.rstrip() for line in text.splitlines())
 
 
-def _supports_unicode() -> bool:
+def supports_unicode() -> bool:
+    """Return whether standard output can encode the characters of bars and lines."""
     try:
         "●━·".encode(sys.stdout.encoding or "utf-8")
     except UnicodeEncodeError:

@@ -1,0 +1,195 @@
+"""Headline and sentences of a fix, shared by the terminal output, the HTML page and notebooks."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from classgap.remedies.results import FixResult, Proof, RemedyResult
+from classgap.report.diff_summary import class_changes
+from classgap.report.formatting import (
+    format_count,
+    format_level,
+    format_number,
+    format_percent,
+    format_points,
+    format_points_interval,
+    pluralize,
+)
+
+MEASURES = ("overall", "easy", "medium", "hard", "worst")
+NAMES = {
+    "overall": "overall",
+    "balanced": "balanced accuracy",
+    "easy": "easy third",
+    "medium": "medium third",
+    "hard": "hard third",
+    "worst": "worst tenth",
+    "cost": "mean cost",
+}
+VIEWS = {"mirror", "ten-views"}  # remedies that average views of an image
+FLAGS = {"easy": "--max-easy-loss", "overall": "--max-overall-loss"}
+
+
+def shown_measures(result: FixResult) -> tuple[str, ...]:
+    """Return the measures to show; balanced accuracy only if it is the goal."""
+    return ("overall", "balanced", *MEASURES[1:]) if result.goal == "balanced" else MEASURES
+
+
+def fix_headline(result: FixResult, *, interval: bool = True) -> str:
+    """Return the chosen remedy with the change of the goal, the easy third and overall, or that nothing helped.
+
+    Args:
+        result: the fix.
+        interval: whether to add the interval of the change.
+    """
+    if result.proof is None:
+        return f"Nothing helped: {_no_choice(result)}"
+    goal = result.proof[result.goal]
+    others = [
+        f"{NAMES[name]} {format_points(result.proof[name].change)}"
+        for name in ("hard", "easy", "overall")
+        if name != result.goal and name in result.proof
+    ]
+    name = NAMES[result.goal]
+    lead = f"{name} {_before_after(result.goal, goal)} ({_goal_change(result, goal, interval)})"
+    return f"{result.chosen}: {lead}; {', '.join(others)} points."
+
+
+def fix_sentences(result: FixResult) -> list[str]:
+    """Return the sentences below the headline: confirmation, classes that changed, and the excluded remedy."""
+    found = [_confirmation(result)]
+    if result.diff is not None:
+        found.append(class_changes(result.diff.classes))
+    return [sentence for sentence in [*found, excluded_sentence(result)] if sentence]
+
+
+def evidence_sentence(result: FixResult) -> str:
+    """Return where the numbers come from."""
+    fit = pluralize(result.n_fit, "sample", "samples")
+    if result.nested:
+        return (
+            f"Changes from nested cross-fitting of {fit}: each fold measures what the other folds chose. "
+            "Intervals are approximate."
+        )
+    test = pluralize(result.n_test, "test sample", "test samples")
+    return f"Changes on {test}, which chose nothing; remedies were fitted and chosen on {fit}."
+
+
+def rule_sentence(result: FixResult) -> str:
+    """Return the rule of the choice."""
+    if result.goal == "cost":
+        return "Rule: the lowest cross-fitted mean cost, if it is lower by more than its standard error."
+    gain = f"the largest cross-fitted gain of the {NAMES[result.goal]}, if larger than its standard error"
+    limits = [f"{NAMES[name]} at most {format_percent(value)} points lower" for name, value in _active(result).items()]
+    return f"Rule: {gain}{', ' if limits else ''}{' and '.join(limits)}."
+
+
+def excluded_sentence(result: FixResult) -> str:
+    """Return which limits would allow a remedy with a larger gain, or an empty string."""
+    excluded = result.excluded
+    if excluded is None:
+        return ""
+    flags = " ".join(f"{FLAGS[name]} {100 * value:.1f}" for name, value in excluded.limits.items())
+    changes = ", ".join(
+        f"{NAMES[name]} {format_points(excluded.estimate[name])}"
+        for name in dict.fromkeys((result.goal, "easy", "overall"))
+    )
+    label = remedy_label(excluded.name, excluded.settings)
+    return f"{flags} would allow {label}: {changes} points by the fitting samples' estimate."
+
+
+def remedy_label(name: str, settings: Mapping[str, float]) -> str:
+    """Return the name of a remedy with its settings.
+
+    >>> remedy_label("class-offsets", {"emphasis": 2.0, "strength": 0.5})
+    'class-offsets with emphasis 2, strength 0.5'
+    """
+    text = settings_text(settings)
+    return f"{name} with {text}" if text else name
+
+
+def settings_text(settings: Mapping[str, float]) -> str:
+    """Return the settings of a remedy.
+
+    >>> settings_text({"emphasis": 2.0, "strength": 0.5})
+    'emphasis 2, strength 0.5'
+    """
+    return ", ".join(f"{key.replace('_', ' ')} {value:g}" for key, value in settings.items())
+
+
+def format_cost_change(change: float) -> str:
+    """Format the change of the mean cost; records hold minus the cost, so that higher is better.
+
+    >>> format_cost_change(0.125), format_cost_change(-2.0)
+    ('−0.125', '+2')
+    """
+    return "0" if change == 0 else f"{-change:+.3g}".replace("-", "−")
+
+
+def remedy_cost(remedy: RemedyResult) -> str:
+    """Return the forward passes per prediction, named after their source."""
+    parts = set(remedy.name.split("+"))
+    if "ensemble" in parts and not parts & VIEWS:
+        return pluralize(round(remedy.passes), "model", "models")
+    if parts & VIEWS and "ensemble" not in parts:
+        return pluralize(round(remedy.passes), "view", "views")
+    return f"{remedy.passes:g} {'pass' if remedy.passes == 1 else 'passes'}"
+
+
+def exceeded_limits(result: FixResult, remedy: RemedyResult) -> list[str]:
+    """Return the names of the limits that the estimate of a remedy exceeds."""
+    if result.goal == "cost":
+        return []
+    return [name for name, limit in result.limits.items() if -remedy.estimate[name] > limit]
+
+
+def remedy_mark(result: FixResult, remedy: RemedyResult) -> str:
+    """Return "chosen", "easy limit" or the like, or an empty string."""
+    if remedy.chosen:
+        return "chosen"
+    exceeded = exceeded_limits(result, remedy)
+    return f"exceeds {' and '.join(exceeded)} limit{'s' if len(exceeded) > 1 else ''}" if exceeded else ""
+
+
+def _no_choice(result: FixResult) -> str:
+    if not result.remedies:
+        return "no remedy applies to these predictions."
+    tried = pluralize(len(result.remedies), "remedy", "remedies")
+    within = [remedy for remedy in result.remedies if remedy.within_limits]
+    if not within:
+        return f"none of {tried} stays within the limits." if len(result.remedies) > 1 else f"{tried} exceeds a limit."
+    goal = "lowers the mean cost" if result.goal == "cost" else f"raises the {NAMES[result.goal]}"
+    where = "" if result.goal == "cost" else " within the limits"
+    return f"none of {tried} {goal} by more than its standard error{where}."
+
+
+def _confirmation(result: FixResult) -> str:
+    if result.proof is None:
+        return ""
+    interval = result.proof[result.goal].interval
+    who = "The samples" if result.nested else f"The {format_count(result.n_test)} test samples"
+    if interval.low > 0:
+        return ""
+    if interval.high < 0:
+        return f"{who} contradict the gain that the fitting samples showed: do not use this fix."
+    return f"{who} cannot confirm the gain: its {format_level(result.confidence_level)} interval includes 0."
+
+
+def _before_after(measure: str, proof: Proof) -> str:
+    if measure == "cost":  # stored as minus the cost, so that higher is better
+        return f"{format_number(-proof.before)} → {format_number(-proof.after)}"
+    return f"{format_percent(proof.before)} % → {format_percent(proof.after)} %"
+
+
+def _goal_change(result: FixResult, proof: Proof, interval: bool) -> str:
+    if result.goal == "cost":
+        change = format_cost_change(proof.change)
+        ends = f"{format_cost_change(proof.interval.high)} to {format_cost_change(proof.interval.low)}"
+    else:
+        change, ends = f"{format_points(proof.change)} points", format_points_interval(proof.interval)
+    return f"{change}, {format_level(result.confidence_level)} CI {ends}" if interval else change
+
+
+def _active(result: FixResult) -> dict[str, float]:
+    """Limits that can exclude anything; a limit of 1 cannot."""
+    return {name: value for name, value in result.limits.items() if value < 1}
