@@ -55,7 +55,7 @@ class TrialRecord:
             ),
             {name: Measured(*values) for name, values in attrs.get("estimate", {}).items()},
             sum(attrs.get("excess", {}).values()),
-            len(trial.intermediate_values),
+            len(attrs.get("values", ())),
             attrs.get("seconds", 0.0),
             attrs.get("error", ""),
         )

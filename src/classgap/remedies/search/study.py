@@ -70,11 +70,7 @@ class TrialStudy:
 
     def history(self) -> tuple[tuple[float, ...], ...]:
         """Return the watched metric per epoch of the completed trials."""
-        return tuple(
-            tuple(value for _, value in sorted(each.intermediate_values.items()))
-            for each in self.study.trials
-            if each.state.name == "COMPLETE"
-        )
+        return tuple(tuple(each.user_attrs["values"]) for each in self.study.trials if each.state.name == "COMPLETE")
 
     def ask(self) -> Asked:
         """Return a queued trial, or a new one."""
@@ -126,8 +122,9 @@ class TrialStudy:
 
     def _report(self, asked: Asked, outcome: TrialOutcome) -> None:
         asked.trial.set_user_attr("seconds", outcome.seconds)
-        for epoch, value in enumerate(outcome.values, start=1):
-            asked.trial.report(value, epoch)
+        asked.trial.set_user_attr("values", list(outcome.values))
+        if outcome.values:  # each record waits for the disk; the sampler reads the last epoch only
+            asked.trial.report(outcome.values[-1], len(outcome.values))
 
     def _recover(self) -> None:
         """Queue the baseline, and the trials that an earlier process left running, with their run directories."""

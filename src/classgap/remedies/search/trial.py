@@ -75,7 +75,7 @@ def run_trial(task: TrialTask) -> TrialOutcome:
     status: Status = "finished"
     error = ""
     try:
-        _train(config, stop)
+        _train(config, _load(config.data, task.token), stop)
     except TrainingInterrupted:
         status = "pruned" if stop.pruned else "stopped"
     except NonFiniteLossError as failure:
@@ -149,12 +149,12 @@ class TrialStop(StopRequest):
         return any(pruner.add(value) for value in new)
 
 
-def _train(config: TrainConfig, stop: StopRequest) -> None:
+def _train(config: TrainConfig, data: Dataset, stop: StopRequest) -> None:
     """Train; wait for a worker of an earlier search that is still in the run directory."""
     limit = time.monotonic() + LOCK_SECONDS
     while True:
         try:
-            train(config, data=_load(config.data), quiet=True, stop=stop)
+            train(config, data=data, quiet=True, stop=stop)
             return
         except RunLockedError:
             if time.monotonic() > limit:
@@ -163,7 +163,8 @@ def _train(config: TrainConfig, stop: StopRequest) -> None:
 
 
 @lru_cache(maxsize=1)
-def _load(text: str) -> Dataset:
+def _load(text: str, token: str) -> Dataset:
+    """Load the data once per search: files may change before the next one."""
     return load_dataset(text)
 
 
