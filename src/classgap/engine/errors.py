@@ -18,6 +18,10 @@ class TrainingInterrupted(Exception):
         self.signal = signal
 
 
+class RunLockedError(ValueError):
+    """Another process is training in the run directory."""
+
+
 class NonFiniteLossError(ArithmeticError):
     """The loss became NaN or infinite.
 

@@ -24,6 +24,9 @@ class StopRequest:
         self.name = ""
         self._before: dict[signal.Signals, Any] = {}
 
+    def poll(self) -> None:
+        """Look for other reasons to stop; called after each step and each epoch. Subclasses set ``name`` to stop."""
+
     def __enter__(self) -> StopRequest:
         if threading.current_thread() is not threading.main_thread():
             return self  # Python delivers signals to the main thread only

@@ -45,7 +45,12 @@ class TrainResult:
 
 
 def train(
-    config: TrainConfig, *, data: Dataset | None = None, overwrite: bool = False, quiet: bool = False
+    config: TrainConfig,
+    *,
+    data: Dataset | None = None,
+    overwrite: bool = False,
+    quiet: bool = False,
+    stop: StopRequest | None = None,
 ) -> TrainResult:
     """Train, test and audit a classifier; resume an interrupted run, and leave a finished one unchanged.
 
@@ -54,6 +59,7 @@ def train(
         data: The dataset that ``config.data`` names, if it is already loaded.
         overwrite: Remove an existing run and start over.
         quiet: Show neither progress nor warnings.
+        stop: Reasons to stop; by default SIGTERM and Ctrl-C.
 
     Raises:
         ValueError: If a setting or the data are invalid; nothing has been written then.
@@ -82,8 +88,8 @@ def train(
             _on_main(lambda: directory.begin(run.config, describe_environment(device), overwrite=overwrite))
             _print_warnings([*data.notes, *training_warnings(run)], quiet=quiet)
             trainer = Trainer(run, directory, quiet=quiet)
-            with StopRequest() as stop:
-                trainer.fit(stop)
+            with stop or StopRequest() as request:
+                trainer.fit(request)
                 write_artifacts(run, directory, trainer.best)  # takes no stop requests: it is almost done
         return TrainResult(directory.path, finished, rank() == 0)
     finally:
@@ -151,12 +157,12 @@ def _print_warnings(warnings: list[str], *, quiet: bool) -> None:
 
 def _on_main(action: Callable[[], None]) -> None:
     """Run an action on process 0; its ValueError is raised on all processes."""
-    problem = None
+    error: ValueError | None = None
     if rank() == 0:
         try:
             action()
-        except ValueError as error:
-            problem = str(error)
-    problem = broadcast_object(problem)
+        except ValueError as raised:
+            error = raised
+    problem = broadcast_object(None if error is None else str(error))
     if problem is not None:
-        raise ValueError(problem)
+        raise error or ValueError(problem)

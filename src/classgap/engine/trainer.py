@@ -136,6 +136,7 @@ class Trainer:
 
     def _save_or_stop(self, stop: StopRequest) -> None:
         """Save if a checkpoint is due and stop if a signal was received, on all processes alike."""
+        stop.poll()
         due = rank() == 0 and time.monotonic() - self._last_save >= self.run.config.save_every
         action = all_reduce_max(STOP if stop.name else SAVE if due else CONTINUE)
         if action != CONTINUE:

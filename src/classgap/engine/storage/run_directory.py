@@ -10,6 +10,7 @@ from typing import Any, BinaryIO
 
 from classgap._atomic_write import atomic_write_text, remove_leftovers
 from classgap.engine.config import TrainConfig, parse_settings, read_settings, write_config
+from classgap.engine.errors import RunLockedError
 from classgap.engine.storage.checkpoint import load_checkpoint
 from classgap.engine.storage.disk import explain_write_errors
 
@@ -143,7 +144,7 @@ class RunDirectory:
         except ImportError:
             pass
         except OSError:
-            raise ValueError(
+            raise RunLockedError(
                 f"another process is training in {self.path}; wait for it or choose another --out."
             ) from None
         remove_leftovers(self.path)

@@ -1,0 +1,34 @@
+"""Optuna, which is optional."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+
+def require_optuna() -> None:
+    """Check that optuna is installed.
+
+    Raises:
+        ValueError: With the command that installs it.
+    """
+    try:
+        import optuna  # noqa: F401
+    except ImportError:
+        raise ValueError("a search needs optuna; run pip install 'classgap[tune]'.") from None
+
+
+@contextmanager
+def quiet_optuna() -> Iterator[None]:
+    """Silence messages about every trial, and about the experimental group option, which conditional settings need."""
+    import optuna
+
+    before = optuna.logging.get_verbosity()
+    optuna.logging.set_verbosity(optuna.logging.ERROR)
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", optuna.exceptions.ExperimentalWarning)
+            yield
+    finally:
+        optuna.logging.set_verbosity(before)

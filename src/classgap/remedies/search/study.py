@@ -1,0 +1,147 @@
+"""The Optuna study of a search: deterministic, and continued after any interruption."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from classgap.remedies.search.directory import SearchDirectory
+from classgap.remedies.search.optional import quiet_optuna
+from classgap.remedies.search.space import Space
+from classgap.remedies.search.trial import TrialOutcome
+
+if TYPE_CHECKING:
+    import optuna
+
+N_STARTUP_TRIALS = 8  # random ones, before a model of the good settings chooses
+
+
+@dataclass(frozen=True)
+class Asked:
+    """A trial to run.
+
+    Attributes:
+        number: Number of its run directory; 0 is the baseline. Optuna's own number differs after an interruption.
+        params: Its parameters.
+        trial: The Optuna trial.
+    """
+
+    number: int
+    params: Mapping[str, Any]
+    trial: optuna.Trial
+
+
+class TrialStudy:
+    """Ask for parameters, and record results in the journal.
+
+    Each trial is drawn with its own seed, from the trials that finished before. With one worker the parameters are
+    therefore the same with and without interruptions.
+
+    Args:
+        directory: Where the journal is.
+        space: Parameters to choose.
+        seed: Seed of the search.
+    """
+
+    def __init__(self, directory: SearchDirectory, space: Space, seed: int) -> None:
+        import optuna
+        from optuna.storages.journal import JournalFileBackend, JournalFileOpenLock
+
+        self._space, self._seed = space, seed
+        path = str(directory.journal)
+        with quiet_optuna():
+            # The lock needs no symbolic links, which Windows restricts.
+            storage = optuna.storages.JournalStorage(JournalFileBackend(path, lock_obj=JournalFileOpenLock(path)))
+            self.study = optuna.create_study(
+                storage=storage, study_name="fix", direction="maximize", load_if_exists=True
+            )
+            self._recover()
+
+    @property
+    def count(self) -> int:
+        """Number of trials that were started or are queued, the baseline included."""
+        return len({each.user_attrs["number"] for each in self.study.trials if "number" in each.user_attrs})
+
+    @property
+    def has_waiting(self) -> bool:
+        """Whether a trial is queued."""
+        return any(each.state.name == "WAITING" for each in self.study.trials)
+
+    def history(self) -> tuple[tuple[float, ...], ...]:
+        """Return the watched metric per epoch of the completed trials."""
+        return tuple(tuple(each.user_attrs["values"]) for each in self.study.trials if each.state.name == "COMPLETE")
+
+    def ask(self) -> Asked:
+        """Return a queued trial, or a new one."""
+        import optuna
+
+        with quiet_optuna():
+            next_number = self.count
+            self.study.sampler = optuna.samplers.TPESampler(
+                seed=(self._seed * 1_000_003 + next_number) % 2**32,
+                n_startup_trials=N_STARTUP_TRIALS,
+                multivariate=True,
+                group=True,
+            )
+            trial = self.study.ask()
+            params = self._space.suggest(trial)
+            if "number" not in trial.user_attrs:
+                trial.set_user_attr("number", next_number)  # last: a trial without it has not started
+        return Asked(trial.user_attrs["number"], params, trial)
+
+    def complete(self, asked: Asked, outcome: TrialOutcome, value: float, found: Mapping[str, Any]) -> None:
+        """Record a finished trial.
+
+        Args:
+            asked: The trial.
+            outcome: What the worker returned.
+            value: Its objective.
+            found: Values to store; ``excess`` has the amounts by which it exceeds the limits.
+        """
+        self._report(asked, outcome)
+        for name, excess in found["excess"].items():
+            asked.trial.set_constraint(name, excess)
+        for name, each in found.items():
+            asked.trial.set_user_attr(name, each)
+        with quiet_optuna():
+            self.study.tell(asked.trial, value)
+
+    def drop(self, asked: Asked, outcome: TrialOutcome) -> None:
+        """Record a trial that was pruned, diverged or failed."""
+        from optuna.trial import TrialState
+
+        self._report(asked, outcome)
+        asked.trial.set_user_attr("status", outcome.status)
+        if outcome.error:
+            asked.trial.set_user_attr("error", outcome.error)
+        with quiet_optuna():
+            # The sampler avoids the settings of pruned trials; it ignores failed ones.
+            failed = outcome.status == "failed"
+            self.study.tell(asked.trial, state=TrialState.FAIL if failed else TrialState.PRUNED)
+
+    def _report(self, asked: Asked, outcome: TrialOutcome) -> None:
+        asked.trial.set_user_attr("seconds", outcome.seconds)
+        asked.trial.set_user_attr("values", list(outcome.values))
+        if outcome.values:  # each record waits for the disk; the sampler reads the last epoch only
+            asked.trial.report(outcome.values[-1], len(outcome.values))
+
+    def _recover(self) -> None:
+        """Queue the baseline, and the trials that an earlier process left running, with their run directories."""
+        from optuna.trial import TrialState
+
+        trials = self.study.trials
+        queued = {each.user_attrs.get("number") for each in trials if each.state == TrialState.WAITING}
+        for each in trials:
+            if each.state != TrialState.RUNNING:
+                continue
+            number = each.user_attrs.get("number")
+            # Queued first: if this process is killed too, the trial is not lost.
+            if number is not None and number not in queued:
+                params = each.system_attrs.get("fixed_params", each.params)
+                self.study.enqueue_trial(params, user_attrs={"number": number})
+                queued.add(number)
+            self.study.tell(each.number, state=TrialState.FAIL)
+        done = {each.user_attrs.get("number") for each in trials if each.state == TrialState.COMPLETE}
+        if 0 not in queued | done:
+            self.study.enqueue_trial(self._space.default(), user_attrs={"number": 0})

@@ -1,0 +1,262 @@
+"""The search: baseline, objective, pruning, limits, and that it never sees test labels."""
+
+from __future__ import annotations
+
+import json
+import sys
+import time
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+from search_cases import CONTEXT, LIMITS, SMALL, Recorder, config, outcomes, run_search, write_features
+
+from classgap.audit import read_predictions
+from classgap.audit.diagnosis.counterfactuals import stratified_folds
+from classgap.engine import RunDirectory
+from classgap.remedies.evaluation import Measured
+from classgap.remedies.search import SearchConfig, SearchResult, TrialRecord, fix_by_training, search
+from classgap.remedies.search.budget import parse_budget
+from classgap.remedies.search.executors import ProcessExecutor, Workers, open_executor
+from classgap.remedies.search.pruning import N_STARTUP_TRIALS, WARMUP
+from classgap.remedies.search.space import Space
+
+
+@pytest.fixture(scope="module")
+def workers() -> Iterator[Workers]:
+    with ProcessExecutor(1) as executor:
+        yield Workers(executor, lambda: 1)
+
+
+@pytest.fixture(scope="module")
+def found(tmp_path_factory: pytest.TempPathFactory, workers: Workers) -> SearchResult:
+    """One search of ten trials, with pruning, for all tests that only read it."""
+    return run_search(tmp_path_factory.mktemp("search") / "out", workers, n_trials=10, epochs=6)
+
+
+def stored(record: TrialRecord) -> dict[str, object]:
+    return RunDirectory(record.run).stored_settings()
+
+
+@pytest.mark.parametrize("text", ["", "2", "h", "2 h", "1x", "-1h", "0s", "1h1h", "2hours"])
+def test_a_budget_needs_a_number_and_a_unit(text: str) -> None:
+    with pytest.raises(ValueError, match="budget must be a time"):
+        parse_budget(text)
+
+
+@pytest.mark.parametrize(
+    ("settings", "named"),
+    [
+        ({"n_trials": None}, "budget"),
+        ({"n_trials": 1}, "n_trials"),
+        ({"val_fraction": 0.0}, "val_fraction"),
+        ({"executor": "process:0"}, "process:0"),
+        ({"executor": "threads:2"}, "threads:2"),
+        ({"methods": ("erm", "mr3")}, "mr3"),
+        ({"epochs": 0}, "epochs"),
+    ],
+)
+def test_invalid_settings_are_named(tmp_path: Path, settings: dict[str, object], named: str) -> None:
+    with pytest.raises(ValueError, match=named):
+        config(tmp_path, **settings)
+
+
+def test_the_first_trial_is_the_default_configuration(found: SearchResult) -> None:
+    settings = stored(found.baseline)
+    assert (settings["method"], settings["lr"], settings["weight_decay"]) == ("erm", 0.1, 5e-4)
+    assert {each.change for each in found.baseline.estimate.values()} == {0.0}
+
+
+def test_trials_are_runs_with_the_same_validation_samples(found: SearchResult) -> None:
+    complete = [each for each in found.trials if each.status == "complete"]
+    files = [read_predictions(RunDirectory(each.run).val_predictions) for each in complete]
+    assert len(found.trials) == 10
+    assert [each.run.name for each in found.trials] == [f"{number:03d}" for number in range(10)]
+    assert all(stored(each)["val_fraction"] == 0.2 for each in found.trials)
+    assert all(np.array_equal(each.index_N, files[0].index_N) for each in files)
+    assert not any((each.run / "report.html").exists() for each in found.trials)
+    assert len({json.dumps(dict(each.params)) for each in found.trials}) == 10
+
+
+def test_the_objective_ranks_classes_on_other_validation_samples(found: SearchResult) -> None:
+    """By hand: in each fold, the other folds' baseline accuracies pick the three hardest of ten classes."""
+    before = read_predictions(RunDirectory(found.baseline.run).val_predictions)
+    record = next(each for each in found.trials if each.number and each.status == "complete")
+    after = read_predictions(RunDirectory(record.run).val_predictions)
+    labels, rng, changes = before.targets_N, np.random.default_rng(SMALL.get("seed", 0)), []
+    for _ in range(3):
+        folds = stratified_folds(labels, rng.random(len(labels)), 5)
+        for fold in range(5):
+            accuracy = []
+            for k in range(10):
+                rows = (folds != fold) & (labels == k)
+                accuracy.append(float(np.mean(before.predictions_N[rows] == k)))
+            hardest = sorted(range(10), key=lambda k: (-accuracy[k], k))[-3:]
+            gains = []
+            for k in hardest:
+                rows = (folds == fold) & (labels == k)
+                gains.append(np.mean(after.predictions_N[rows] == k) - np.mean(before.predictions_N[rows] == k))
+            changes.append(np.mean(gains))
+    assert record.estimate["hard"].change == pytest.approx(np.mean(changes), abs=1e-12)
+
+
+def test_trials_below_the_median_are_pruned_and_no_others(found: SearchResult) -> None:
+    history: list[list[float]] = []
+    pruned = 0
+    for record in found.trials:
+        lines = RunDirectory(record.run).read_metrics()
+        values = [line["val_hard"] for line in lines if "val_hard" in line]
+        first = max(1, int(WARMUP * 6))
+        below = [
+            epoch
+            for epoch in range(first, min(len(values), 5) + 1)
+            if len(history) >= N_STARTUP_TRIALS
+            and max(values[:epoch]) < np.median([each[epoch - 1] for each in history])
+        ]
+        if record.status == "pruned":
+            pruned += 1
+            assert below == [len(values)] == [record.n_epochs]
+            assert not RunDirectory(record.run).finished()
+        else:
+            assert record.status == "complete"
+            assert not below
+            history.append(values)
+    assert pruned > 0
+
+
+def test_all_trials_finish_without_pruning(tmp_path: Path, workers: Workers) -> None:
+    result = run_search(tmp_path / "out", workers, n_trials=6, prune=False)
+    assert {each.status for each in result.trials} == {"complete"}
+
+
+def test_the_best_trial_is_within_the_limits(tmp_path: Path) -> None:
+    def trial(number: int, gain: float, excess: float) -> TrialRecord:
+        estimate = {"hard": Measured(0.5, 0.5 + gain, 0.0)}
+        return TrialRecord(number, tmp_path, {"method": "erm"}, "complete", estimate, excess, 1, 0.0, "")
+
+    baseline, wild, modest = trial(0, 0.0, 0.0), trial(1, 0.3, 0.1), trial(2, 0.1, 0.0)
+    assert SearchResult(tmp_path, "hard", (baseline, wild, modest), 0.0).best is modest
+    assert SearchResult(tmp_path, "hard", (baseline, wild), 0.0).best is None
+
+
+def test_limits_are_measured_on_validation_samples_and_guide_the_sampler(found: SearchResult) -> None:
+    import optuna
+    from optuna.storages.journal import JournalFileBackend
+
+    path = str(found.directory / "journal.log")
+    study = optuna.load_study(study_name="fix", storage=optuna.storages.JournalStorage(JournalFileBackend(path)))
+    for record, trial in zip(found.trials, study.trials, strict=True):
+        if record.status == "complete":
+            easy, overall = (-record.estimate[name].change - 0.02 for name in ("easy", "overall"))
+            assert trial.constraints == {"easy": max(0.0, easy), "overall": max(0.0, overall)}
+            assert record.excess == pytest.approx(sum(trial.constraints.values()))
+    assert any(record.excess > 0 for record in found.trials)
+
+
+def test_test_labels_do_not_change_the_chosen_trial(tmp_path: Path, workers: Workers) -> None:
+    results = []
+    for seed in (0, 1):
+        file = write_features(tmp_path / f"data{seed}.npz", test_seed=seed)
+        wanted = config(tmp_path / f"out{seed}", data=f"features:{file}")
+        result = search(wanted, replace(CONTEXT, num_classes=6), LIMITS, workers=workers)
+        results.append(
+            (outcomes(result), fix_by_training(wanted, max_easy_loss=2, max_overall_loss=2, workers=workers))
+        )
+    (trials, fixed), (other_trials, other_fixed) = results
+    assert trials == other_trials
+    assert fixed.chosen == other_fixed.chosen
+    assert [each.estimate for each in fixed.remedies] == [each.estimate for each in other_fixed.remedies]
+    assert [each.change for each in fixed.remedies] != [each.change for each in other_fixed.remedies]
+
+
+def test_the_fix_has_rows_of_trained_models(found: SearchResult, workers: Workers) -> None:
+    wanted = config(found.directory, n_trials=10, epochs=6)
+    recorder = Recorder()
+    fixed = fix_by_training(wanted, max_easy_loss=2, max_overall_loss=2, on_progress=recorder, workers=workers)
+    rows = {each.name: each for each in fixed.remedies}
+    method = next(each.method for each in found.ranked() if each.number)
+    best = next(each for each in found.ranked() if each.number and each.method == method)
+    assert recorder.events == []  # nothing was trained again
+    assert fixed.model_name == "trials/000"
+    assert rows[f"trained:{method}"].settings["lr"] == best.params["lr"]
+    assert rows[f"trained:{method}"].settings["training_seconds"] == best.seconds > 0
+    assert {"ensemble", "class-offsets", f"trained:{method}+class-offsets"} <= rows.keys()
+    before, after = (read_predictions(each.run) for each in (found.baseline, best))
+    change = np.mean(after.predictions_N == after.targets_N) - np.mean(before.predictions_N == before.targets_N)
+    assert rows[f"trained:{method}"].change["overall"] == pytest.approx(change)
+    assert "10 trials" in fixed.notices[0]
+    json.dumps(fixed.to_dict())
+
+
+def test_no_trial_starts_after_the_budget_and_running_ones_stop(tmp_path: Path, workers: Workers) -> None:
+    recorder, began = Recorder(), time.monotonic()
+    settings = {"n_trials": None, "budget": "4s", "epochs": 20, "prune": False}
+    result = run_search(tmp_path / "out", workers, recorder, **settings)
+    assert time.monotonic() - began < 4 + 10  # a machine that is busy stops late
+    assert result.seconds >= 4
+    assert all(each.seconds_left > 0 for each in recorder.seen if each.trial.status == "running")
+    unfinished = [each for each in result.trials if each.status == "running"]
+    assert len(unfinished) <= 1
+    again = run_search(tmp_path / "out", workers, recorder, **settings)
+    assert [each.number for each in again.trials] == [each.number for each in result.trials]
+    assert again.seconds < result.seconds + 2
+
+
+def test_a_budget_shorter_than_the_baseline_is_an_error_that_more_time_repairs(
+    tmp_path: Path, workers: Workers
+) -> None:
+    settings = {"epochs": 600, "n_trials": 2, "methods": ("erm",)}
+    with pytest.raises(ValueError, match="budget 1s ended"):
+        run_search(tmp_path / "out", workers, budget="1s", **settings)
+    epochs = len(RunDirectory(tmp_path / "out" / "trials" / "000").read_metrics())
+    assert epochs < 600
+    with pytest.raises(ValueError, match="budget 2s ended"):
+        run_search(tmp_path / "out", workers, budget="2s", **settings)
+    assert len(RunDirectory(tmp_path / "out" / "trials" / "000").read_metrics()) > epochs
+
+
+def test_a_diverging_trial_is_dropped(tmp_path: Path, workers: Workers, monkeypatch: pytest.MonkeyPatch) -> None:
+    plain = Space.settings
+    monkeypatch.setattr(
+        Space, "settings", lambda self, params: plain(self, params) | ({"lr": 1e30} if params["lr"] != self.lr else {})
+    )
+    result = run_search(tmp_path / "out", workers, n_trials=3)
+    assert [each.status for each in result.trials] == ["complete", "diverged", "diverged"]
+    assert "not finite" in result.trials[1].error
+
+
+def test_a_baseline_that_fails_ends_the_search_with_its_reason(tmp_path: Path, workers: Workers) -> None:
+    with pytest.raises(ValueError, match="no-such-model"):
+        run_search(tmp_path / "out", workers, model="no-such-model")
+
+
+def test_another_search_in_the_directory_is_an_error(found: SearchResult, workers: Workers) -> None:
+    with pytest.raises(ValueError, match=r"epochs \(stored 6, now 7\)"):
+        run_search(found.directory, workers, n_trials=10, epochs=7)
+
+
+def test_missing_extras_are_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "optuna", None)
+    with pytest.raises(ValueError, match=r"classgap\[tune\]"):
+        run_search(tmp_path / "out", None)
+    monkeypatch.setitem(sys.modules, "distributed", None)
+    with pytest.raises(ValueError, match=r"classgap\[cluster\]"), open_executor("dask:tcp://127.0.0.1:9"):
+        pass
+    assert not (tmp_path / "out").exists()
+
+
+def test_images_may_choose_an_augmentation_and_long_runs_an_average() -> None:
+    from classgap.data import load
+
+    tiny = Space.from_data(SearchConfig(data="digits", n_trials=2, epochs=3), load("digits"))
+    long = Space.from_data(SearchConfig(data="digits", n_trials=2, steps=600), load("digits"))
+    photos = replace(load("digits"), shape=(3, 32, 32), allow_flip=True)
+    color = Space.from_data(SearchConfig(data="digits", n_trials=2), photos)
+    assert (tiny.augments, tiny.ema_decays) == (("none",), ())
+    assert long.ema_decays == (0.99,)
+    assert color.augments == ("crop-flip", "none", "auto-augment", "rand-augment")
+    assert "logit-adjustment" not in tiny.methods
+    tail = Space.from_data(SearchConfig(data="digits:imbalance=10", n_trials=2), load("digits:imbalance=10"))
+    assert "logit-adjustment" in tail.methods
