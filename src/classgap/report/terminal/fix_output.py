@@ -32,8 +32,8 @@ from classgap.report.terminal.console import (
     STYLES,
     interval_bar,
     name_cell,
-    open_console,
     plain_text,
+    print_page,
     print_title,
     render_text,
     supports_unicode,
@@ -53,7 +53,7 @@ def print_fix(result: FixResult, file: TextIO | None = None) -> None:
         result: the fix to print.
         file: destination; standard output by default.
     """
-    _show(open_console(file), result)
+    print_page(lambda console: _show(console, result), file)
 
 
 def fix_text(result: FixResult) -> str:
