@@ -72,6 +72,9 @@ def write_features(path: Path, *, test_seed: int = 0, n_classes: int = 6) -> Pat
 
 if __name__ == "__main__":  # a search in a process of its own, for tests that kill it
     run_search(
-        Path(sys.argv[1]), None, lambda progress: print(progress.trial.number, progress.trial.status, flush=True)
+        Path(sys.argv[1]),
+        None,
+        lambda progress: print(progress.trial.number, progress.trial.status, flush=True),
+        n_trials=int(sys.argv[2]),
+        epochs=int(sys.argv[3]),
     )
-    print("done", flush=True)

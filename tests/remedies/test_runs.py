@@ -78,7 +78,7 @@ def test_reading_runs_leaves_random_states_alone(runs: list[Path]) -> None:
 def test_unfinished_run(tmp_path: Path, runs: list[Path]) -> None:
     copy = tmp_path / "copy"
     copy.mkdir()
-    for name in ("config.yaml", "metrics.jsonl", "predictions.safetensors"):
+    for name in ("config.yaml", "env.json", "metrics.jsonl", "predictions.safetensors"):
         (copy / name).write_bytes((runs[0] / name).read_bytes())
     with pytest.raises(ValueError, match="copy is not finished"):
         fix(copy)

@@ -106,6 +106,9 @@ def test_saved_fix_of_images(tmp_path: Path, sources: dict[str, Source], images:
     assert (loaded.inputs, loaded.details["input_shape"]) == ("images", [1, 8, 8])
     mean, std = loaded.details["mean"], loaded.details["std"]
     assert (len(mean), len(std)) == (1, 1)
+    assert f"{mean[0]:.3f}" in loaded.input_description
+    with pytest.raises(ValueError, match=r"1, 8, 8.*got shape \(20, 1, 9, 9\)"):
+        loaded(torch.zeros(20, 1, 9, 9))
     assert source.test_logits_NK is not None
     expected = source.test_logits_NK[:20] + torch.linspace(-1, 1, 10)
     torch.testing.assert_close(loaded(images[:20]), expected, atol=1e-4, rtol=1e-4)

@@ -160,10 +160,16 @@ def read_samples(
 ) -> Samples:
     """Read prediction files, or run directories with their validation samples; see :func:`fix`."""
     if test is None and (paths := _run_paths(fit)):
-        from classgap.remedies.runs import read_runs, silent
+        from classgap.remedies.runs import read_runs
 
-        return read_runs(paths, progress or silent)
-    return Samples.from_predictions(_read(fit), None if test is None else _read(test))
+        return read_runs(paths, progress or (lambda message: None))
+    samples = Samples.from_predictions(_read(fit), None if test is None else _read(test))
+    if samples.fit.train_features_MD is None:
+        return samples
+    from classgap.remedies.refits import refit_predictions
+
+    heads, notices = refit_predictions(samples.fit, samples.test, progress or (lambda message: None))
+    return replace(samples, sources=(*samples.sources, *heads), notices=(*samples.notices, *notices))
 
 
 def fix_samples(samples: Samples, context: Context, limits: Limits, settings: AuditSettings) -> FixResult:
@@ -219,8 +225,8 @@ def _run_paths(given: FilePath | Predictions | Sequence[FilePath | Predictions])
     """Return the paths if all of them are run directories, otherwise none."""
     sources = [given] if isinstance(given, str | os.PathLike | Predictions) else list(given)
     paths = [Path(each) for each in sources if not isinstance(each, Predictions)]
-    are_runs = len(paths) == len(sources) and all((path / "config.yaml").is_file() for path in paths)
-    return paths if are_runs else []
+    files = [path / name for path in paths for name in ("config.yaml", "env.json")]
+    return paths if len(paths) == len(sources) and all(file.is_file() for file in files) else []
 
 
 def _logits(data: Predictions) -> torch.Tensor:

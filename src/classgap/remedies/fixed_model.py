@@ -74,9 +74,20 @@ class Fix(nn.Module):
             "ensemble": f"logits of {models} models in the order {', '.join(self.members)}, stacked to shape "
             f"({models}, samples, {classes})",
             "features": "penultimate features of the model, shape (samples, features)",
-            "images": "images, normalized as for the model, shape (samples, channels, height, width)",
-            "samples": "inputs of the model, first dimension samples",
+            "images": f"images, {self._shape('channels, height, width')}{self._normalization()}",
+            "samples": f"inputs of the model, {self._shape('...')}{self._normalization()}",
         }[self.inputs]
+
+    def _shape(self, otherwise: str) -> str:
+        sides = self.details.get("input_shape")
+        return f"shape (samples, {otherwise if sides is None else ', '.join(map(str, sides))})"
+
+    def _normalization(self) -> str:
+        mean, std = self.details.get("mean"), self.details.get("std")
+        if mean is None or std is None:
+            return ", prepared as in training"
+        mean, std = ([round(each, 4) for each in values] for values in (mean, std))
+        return f", scaled to [0, 1] and normalized with mean {mean} and std {std}"
 
     def forward(self, inputs: Any) -> Any:
         """Return scores (B, K). Their softmax is a probability, unless the remedy minimizes costs.
@@ -139,8 +150,8 @@ class Fix(nn.Module):
             "logits": dims == 2 and shape[-1] == classes,
             "ensemble": dims == 3 and (shape[0], shape[-1]) == (len(self.members), classes),
             "features": dims == 2,
-            "images": dims == 4,
-            "samples": dims >= 2,
+            "images": dims == 4 and list(shape[1:]) == self.details.get("input_shape", list(shape[1:])),
+            "samples": dims >= 2 and list(shape[1:]) == self.details.get("input_shape", list(shape[1:])),
         }[self.inputs]
         if not fits:
             raise ValueError(f"inputs must be {self.input_description}; got shape {shape}.")

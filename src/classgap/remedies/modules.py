@@ -145,7 +145,43 @@ class Head(Part):
         return cls(torch.zeros(config["num_classes"], config["num_features"]))
 
 
-PARTS: dict[str, type[Part]] = {kind.__name__: kind for kind in (ClassAffine, ExpectedCost, MeanProbability, Head)}
+class CosineHead(Part):
+    """Cosine classifier of frozen features: z_k = scale · cos(f, w_k).
+
+    Args:
+        weight_KD: weight; only the directions of its rows matter.
+        scale: inverse temperature, a scalar.
+
+    >>> CosineHead(torch.tensor([[5.0, 0.0], [0.0, 1.0]]), torch.tensor(10.0))(torch.tensor([[3.0, 4.0]]))
+    tensor([[6., 8.]])
+    """
+
+    weight: Tensor
+    scale: Tensor
+
+    def __init__(self, weight_KD: Tensor, scale: Tensor) -> None:
+        super().__init__()
+        self.register_buffer("weight", weight_KD.detach().float())
+        self.register_buffer("scale", scale.detach().float())
+
+    def forward(self, features_BD: Tensor) -> Tensor:
+        """Return logits (B, K)."""
+        unit_BD, unit_KD = (nn.functional.normalize(each, dim=1) for each in (features_BD, self.weight))
+        return self.scale * nn.functional.linear(unit_BD, unit_KD)
+
+    def config(self) -> dict[str, Any]:
+        """Return the numbers of classes and features."""
+        return {"num_classes": self.weight.shape[0], "num_features": self.weight.shape[1]}
+
+    @classmethod
+    def from_config(cls, config: Mapping[str, Any]) -> Self:
+        """Build with zero weights."""
+        return cls(torch.zeros(config["num_classes"], config["num_features"]), torch.tensor(1.0))
+
+
+PARTS: dict[str, type[Part]] = {
+    kind.__name__: kind for kind in (ClassAffine, ExpectedCost, MeanProbability, Head, CosineHead)
+}
 
 
 def describe_part(part: nn.Module) -> dict[str, Any]:

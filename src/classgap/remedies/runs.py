@@ -1,4 +1,4 @@
-"""Samples and sources of ``classgap fix RUN [RUN …]``: views of images, ensembles and weight averages."""
+"""Samples and sources of ``classgap fix RUN [RUN …]``: views of images, ensembles, weight averages and heads."""
 
 from __future__ import annotations
 
@@ -19,9 +19,10 @@ from classgap.remedies.checks import MIN_SAMPLES, check_support
 from classgap.remedies.fix import Samples
 from classgap.remedies.modules import Part, mean_probability
 from classgap.remedies.networks import MeanNetwork, Network
+from classgap.remedies.refits import refit_run
 from classgap.remedies.scoring import NetworkScores, Preprocessing, duplicate_rows, score
 from classgap.remedies.soup import average_weights, batch_norms, recompute_batch_norm
-from classgap.remedies.sources import Inputs, Source, ensemble
+from classgap.remedies.sources import Source, ensemble
 from classgap.remedies.stored_runs import StoredRun, open_runs
 from classgap.remedies.views import VIEWS, Views, shift_size
 
@@ -29,11 +30,7 @@ Progress = Callable[[str], None]
 HOPELESS = 0.05  # accuracy below that of the baseline; no adjustment makes up for it
 
 
-def silent(message: str) -> None:
-    """Ignore progress."""
-
-
-def read_runs(paths: Sequence[Path], progress: Progress = silent) -> Samples:
+def read_runs(paths: Sequence[Path], progress: Progress = lambda message: None) -> Samples:
     """Score the validation and test samples of runs with their networks, averages of them, and views of images.
 
     Fitting samples are the samples that every run held out; use the same ``--split-seed`` in runs of different seeds.
@@ -64,6 +61,8 @@ def read_runs(paths: Sequence[Path], progress: Progress = silent) -> Samples:
             each = _score([soup], runs[0].preprocessing, fit, test, device)[0]
             sources += _named_sources("soup", [each], runs[0].preprocessing)
     sources = _promising(sources, fit)
+    heads, problems = refit_run(runs[best], fit, test, device, progress)
+    sources, notices = [*sources, *heads], (*notices, *problems)
     data = [
         _predictions(split, logits_NK, runs[best])
         for split, logits_NK in ((fit, scored[best].fit.logits_NK), (test, scored[best].test.logits_NK))
@@ -116,7 +115,9 @@ def _score_runs(
 ) -> list[_Scored]:
     found = []
     for run in runs:
-        progress(f"scoring {run.name}")
+        views = max([VIEWS[name] for name in _possible_views(run.preprocessing)], default=1)
+        each = f" in {views} views" if views > 1 else ""
+        progress(f"scoring {len(fit)} validation and {len(test)} test samples with {run.name}{each}")
         found += _score([run.network], run.preprocessing, fit, test, device)
     return found
 
@@ -187,10 +188,10 @@ def _named_sources(
         name,
         _mean([each.fit.logits_NK for each in scored]),
         _mean([each.test.logits_NK for each in scored]),
-        inputs=_inputs(preprocessing),
+        inputs=preprocessing.inputs,
         module=networks[0] if len(networks) == 1 else MeanNetwork(networks),
         passes=float(len(networks)),
-        details=_details(preprocessing, models),
+        details=(*preprocessing.details(), *_models(models)),
     )
     return [plain, *_view_sources(f"{name}+", scored, preprocessing, models)]
 
@@ -209,29 +210,18 @@ def _view_sources(
                 inputs="images",
                 module=parts[0] if len(parts) == 1 else MeanNetwork(parts),
                 passes=float(len(parts) * VIEWS[views]),
-                details=_details(preprocessing, models),
+                details=(*preprocessing.details(), *_models(models)),
             )
         )
     return found
 
 
+def _models(names: tuple[str, ...]) -> tuple[tuple[str, Any], ...]:
+    return (("models", list(names)),) if names else ()
+
+
 def _mean(logits: Sequence[Tensor]) -> Tensor:
     return logits[0] if len(logits) == 1 else mean_probability(logits)
-
-
-def _inputs(preprocessing: Preprocessing) -> Inputs:
-    return "images" if preprocessing.is_image else "samples"
-
-
-def _details(preprocessing: Preprocessing, models: tuple[str, ...]) -> tuple[tuple[str, Any], ...]:
-    """Plain values for the saved fix: how inputs are prepared, and which models it contains."""
-    named = {} if not models else {"models": list(models)}
-    normalization = {name: None if each is None else list(each) for name, each in _statistics(preprocessing)}
-    return tuple({"input_shape": list(preprocessing.shape), **normalization, **named}.items())
-
-
-def _statistics(preprocessing: Preprocessing) -> tuple[tuple[str, tuple[float, ...] | None], ...]:
-    return ("mean", preprocessing.mean), ("std", preprocessing.std)
 
 
 def _make_soup(runs: Sequence[StoredRun], device: torch.device) -> Network:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -13,6 +14,7 @@ from classgap.data.batch import Batch
 from classgap.data.dataset import Split
 from classgap.data.loader import evaluation_batches
 from classgap.remedies.networks import Network
+from classgap.remedies.sources import Inputs
 from classgap.remedies.views import VIEWS, iterate_views
 
 BATCH_SIZE = 256
@@ -38,6 +40,17 @@ class Preprocessing:
     def is_image(self) -> bool:
         """Whether inputs have the shape (C, H, W)."""
         return len(self.shape) == 3
+
+    @property
+    def inputs(self) -> Inputs:
+        """Kind of the inputs of a fix that contains the network."""
+        return "images" if self.is_image else "samples"
+
+    def details(self) -> tuple[tuple[str, Any], ...]:
+        """Return the preparation of the inputs as plain values for a saved fix."""
+        statistics = (("mean", self.mean), ("std", self.std))
+        given = tuple((name, None if each is None else list(each)) for name, each in statistics)
+        return (("input_shape", list(self.shape)), *given)
 
     def batches(self, split: Split, device: torch.device, batch_size: int = BATCH_SIZE) -> Iterator[Batch]:
         """Iterate over prepared samples in order, without augmentation."""

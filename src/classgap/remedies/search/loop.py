@@ -106,11 +106,11 @@ class _Search:
                 self._start(_Attempt(self.study.ask()))
             if not self.running:
                 break
-            done, _ = wait(self.running, timeout=WAIT_SECONDS, return_when=FIRST_COMPLETED)
-            self._save_time(force=bool(done))
             if not self.stopping and (stop.name or self._seconds_left() == 0):
                 self.stopping = True
                 self.directory.end_session()
+            done, _ = wait(self.running, timeout=WAIT_SECONDS, return_when=FIRST_COMPLETED)
+            self._save_time(force=bool(done))
             for future in done:
                 self._handle(future, self.running.pop(future))
         if stop.name:

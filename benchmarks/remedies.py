@@ -1,0 +1,215 @@
+"""Measure remedies on random splits of samples that no network was trained on, and print the league table.
+
+    python benchmarks/remedies_runs.py RUNS --clinc FILE --cifar FOLDER      # trains; resumes
+    python benchmarks/remedies.py measure RUNS --predictions FOLDER          # resumes
+    python benchmarks/remedies.py markdown                                   # tables of docs/remedies.md
+
+In each split, some of the samples fit and choose (``classgap fix`` with its default settings), and the others measure
+the change. Hard and easy thirds are ranked by cross-entropy on the fitting samples. Results are appended to
+results/remedies.jsonl, one line per split.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from remedies_runs import BASELINE, PROBLEMS, SEEDS, run_path
+
+from classgap.audit import read_predictions
+from classgap.audit.io.predictions import Predictions
+from classgap.remedies.evaluation import Ranking, group_weights, measure
+from classgap.remedies.fix import fix
+from classgap.remedies.results import FixResult
+
+RESULTS = Path(__file__).parent / "results" / "remedies.jsonl"
+SPLITS = 50
+MEASURES = ("overall", "easy", "medium", "hard")
+FIT = {
+    "20news": 0.5,
+    "cifar10": 0.5,
+    "mnist1d": 0.1,
+    "mnist1d-lt": 0.1,
+    "digits": 0.33,
+    "clinc150": 0.4,
+    "cifar100-10": 0.5,
+}
+
+
+def take(data: Predictions, rows: np.ndarray[Any, Any], name: str) -> Predictions:
+    """Some of the samples."""
+    assert data.logits_NK is not None
+    return replace(
+        data,
+        targets_N=data.targets_N[rows],
+        predictions_N=data.predictions_N[rows],
+        logits_NK=data.logits_NK[torch.from_numpy(rows)],
+        features_ND=None,
+        weight_KD=None,
+        bias_K=None,
+        train_features_MD=None,
+        index_N=None,
+        name=name,
+    )
+
+
+def random_split(targets: np.ndarray[Any, Any], fraction: float, seed: int) -> tuple[Any, Any]:
+    """Rows to fit on and rows to test on, the same fraction of each class."""
+    rng = np.random.default_rng([seed, 7])
+    fit = np.concatenate(
+        [rng.permutation(rows)[: round(fraction * len(rows))] for k in np.unique(targets)
+         if len(rows := np.flatnonzero(targets == k))]
+    )  # fmt: skip
+    inside = np.zeros(len(targets), dtype=bool)
+    inside[fit] = True
+    return np.flatnonzero(inside), np.flatnonzero(~inside)
+
+
+def summarize(result: FixResult) -> dict[str, Any]:
+    """Changes of all remedies on the test samples, and the proof of the chosen one."""
+    found: dict[str, Any] = {
+        "remedies": {row.name: {name: round(row.change[name], 5) for name in MEASURES} for row in result.remedies},
+        "chosen": result.chosen,
+    }
+    if result.proof is not None:
+        found["proof"] = {name: round(result.proof[name].change, 5) for name in MEASURES}
+        found["interval"] = [round(bound, 5) for bound in result.proof["hard"].interval]
+    return found
+
+
+def measure_splits(
+    problem: str, models: list[list[Predictions]], done: set[tuple[str, int]], trained: list[dict[str, Predictions]]
+) -> Iterator[dict[str, Any]]:
+    """Split each model's samples; ``models`` has one list of predictions per seed, ``trained`` other methods."""
+    for split in range(SPLITS):
+        if (problem, split) in done:
+            continue
+        at = split % len(models)
+        data = models[at]
+        fit_rows, test_rows = random_split(data[0].targets_N, FIT[problem.removesuffix(" × 5")], split)
+        fits, tests = ([take(each, rows, f"m{i}") for i, each in enumerate(data)] for rows in (fit_rows, test_rows))
+        line = {"problem": problem, "split": split, **summarize(fix(fits, tests))}
+        if trained:
+            ranking = Ranking.from_predictions(fits[0].predictions_N, fits[0].targets_N, fits[0].num_classes)
+            weights = group_weights(tests[0].targets_N, ranking, fits[0].num_classes)
+            for method, other in trained[at].items():
+                after = other.predictions_N[test_rows]
+                found = measure(tests[0].predictions_N, after, tests[0].targets_N, weights)
+                line["remedies"][f"train: {method}"] = {name: round(found[name].change, 5) for name in MEASURES}
+        yield line
+
+
+def problems(runs: Path, predictions: Path | None) -> Iterator[tuple[str, list[list[Predictions]], list[Any]]]:
+    """Problems whose inputs exist."""
+    if predictions is not None:
+        for name in ("20news", "cifar10"):
+            yield name, [[read_predictions(predictions / f"{name}_test_cleanlab.npz")]], []
+    for name, plan in PROBLEMS.items():
+        seeds = plan.get("seeds", SEEDS)
+        finished = [seed for seed in seeds if is_finished(run_path(runs, name, BASELINE, seed))]
+        if not finished or name not in FIT:
+            continue
+        base = [read_predictions(run_path(runs, name, BASELINE, seed)) for seed in finished]
+        trained = [
+            {
+                method: read_predictions(path)
+                for method in plan["methods"]
+                if method != BASELINE and is_finished(path := run_path(runs, name, method, seed))
+            }
+            for seed in finished
+        ]
+        yield name, [[each] for each in base], trained
+        if len(base) > 1:
+            yield f"{name} × 5", [base], []
+
+
+def is_finished(run: Path) -> bool:
+    """Whether a run has its predictions."""
+    return (run / "predictions.safetensors").exists()
+
+
+def stored() -> list[dict[str, Any]]:
+    """All stored lines."""
+    return [json.loads(line) for line in RESULTS.read_text().splitlines()] if RESULTS.exists() else []
+
+
+def run(options: argparse.Namespace) -> None:
+    torch.set_num_threads(1)
+    done = {(line["problem"], line["split"]) for line in stored()}
+    for name, models, trained in problems(options.runs, options.predictions):
+        if options.only and name not in options.only:
+            continue
+        for line in measure_splits(name, models, done, trained):
+            with RESULTS.open("a") as file:
+                file.write(json.dumps(line) + "\n")
+            print(name, line["split"], line["chosen"], line.get("proof"), flush=True)
+
+
+def by_remedy(lines: list[dict[str, Any]]) -> dict[str, np.ndarray[Any, Any]]:
+    """Remedy → changes in points (splits, measures); ``fix`` itself is 0 where it chose nothing."""
+    names = dict.fromkeys(name for line in lines for name in line["remedies"])
+    changes = {
+        name: [[100 * line["remedies"][name][each] for each in MEASURES] for line in lines if name in line["remedies"]]
+        for name in names
+    }
+    chosen = [[100 * line.get("proof", {}).get(each, 0.0) for each in MEASURES] for line in lines]
+    return {"**classgap fix**": np.array(chosen), **{name: np.array(values) for name, values in changes.items()}}
+
+
+def markdown_table(lines: list[dict[str, Any]]) -> str:
+    """One row per remedy: mean change over the splits and the range of the middle 95 % of them."""
+    rows = ["| remedy | hard third | easy third | overall |", "|---|---|---|---|"]
+    changes = by_remedy(lines)
+    at = {name: MEASURES.index(name) for name in ("hard", "easy", "overall")}
+    for name in sorted(changes, key=lambda name: -changes[name][:, at["hard"]].mean()):
+        cells = [describe(changes[name][:, column]) for column in at.values()]
+        rows.append(f"| {name} | {' | '.join(cells)} |")
+    return "\n".join(rows)
+
+
+def describe(values: np.ndarray[Any, Any]) -> str:
+    """Mean and range of changes."""
+    low, high = np.quantile(values, [0.025, 0.975])
+    return f"{signed(values.mean())} ({signed(low)} to {signed(high)})"
+
+
+def signed(value: float) -> str:
+    """A change in points."""
+    return f"{value + 0.0:+.1f}".replace("-", "−")
+
+
+def print_markdown(options: argparse.Namespace) -> None:
+    lines = stored()
+    for problem in dict.fromkeys(line["problem"] for line in lines):
+        own = [line for line in lines if line["problem"] == problem]
+        worse = sum("interval" in line and line["interval"][1] < 0 for line in own)
+        better = sum("interval" in line and line["interval"][0] > 0 for line in own)
+        print(f"### {problem}\n")
+        print(
+            f"{len(own)} splits; `classgap fix` chose something in {sum(line['chosen'] is not None for line in own)}; the "
+            f"hard third is significantly better in {better}, significantly worse in {worse}.\n"
+        )
+        print(markdown_table(own) + "\n")
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    commands = parser.add_subparsers(required=True)
+    measured = commands.add_parser("measure")
+    measured.add_argument("runs", type=Path)
+    measured.add_argument("--predictions", type=Path, help="folder of 20news_test_cleanlab.npz, cifar10_…")
+    measured.add_argument("--only", nargs="*")
+    measured.set_defaults(call=run)
+    commands.add_parser("markdown").set_defaults(call=print_markdown)
+    options = parser.parse_args()
+    options.call(options)
+
+
+if __name__ == "__main__":
+    main()

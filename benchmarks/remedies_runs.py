@@ -1,0 +1,128 @@
+"""Train the networks of the league table: one run directory per problem, remedy and seed. Finished runs are kept.
+
+Settings of cross-entropy, MR² and feature norm are those that searches with equal budgets chose (experiments/mr2). The
+other methods use the settings of cross-entropy. Seeds are fresh: no search has used them.
+"""
+
+from __future__ import annotations
+
+import argparse
+import functools
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from classgap.data import load
+from classgap.engine import TrainConfig, train
+from classgap.engine.config import parse_settings
+
+SEEDS = (1700, 1701, 1702, 1703, 1704)
+BASELINE = "cross-entropy"
+
+MNIST1D = {
+    BASELINE: {"method": "erm", "lr": 0.3, "weight_decay": 0.01},
+    "default settings, no search": {"method": "erm"},
+    "MR²": {"method": "mr2", "lr": 0.3, "weight_decay": 0.01},
+    "feature norm": {"method": "feature-norm", "lr": 0.3, "weight_decay": 0.01},
+}
+DIGITS = {
+    BASELINE: {"method": "erm", "lr": 1.0, "weight_decay": 0.005},
+    "default settings, no search": {"method": "erm"},
+    "MR²": {"method": "mr2", "lr": 0.3, "weight_decay": 0.002},
+    "feature norm": {"method": "feature-norm", "lr": 0.3, "weight_decay": 0.002},
+}
+CLINC = {
+    BASELINE: {"method": "erm", "lr": 0.3, "weight_decay": 0.0005},
+    "default settings, no search": {"method": "erm"},
+    "MR²": {"method": "mr2", "lr": 1.0, "weight_decay": 0.002},
+    "feature norm": {"method": "feature-norm", "lr": 1.0, "weight_decay": 0.002},
+}
+
+
+load_cached = functools.cache(load)
+
+
+def also(methods: dict[str, dict[str, Any]], **others: dict[str, Any]) -> dict[str, dict[str, Any]]:
+    """Add methods with the settings of cross-entropy."""
+    return methods | {name.replace("_", " "): methods[BASELINE] | extra for name, extra in others.items()}
+
+
+GENERAL: dict[str, dict[str, Any]] = {
+    "EMA": {"ema_decay": 0.99},
+    "SWA": {"swa_start": 0.75},
+    "ELM": {"method": "elm"},
+    "LMDL": {"method": "lmdl"},
+    "focal": {"method": "focal"},
+    "group DRO": {"method": "group-dro"},
+    "SAM": {"method": "sam"},
+    "DRoP": {"method": "drop"},
+    "CDB": {"method": "cdb"},
+}
+LONG_TAIL = {
+    "logit adjustment": {"method": "logit-adjustment"},
+    "balanced softmax": {"method": "balanced-softmax"},
+    "LDAM-DRW": {"method": "ldam"},
+    "cRT": {"method": "crt"},
+    "class-balanced sampling": {"sampler": "class-balanced"},
+}
+
+PROBLEMS: dict[str, dict[str, Any]] = {
+    "mnist1d": {"base": {"data": "mnist1d:seed=3141:n_test=20000", "epochs": 40}, "methods": also(MNIST1D, **GENERAL)},
+    "mnist1d-lt": {
+        "base": {"data": "mnist1d:seed=3141:n_train=4000:n_test=20000:imbalance=20", "epochs": 40},
+        "methods": also(MNIST1D, **GENERAL, **LONG_TAIL),
+    },
+    "digits": {"base": {"data": "digits:test_fraction=0.7", "model": "mlp:width=256", "epochs": 40},
+               "methods": also(DIGITS, **GENERAL)},
+    "clinc150": {
+        "base": {"data": "features:{clinc}:test_split=new:fraction=0.2:data_seed=2718", "model": "mlp:width=256",
+                 "epochs": 60},
+        "methods": also(CLINC, **GENERAL),
+    },
+    "cifar100-10": {
+        "base": {"data": "folder:{cifar}:size=32:fraction=0.1:data_seed=2718", "model": "resnet20", "epochs": 50,
+                 "batch_size": 64, "precision": "bf16", "channels_last": True, "augment": "crop-flip", "lr": 0.1,
+                 "weight_decay": 5e-4},
+        "methods": {BASELINE: {"method": "erm"}, "MR²": {"method": "mr2"}, "AutoAugment": {"augment": "auto-augment"}},
+        "seeds": SEEDS[:3],
+    },
+    "cifar100": {
+        "base": {"data": "folder:{cifar}:size=32", "model": "resnet20", "epochs": 30, "batch_size": 128, "lr": 0.1,
+                 "weight_decay": 5e-4, "precision": "bf16", "channels_last": True, "augment": "crop-flip",
+                 "val_fraction": 0.1},
+        "methods": {BASELINE: {"method": "erm"}},
+        "seeds": (0,),
+    },
+}  # fmt: skip
+
+
+def run_path(runs: Path, problem: str, method: str, seed: int) -> Path:
+    """Directory of one run."""
+    return runs / problem / f"{method.replace(' ', '-').replace(',', '')}-{seed}"
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("runs", type=Path, help="where to keep the runs")
+    parser.add_argument("--problems", nargs="*", default=list(PROBLEMS))
+    parser.add_argument("--methods", nargs="*")
+    parser.add_argument("--clinc", type=Path, help="CLINC150 features with new samples")
+    parser.add_argument("--cifar", type=Path, help="folder of CIFAR-100 images")
+    options = parser.parse_args()
+    torch.set_num_threads(1)
+    for problem in options.problems:
+        plan = PROBLEMS[problem]
+        base = {**plan["base"], "data": plan["base"]["data"].format(clinc=options.clinc, cifar=options.cifar)}
+        for method, extra in plan["methods"].items():
+            for seed in plan.get("seeds", SEEDS):
+                if options.methods and method not in options.methods:
+                    continue
+                out = run_path(options.runs, problem, method, seed)
+                config = TrainConfig(**parse_settings(base | extra), seed=seed, out=out, report=False)
+                if not train(config, data=load_cached(config.data), quiet=True).was_finished:
+                    print(problem, method, seed, flush=True)
+
+
+if __name__ == "__main__":
+    main()
