@@ -5,13 +5,16 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, ClassVar, Literal
+from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 from classgap.cli.outputs import busy, check_output_folder, check_outputs, print_written, write_folder
 from classgap.cli.parser import Arg, Command
 
 if TYPE_CHECKING:
     from classgap.remedies import FixResult
+
+
+_TRAINING = ("model", "budget", "n_trials", "methods", "epochs", "val_fraction", "executor", "search_dir")
 
 
 @dataclass(frozen=True)
@@ -21,12 +24,17 @@ class FixCommand(Command):
     SOURCE holds the scores of a classifier for samples that it was not trained
     on; several sources are different models on the same samples, and are also
     averaged. Remedies are chosen on SOURCE alone and proven on --test. Without
-    --test, the proof is by nested cross-fitting.
+    --test, the proof is by nested cross-fitting. A run of classgap train with
+    --val-fraction has all that is needed: validation and test samples, images,
+    features and weights. With --data, fix also trains: it searches methods and
+    settings within --budget.
 
     Examples:
       classgap fix val.npz --test test.npz --out fixed
       classgap fix val_a.npz val_b.npz --test test_a.npz test_b.npz
       classgap fix predictions.npz --html fix.html
+      classgap fix runs/a runs/b
+      classgap fix --data mnist1d --budget 10m --executor process:2
 
     In Python, cg.load_fix("fixed") applies the remedy to new scores.
     """
@@ -35,10 +43,24 @@ class FixCommand(Command):
         "sources": Arg("SOURCE", positional=True),
         "max_easy_loss": Arg(default="0.3; no limit if the training set is imbalanced"),
         "out": Arg("DIR"),
+        "search_dir": Arg("DIR", default="runs/DATA-fix-seedN"),
+    }
+    GROUPS: ClassVar[Mapping[str, tuple[str, ...]]] = {
+        "training": (
+            "data",
+            "model",
+            "budget",
+            "n_trials",
+            "methods",
+            "epochs",
+            "val_fraction",
+            "executor",
+            "search_dir",
+        ),
     }
 
-    sources: tuple[Path, ...]
-    """Prediction files with scores, one per model."""
+    sources: tuple[Path, ...] = ()
+    """Prediction files with scores or run directories, one per model."""
 
     test: tuple[Path, ...] = ()
     """Prediction files of the same models for other samples, in the same order."""
@@ -73,16 +95,50 @@ class FixCommand(Command):
     """Confidence level of all intervals."""
 
     seed: int = 0
-    """Seed of the folds and of the bootstrap."""
+    """Seed of the folds, of the bootstrap, and of the search."""
+
+    data: str | None = None
+    """Train on this dataset instead of fixing a trained model; see `classgap datasets`."""
+
+    model: str | None = None
+    """Model to train, by default one that suits the data; see `classgap models`."""
+
+    budget: str | None = None
+    """Limit of the training time: 2h, 30m, 45s."""
+
+    n_trials: int | None = None
+    """Limit of the number of trials, the baseline included."""
+
+    methods: tuple[str, ...] = ()
+    """Training methods to try, by default the ones that suit the data."""
+
+    epochs: int | None = None
+    """Number of epochs of each trial."""
+
+    val_fraction: float = 0.2
+    """Fraction of the training set that judges the trials."""
+
+    executor: str = "process:1"
+    """Where trials run: process:N, or dask:ADDRESS with workers that share the file system."""
+
+    search_dir: Path | None = None
+    """Directory of the search. Repeat the command to continue it."""
 
     def run(self) -> None:
         """Find a remedy, write the files, and print the result."""
         from classgap.report import print_fix, write_html
 
         outputs = {"--html": self.html, "--json": self.json}
+        self._check_sources()
         self._check_outputs(outputs)
-        with busy("Trying remedies"):
-            result = self._fix()
+        if self.data is not None:
+            result = self._search()
+            if result is None:  # interrupted, and reported
+                return
+        else:
+            with busy("Trying remedies"):
+                result = self._fix()
+        with busy("Writing"):
             if self.out is not None and result.fix is not None:
                 write_folder(self.out, result.fix.save)
             if self.json is not None:
@@ -93,6 +149,16 @@ class FixCommand(Command):
         print_written(outputs)
         if self.out is not None:
             self._print_use(result, self.out)
+
+    def _check_sources(self) -> None:
+        if self.data is None:
+            if not self.sources:
+                raise ValueError("fix needs SOURCE (prediction files or run directories), or --data to train.")
+            given = [name for name in _TRAINING if getattr(self, name) != getattr(type(self), name)]
+            if given:
+                raise ValueError(f"--{given[0].replace('_', '-')} needs --data: without it, nothing is trained.")
+        elif self.sources or self.test:
+            raise ValueError(f"--data trains models, so SOURCE and --test must be empty; got {self.data} and sources.")
 
     def _check_outputs(self, outputs: Mapping[str, Path | None]) -> None:
         inputs = [*self.sources, *self.test, *(path for path in (self.costs, self.priors) if path is not None)]
@@ -106,19 +172,39 @@ class FixCommand(Command):
 
     def _fix(self) -> FixResult:
         from classgap.remedies import fix
-        from classgap.remedies.class_values import read_class_values
 
-        return fix(
-            self.sources,
-            self.test or None,
-            goal=self.goal,
-            max_easy_loss=self.max_easy_loss,
-            max_overall_loss=self.max_overall_loss,
-            costs=None if self.costs is None else read_class_values(self.costs, "costs"),
-            priors=None if self.priors is None else read_class_values(self.priors, "priors"),
-            confidence_level=self.confidence_level,
+        return fix(self.sources, self.test or None, seed=self.seed, **self._arguments())
+
+    def _search(self) -> FixResult | None:
+        from classgap.cli.fix_search import run_search
+        from classgap.remedies.search import SearchConfig
+
+        assert self.data is not None
+        config = SearchConfig(
+            data=self.data,
+            model=self.model,
+            out=self.search_dir,
+            budget=self.budget,
+            n_trials=self.n_trials,
+            executor=self.executor,
+            val_fraction=self.val_fraction,
+            methods=self.methods or None,
+            epochs=self.epochs,
             seed=self.seed,
         )
+        return run_search(config, **self._arguments())
+
+    def _arguments(self) -> dict[str, Any]:
+        from classgap.remedies.class_values import read_class_values
+
+        return {
+            "goal": self.goal,
+            "max_easy_loss": self.max_easy_loss,
+            "max_overall_loss": self.max_overall_loss,
+            "costs": None if self.costs is None else read_class_values(self.costs, "costs"),
+            "priors": None if self.priors is None else read_class_values(self.priors, "priors"),
+            "confidence_level": self.confidence_level,
+        }
 
     @staticmethod
     def _print_use(result: FixResult, out: Path) -> None:
