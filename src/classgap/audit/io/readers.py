@@ -23,6 +23,7 @@ import numpy as np
 from classgap.audit.io.csv import Content, read_csv
 from classgap.audit.io.fields import FIELDS, KINDS, NAMES, suggest_rename
 from classgap.audit.io.predictions import Predictions
+from classgap.audit.io.run_settings import describe_source
 from classgap.audit.results import Notice
 from classgap.registry import nearest
 
@@ -59,7 +60,11 @@ def read_predictions(path: str | os.PathLike[str]) -> Predictions:
         raise ValueError(f"{file}: {error}") from None
     except OSError as error:
         raise ValueError(f"{file} cannot be read: {error.strerror or 'it is damaged'}.") from None
-    return replace(predictions, notices=(*predictions.notices, *notices))
+    return replace(
+        predictions,
+        notices=(*predictions.notices, *notices),
+        source=describe_source(file, has_scores=predictions.logits_NK is not None),
+    )
 
 
 def find_predictions(run: Path) -> Path:
