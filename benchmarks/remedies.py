@@ -191,9 +191,10 @@ def print_markdown(options: argparse.Namespace) -> None:
         worse = sum("interval" in line and line["interval"][1] < 0 for line in own)
         better = sum("interval" in line and line["interval"][0] > 0 for line in own)
         print(f"### {problem}\n")
+        acted = sum(line["chosen"] is not None for line in own)
         print(
-            f"{len(own)} splits; `classgap fix` chose something in {sum(line['chosen'] is not None for line in own)}; the "
-            f"hard third is significantly better in {better}, significantly worse in {worse}.\n"
+            f"{len(own)} splits; `classgap fix` chose something in {acted}; the hard "
+            f"third is significantly better in {better}, significantly worse in {worse}.\n"
         )
         print(markdown_table(own) + "\n")
 

@@ -3,17 +3,24 @@
 import re
 import shlex
 from dataclasses import replace
+from pathlib import Path
+from typing import Any
 
+import numpy as np
 import pytest
+from html_reader import Page
+from synthetic_audits import with_budgets
 
 from classgap import methods
-from classgap.audit import Audit
+from classgap.audit import Audit, read_predictions
 from classgap.audit.figures import FIGURES, ClassResult
-from classgap.audit.results import Cause
+from classgap.audit.results import AuditSource, Cause, Interval, OffsetChange
+from classgap.cli.fix_command import FixCommand
+from classgap.cli.main import COMMANDS
 from classgap.cli.parser import parse
-from classgap.cli.train_command import TrainCommand
-from classgap.report import audit_text
-from classgap.report.advice import ADVICE, advice, advice_parts
+from classgap.engine.config import TrainConfig, write_config
+from classgap.report import audit_text, render_html
+from classgap.report.advice import ADVICE, advice, advice_parts, fix_command
 from classgap.report.causes import SENTENCES, cause_evidence
 from classgap.report.class_table import format_cell
 from classgap.report.display_names import CAUSES, cause_name
@@ -98,18 +105,76 @@ def test_missing_numbers_are_left_out(name: str, entry: ClassResult):
         assert "  " not in text
 
 
+@pytest.fixture(scope="module")
+def run_source(tmp_path_factory: pytest.TempPathFactory) -> AuditSource:
+    """The source of a run directory, as ``classgap train`` writes it."""
+    run = tmp_path_factory.mktemp("my runs") / "run 1"
+    run.mkdir()
+    config = TrainConfig(data="digits", model="mlp", method="erm", epochs=30, out=run)
+    write_config(config, run / "config.yaml")
+    (run / "metrics.jsonl").write_text('{"final": true}\n')
+    np.savez(run / "predictions.npz", logits=np.eye(3), targets=[0, 1, 2])
+    source = read_predictions(run).source
+    assert source is not None
+    return source
+
+
+def parsed(command: str) -> Any:
+    """Parse a command with the parser of the command line."""
+    program, action, *words = shlex.split(command)
+    assert program == "classgap"
+    return parse(action, COMMANDS[action], words)
+
+
 @pytest.mark.parametrize("name", FULL)
-def test_commands_can_be_run(name: str, entry: ClassResult):
-    sentence, command = advice_parts(FULL[name], entry)
-    assert advice(FULL[name], entry).startswith(sentence)
-    if not command:
-        assert "--" not in sentence
+def test_commands_parse_and_keep_the_settings_of_the_run(name: str, entry: ClassResult, run_source: AuditSource):
+    sentence, command = advice_parts(FULL[name], entry, run_source)
+    assert advice(FULL[name], entry, run_source).startswith(sentence)
+    if name in ("wrong-labels", "too-few-test-samples", "not-enough-evidence"):
+        assert command == ""
         return
-    program, action, *words = shlex.split(command.replace("DATA", "mnist1d").replace(" N", " 10"))
-    assert (program, action) == ("classgap", "train")
-    assert parse("train", TrainCommand, words).data == "mnist1d"
-    found = re.search(r"--method (\S+)", command)
+    settings = parsed(command)
+    if isinstance(settings, FixCommand):
+        assert settings.sources == (Path(run_source.predictions),)
+        return
+    assert (settings.data, settings.model) == ("digits", "mlp")
+    assert str(settings.out) != run_source.run
+    assert settings.method in methods.names()
+    assert (settings.method, settings.epochs) != ("erm", 30)  # something changes
+
+
+@pytest.mark.parametrize("name", FULL)
+@pytest.mark.parametrize("has_scores", [True, False])
+def test_prediction_files_get_commands_without_placeholders(name: str, has_scores: bool, entry: ClassResult):
+    source = AuditSource("my predictions.npz", has_scores)
+    sentence, command = advice_parts(FULL[name], entry, source)
+    assert not re.search(r"\b[A-Z]{2,}\b|\bN\b", sentence + command)
+    assert bool(command) == (has_scores and name in ("few-training-samples", "decision-bias"))
+    if command:
+        assert parsed(command).sources == (Path("my predictions.npz"),)
+
+
+@pytest.mark.parametrize("name", FULL)
+def test_arrays_get_advice_in_words(name: str, entry: ClassResult):
+    sentence, command = advice_parts(FULL[name], entry)
+    assert command == ""
+    assert "--" not in sentence
+    assert "classgap" not in sentence
+    found = re.search(r"\(([a-z-]+)\)$", sentence)
     assert found is None or found[1] in methods.names()
+
+
+def test_run_with_validation_samples_is_fixed_as_a_run(entry: ClassResult, run_source: AuditSource):
+    held_out = replace(run_source, has_validation=True)
+    assert parsed(fix_command(held_out)).sources == (Path(str(run_source.run)),)
+    assert parsed(fix_command(run_source)).sources == (Path(run_source.predictions),)
+    assert fix_command(None) == ""
+
+
+def test_longer_training_doubles_epochs_or_steps(entry: ClassResult, run_source: AuditSource):
+    assert parsed(advice_parts(FULL["under-trained"], entry, run_source)[1]).epochs == 60
+    by_steps = replace(run_source, epochs=None, steps=500)
+    assert parsed(advice_parts(FULL["under-trained"], entry, by_steps)[1]).steps == 1000
 
 
 def test_advice_has_the_numbers(entry: ClassResult):
@@ -121,13 +186,12 @@ def test_advice_has_the_numbers(entry: ClassResult):
     assert "70 more test samples" in advice(FULL["too-few-test-samples"], entry)
     assert "features, training counts" in advice(FULL["not-enough-evidence"], entry)
     assert "3, 1" in advice(cause("not-enough-evidence"), entry)
-    assert advice(cause("under-trained", epochs=30), entry).endswith("--epochs 60")
     assert "notebook" in advice(FULL["overlap"], entry)
 
 
 def test_prior_correction_needs_training_counts(entry: ClassResult):
-    assert "post-hoc-logit-adjustment" in advice(FULL["decision-bias"], entry)
-    assert "offset" in advice(FULL["decision-bias"], replace(entry, train_count=None))
+    assert "priors" in advice(FULL["decision-bias"], entry)
+    assert "priors" not in advice(FULL["decision-bias"], replace(entry, train_count=None))
 
 
 def test_long_lists_of_samples_are_cut(entry: ClassResult):
@@ -137,8 +201,38 @@ def test_long_lists_of_samples_are_cut(entry: ClassResult):
     assert "20 more" in text
 
 
-def test_terminal_does_not_break_commands(audit: Audit):
-    text = audit_text(audit)
-    commands = [line for line in text.splitlines() if "classgap train" in line]
+def test_terminal_does_not_break_commands(audit: Audit, run_source: AuditSource):
+    text = audit_text(replace(audit, source=run_source))
+    commands = [match[0] for match in re.finditer(r"classgap (train|fix) .*", text)]
     assert commands
-    assert all(re.search(r"--(method|epochs) \S+$", line) for line in commands)
+    for command in commands:
+        parsed(command)
+
+
+def test_every_command_of_the_page_parses(audit: Audit, run_source: AuditSource):
+    shown = replace(audit, source=run_source)
+    (data,) = Page(render_html(shown)).data
+    commands = [text for text in data["texts"] if text.startswith("classgap ")]
+    assert commands
+    for command in commands:
+        parsed(command)
+
+
+def test_audit_of_another_directory_names_no_run(tmp_path: Path):
+    (tmp_path / "config.yaml").write_text("model: {layers: 3}")
+    np.savez(tmp_path / "predictions.npz", predictions=[0, 1], targets=[0, 1])
+    source = Audit.from_file(tmp_path).source
+    assert source == AuditSource(str(tmp_path / "predictions.npz"), has_scores=False)
+
+
+def test_offsets_and_their_command_are_shown(audit: Audit, labels_audit: Audit, run_source: AuditSource):
+    change = OffsetChange(overall=0.012, easy=-0.023, hard=0.341, hard_interval=Interval(0.3, 0.38))
+    known = replace(with_budgets(audit), offset_change=change, source=run_source)
+    page = " ".join(text for _, text in Page(render_html(known)).texts)
+    for shown in (audit_text(known), page):
+        text = " ".join(shown.replace("\N{NO-BREAK SPACE}", " ").split())
+        for fact in ("+34.1", "+30.0 to +38.0", "−2.3", "+1.2"):
+            assert fact in text
+        assert fix_command(run_source).split("'")[0] in text
+    for unknown in (labels_audit, replace(known, offset_change=OffsetChange(0.0, 0.0, 0.0, Interval(0.0, 0.0)))):
+        assert "Class offsets would" not in audit_text(unknown)

@@ -28,6 +28,7 @@ from classgap.audit.io.readers import read_predictions
 from classgap.audit.metrics.confusion_matrix import confusion_matrix
 from classgap.audit.results import (
     STRICT,
+    AuditSource,
     ConfusionPair,
     ErrorBudget,
     FeatureMap,
@@ -35,6 +36,7 @@ from classgap.audit.results import (
     Gap,
     GroupResult,
     Notice,
+    OffsetChange,
     Overall,
 )
 from classgap.audit.samples import Samples
@@ -74,6 +76,8 @@ class Audit:
         settings: the settings it was computed with.
         notices: warnings about the inputs and about metrics that could not be computed.
         samples: label and prediction of every sample, for paired comparisons.
+        offset_change: change that class offsets would make; ``None`` without scores, or with one class.
+        source: files that the predictions were read from.
     """
 
     SCHEMA: ClassVar[int] = 2
@@ -92,6 +96,8 @@ class Audit:
     settings: AuditSettings
     notices: tuple[Notice, ...]
     samples: Samples
+    offset_change: OffsetChange | None = None
+    source: AuditSource | None = None
 
     @classmethod
     def from_predictions(

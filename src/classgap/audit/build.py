@@ -14,6 +14,7 @@ from classgap.audit.diagnosis.budget import Assignment
 from classgap.audit.diagnosis.causes import Evidence
 from classgap.audit.diagnosis.diagnose import diagnose
 from classgap.audit.diagnosis.loss_trend import LossTrend
+from classgap.audit.diagnosis.offset_change import offset_change
 from classgap.audit.figures import ClassResult
 from classgap.audit.geometry.embedding_map import feature_map, worst_neighbors
 from classgap.audit.geometry.features import FeatureMetrics, measure_features
@@ -110,6 +111,8 @@ def build_audit(
             *([Notice("unpaired-ranking")] if ranking_K is not None and baseline_right_N is None else []),
         ),
         samples=Samples(data.targets_N, data.predictions_N, data.index_N),
+        offset_change=None if assignment is None else offset_change(data, assignment.found, settings.confidence_level),
+        source=data.source,
     )
 
 

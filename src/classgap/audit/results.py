@@ -214,6 +214,50 @@ class ErrorBudget:
 
 
 @dataclass(frozen=True)
+class OffsetChange:
+    """Change of accuracy that class offsets would make, cross-fitted.
+
+    Other folds fit the offsets and rank the classes; each fold measures the change.
+
+    Attributes:
+        overall: change over all samples.
+        easy: mean change of the classes in the easy third.
+        hard: mean change of the classes in the hard third.
+        hard_interval: normal interval of ``hard``.
+    """
+
+    __pydantic_config__ = STRICT
+
+    overall: float
+    easy: float
+    hard: float
+    hard_interval: Interval
+
+
+@dataclass(frozen=True)
+class AuditSource:
+    """Files that an audit was computed from, as paths were given.
+
+    Attributes:
+        predictions: prediction file.
+        has_scores: whether it has logits or probabilities.
+        run: run directory of ``classgap train`` that holds it.
+        epochs: epochs of the run.
+        steps: optimizer steps of the run, if it counts these instead.
+        has_validation: whether the run held out validation samples.
+    """
+
+    __pydantic_config__ = STRICT
+
+    predictions: str
+    has_scores: bool
+    run: str | None = None
+    epochs: int | None = None
+    steps: int | None = None
+    has_validation: bool = False
+
+
+@dataclass(frozen=True)
 class GroupResult:
     """A group of classes.
 

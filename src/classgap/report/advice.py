@@ -1,38 +1,79 @@
-"""Advice for a cause: what to do about it, with a command to paste."""
+"""Advice for a cause: what to do about it, with a command that can be pasted where the audit's files are known."""
 
 from __future__ import annotations
 
 import math
+import shlex
 from collections.abc import Callable, Mapping, Sequence
 
 from classgap.audit.figures import ClassResult
-from classgap.audit.results import Cause
+from classgap.audit.results import AuditSource, Cause
 from classgap.report.causes import missing_inputs
 from classgap.report.formatting import format_count, pluralize
 
 MAX_SAMPLES = 30
-TRAIN = "classgap train --data DATA"  # DATA: the data set of the user
 
 Advice = tuple[str, str]  # sentence, command
 
 
-def advice(cause: Cause, entry: ClassResult) -> str:
+def advice(cause: Cause, entry: ClassResult, source: AuditSource | None = None) -> str:
     """Return one line of advice for a cause of the class ``entry``; a command ends the line.
 
     >>> from types import SimpleNamespace
-    >>> advice(Cause("over-fitted", 0.5, 0.1, 0.7, None, ()), SimpleNamespace(confident_errors=()))
-    'Regularize: classgap train --data DATA --method sam'
+    >>> cause, entry = Cause("over-fitted", 0.5, 0.1, 0.7, None, ()), SimpleNamespace(confident_errors=())
+    >>> advice(cause, entry, AuditSource("run/predictions.safetensors", True, run="run"))
+    'Regularize: classgap train --config run/config.yaml --method sam --out run-sam'
+    >>> advice(cause, entry)
+    'Regularize, for example with sharpness-aware minimization (sam).'
     """
-    sentence, command = advice_parts(cause, entry)
+    sentence, command = advice_parts(cause, entry, source)
     if not command:
         return f"{sentence}."
     return f"{sentence}: {command}"
 
 
-def advice_parts(cause: Cause, entry: ClassResult) -> Advice:
-    """Return the sentence, without its final stop, and the command, which is empty if no command helps."""
+def advice_parts(cause: Cause, entry: ClassResult, source: AuditSource | None = None) -> Advice:
+    """Return the sentence, without its final stop, and the command, which is empty if none is known.
+
+    Args:
+        cause: cause of the failing class.
+        entry: the class.
+        source: files of the audit; without them, the advice has no command.
+    """
     find = ADVICE.get(cause.name, _look_at_errors)
-    return find(cause, entry)
+    return find(cause, entry, source)
+
+
+def fix_command(source: AuditSource | None) -> str:
+    """Return the command that looks for a remedy, or an empty string without scores.
+
+    >>> fix_command(AuditSource("my predictions.npz", has_scores=True))
+    "classgap fix 'my predictions.npz'"
+    """
+    if source is None or not source.has_scores:
+        return ""
+    given = source.run if source.run is not None and source.has_validation else source.predictions
+    return f"classgap fix {shlex.quote(given)}"
+
+
+def _train(source: AuditSource | None, flags: str, name: str) -> str:
+    """Return the command that repeats the audited run with other settings, in a directory beside it."""
+    if source is None or source.run is None:
+        return ""
+    run = source.run.rstrip("/")
+    return f"classgap train --config {shlex.quote(f'{run}/config.yaml')} {flags} --out {shlex.quote(f'{run}-{name}')}"
+
+
+def _try_method(
+    sentence: str, method: str, otherwise: str
+) -> Callable[[Cause, ClassResult, AuditSource | None], Advice]:
+    """Advise a method: as a command if the run is known, otherwise in words."""
+
+    def find(cause: Cause, entry: ClassResult, source: AuditSource | None) -> Advice:
+        command = _train(source, f"--method {method}", method)
+        return (sentence, command) if command else (f"{sentence}, {otherwise} ({method})", "")
+
+    return find
 
 
 def list_samples(samples: Sequence[int], limit: int = MAX_SAMPLES) -> str:
@@ -45,16 +86,22 @@ def list_samples(samples: Sequence[int], limit: int = MAX_SAMPLES) -> str:
     return shown if len(samples) <= limit else f"{shown}, and {format_count(len(samples) - limit)} more"
 
 
-def _few_training(cause: Cause, entry: ClassResult) -> Advice:
-    command = f"{TRAIN} --method logit-adjustment"
+def _few_training(cause: Cause, entry: ClassResult, source: AuditSource | None) -> Advice:
     if cause.figure is None or cause.reference is None or cause.reference <= cause.figure:
-        return f"Collect more training samples{_to_measure(cause)}, or run", command
-    more = pluralize(math.ceil(cause.reference - cause.figure), "more training sample", "more training samples")
-    usual = f" (the other classes have about {format_count(cause.reference)})"
-    return f"Collect at least {more}{usual}{_to_measure(cause)}, or run", command
+        collect = f"Collect more training samples{_to_measure(cause)}"
+    else:
+        more = pluralize(math.ceil(cause.reference - cause.figure), "more training sample", "more training samples")
+        usual = f" (the other classes have about {format_count(cause.reference)})"
+        collect = f"Collect at least {more}{usual}{_to_measure(cause)}"
+    command = _train(source, "--method logit-adjustment", "logit-adjustment")
+    if command:
+        return f"{collect}, or run", command
+    if entry.train_count is not None and fix_command(source):
+        return f"{collect}, or correct the class priors", fix_command(source)
+    return f"{collect}, or train with adjusted logits (logit-adjustment)", ""
 
 
-def _too_few_test(cause: Cause, entry: ClassResult) -> Advice:
+def _too_few_test(cause: Cause, entry: ClassResult, source: AuditSource | None) -> Advice:
     if cause.figure is None or cause.reference is None or cause.reference <= cause.figure:
         return f"Collect more test samples of the class{_to_measure(cause)}", ""
     more = pluralize(math.ceil(cause.reference - cause.figure), "more test sample", "more test samples")
@@ -69,50 +116,57 @@ def _to_measure(cause: Cause) -> str:
     return f"; {format_count(wanted)} test samples per class would show a change of 3 points"
 
 
-def _wrong_labels(cause: Cause, entry: ClassResult) -> Advice:
+def _wrong_labels(cause: Cause, entry: ClassResult, source: AuditSource | None) -> Advice:
     if not entry.doubted_samples:
         return "Check the labels of its misclassified samples", ""
     return f"Label these samples again: {list_samples(entry.doubted_samples)}", ""
 
 
-def _decision_bias(cause: Cause, entry: ClassResult) -> Advice:
-    if entry.train_count is None:
-        return "Add an offset to the logit of the class, chosen on validation samples", ""
-    return "Correct the class priors", f"{TRAIN} --method post-hoc-logit-adjustment"
+def _decision_bias(cause: Cause, entry: ClassResult, source: AuditSource | None) -> Advice:
+    change = "Fit class offsets" if entry.train_count is None else "Correct the class priors, or fit class offsets"
+    command = fix_command(source)
+    return (change, command) if command else (f"{change}, on validation samples", "")
 
 
-def _under_trained(cause: Cause, entry: ClassResult) -> Advice:
-    epochs = cause.details.get("epochs")
-    number = f"{2 * epochs:g}" if isinstance(epochs, int | float) else "N"
-    return "Train longer", f"{TRAIN} --epochs {number}"
+def _under_trained(cause: Cause, entry: ClassResult, source: AuditSource | None) -> Advice:
+    if source is not None and source.epochs is not None:
+        return "Train longer", _train(source, f"--epochs {2 * source.epochs}", f"{2 * source.epochs}-epochs")
+    if source is not None and source.steps is not None:
+        return "Train longer", _train(source, f"--steps {2 * source.steps}", f"{2 * source.steps}-steps")
+    return "Train longer", ""
 
 
-def _overlap(cause: Cause, entry: ClassResult) -> Advice:
+def _overlap(cause: Cause, entry: ClassResult, source: AuditSource | None) -> Advice:
     merge = f"Merge the class with {cause.other}" if cause.other else "Merge the classes"
-    return f"{merge} if they mean the same, or run", f"{TRAIN} --method lmdl"
+    command = _train(source, "--method lmdl", "lmdl")
+    if command:
+        return f"{merge} if they mean the same, or run", command
+    return f"{merge} if they mean the same, or separate them by a large margin (lmdl)", ""
 
 
-def _not_enough(cause: Cause, entry: ClassResult) -> Advice:
+def _not_enough(cause: Cause, entry: ClassResult, source: AuditSource | None) -> Advice:
     missing = missing_inputs(cause)
-    return (f"Audit again with {missing}", "") if missing else _look_at_errors(cause, entry)
+    return (f"Audit again with {missing}", "") if missing else _look_at_errors(cause, entry, source)
 
 
-def _look_at_errors(cause: Cause, entry: ClassResult) -> Advice:
+def _look_at_errors(cause: Cause, entry: ClassResult, source: AuditSource | None) -> Advice:
     if not entry.confident_errors:
         return "Look at its misclassified samples", ""
     return f"Look at these confident errors: {list_samples(entry.confident_errors)}", ""
 
 
-ADVICE: Mapping[str, Callable[[Cause, ClassResult], Advice]] = {
+ADVICE: Mapping[str, Callable[[Cause, ClassResult, AuditSource | None], Advice]] = {
     "few-training-samples": _few_training,
     "under-trained": _under_trained,
-    "over-fitted": lambda cause, entry: ("Regularize", f"{TRAIN} --method sam"),
+    "over-fitted": _try_method("Regularize", "sam", "for example with sharpness-aware minimization"),
     "wrong-labels": _wrong_labels,
     "decision-bias": _decision_bias,
-    "close-boundary": lambda cause, entry: ("Retrain the head", f"{TRAIN} --method crt"),
+    "close-boundary": _try_method("Retrain the head", "crt", "for example on class-balanced batches"),
     "overlap": _overlap,
-    "large-spread": lambda cause, entry: ("Make the classes more compact", f"{TRAIN} --method feature-norm"),
-    "representation": lambda cause, entry: ("Learn other features", f"{TRAIN} --method feature-norm"),
+    "large-spread": _try_method(
+        "Make the classes more compact", "feature-norm", "for example with a penalty on feature norms"
+    ),
+    "representation": _try_method("Learn other features", "feature-norm", "for example with a penalty on their norms"),
     "too-few-test-samples": _too_few_test,
     "not-enough-evidence": _not_enough,
 }

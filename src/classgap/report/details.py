@@ -12,7 +12,7 @@ from classgap.audit.audit import Audit
 from classgap.audit.diff import AuditDiff
 from classgap.audit.diff_results import CLASS_CHANGES
 from classgap.audit.figures import FIGURES, SECTIONS, ClassResult, Figure
-from classgap.audit.results import BudgetShare, Cause, ErrorBudget
+from classgap.audit.results import AuditSource, BudgetShare, Cause, ErrorBudget
 from classgap.report.advice import MAX_SAMPLES, advice_parts
 from classgap.report.budget import CHANGES
 from classgap.report.causes import cause_evidence
@@ -48,7 +48,8 @@ def audit_details(audit: Audit) -> dict[str, Any]:
         "margins": [_quantiles(entry) for entry in audit.classes],
         "causes": {
             str(entry.index): [
-                [texts.setdefault(text, len(texts)) for text in _cause_texts(cause, entry)] for cause in entry.diagnosis
+                [texts.setdefault(text, len(texts)) for text in _cause_texts(cause, entry, audit.source)]
+                for cause in entry.diagnosis
             ]
             for entry in audit.classes
             if entry.diagnosis
@@ -96,9 +97,10 @@ def _sections(figures: Sequence[Figure], classes: Sequence[Any], confidence_leve
     return [[section, rows] for section, rows in found.items() if rows]
 
 
-def _cause_texts(cause: Cause, entry: ClassResult) -> tuple[str, ...]:
+def _cause_texts(cause: Cause, entry: ClassResult, source: AuditSource | None) -> tuple[str, ...]:
     """Name, evidence, methods, advice and command."""
-    return cause_name(cause.name), cause_evidence(cause), method_names(cause.methods), *advice_parts(cause, entry)
+    parts = advice_parts(cause, entry, source)
+    return cause_name(cause.name), cause_evidence(cause), method_names(cause.methods), *parts
 
 
 def _budget(budget: ErrorBudget) -> list[Any]:

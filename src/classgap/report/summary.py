@@ -18,6 +18,7 @@ from classgap.report.formatting import (
     format_percent,
     format_percent_interval,
     format_points,
+    format_points_interval,
     pluralize,
 )
 from classgap.report.ordering import sort_by_accuracy
@@ -54,6 +55,18 @@ def summarize_audit(audit: Audit) -> list[str]:
     """Return the sentences below the headline, most important first."""
     found = [_overall(audit), _gap(audit), _worst_class(audit), _confused_pair(audit.pairs), _spread(audit)]
     return [sentence for sentence in found if sentence]
+
+
+def offset_sentence(audit: Audit) -> str:
+    """Return the change that class offsets would make, or an empty string if it is unknown or 0."""
+    found = audit.offset_change
+    if found is None or not any(round(value, 3) for value in (found.hard, found.easy, found.overall)):
+        return ""
+    level, interval = format_level(audit.confidence_level), format_points_interval(found.hard_interval)
+    return (
+        f"Class offsets would change the hard third by {format_points(found.hard)} points ({level} CI {interval}), the "
+        f"easy third by {format_points(found.easy)} and overall accuracy by {format_points(found.overall)}."
+    )
 
 
 def cause_sentence(entry: ClassResult) -> str | None:

@@ -42,6 +42,7 @@ class Counterfactuals:
         head_N: predictions with a refitted linear head.
         neighbors_N: predictions of nearest neighbors; -1 where they were not computed.
         head_is_lower_bound: whether the head was refitted on test features only.
+        folds_N: fold of each sample; the other folds fitted its changes.
     """
 
     own_N: Floats | None = None
@@ -51,6 +52,7 @@ class Counterfactuals:
     head_N: Integers | None = None
     neighbors_N: Integers | None = None
     head_is_lower_bound: bool = True
+    folds_N: Integers | None = None
 
 
 def counterfactuals(data: Predictions, seed: int) -> Counterfactuals:
@@ -64,7 +66,7 @@ def counterfactuals(data: Predictions, seed: int) -> Counterfactuals:
     if data.features_ND is not None and data.num_classes > 1:
         head = _head(data, folds_N, temperatures, rng)
         neighbors = _neighbors(data, folds_N, head, rng)
-    return Counterfactuals(own, confidence, decision, offsets, head, neighbors, data.train_features_MD is None)
+    return Counterfactuals(own, confidence, decision, offsets, head, neighbors, data.train_features_MD is None, folds_N)
 
 
 def stratified_folds(labels_N: Integers, key_N: Floats, n_folds: int) -> Integers:

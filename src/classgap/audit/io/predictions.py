@@ -15,7 +15,7 @@ from classgap.audit._types import Floats, Integers
 from classgap.audit.io.labels import check_class_names, encode, infer_class_names, is_text
 from classgap.audit.io.probabilities import as_log_probabilities, count_zero_margins, normalized_if_probabilities
 from classgap.audit.io.sample_ids import check_duplicates, dropped_duplicates
-from classgap.audit.results import Notice
+from classgap.audit.results import AuditSource, Notice
 
 MAX_FEATURE = 1e15  # sums of squares over all samples and features must not overflow in single precision
 WIDE_UNSIGNED = (torch.uint16, torch.uint32, torch.uint64)  # torch implements few operations for these
@@ -43,6 +43,7 @@ class Predictions:
         logit_margins: whether logit margins are defined; they are not if a probability in one is exactly 0.
         name: title of the audit.
         notices: warnings about the inputs.
+        source: files that the inputs were read from.
     """
 
     targets_N: Integers
@@ -62,6 +63,7 @@ class Predictions:
     logit_margins: bool = True
     name: str = "audit"
     notices: tuple[Notice, ...] = ()
+    source: AuditSource | None = None
 
     @classmethod
     def from_arrays(

@@ -24,6 +24,7 @@ from classgap.audit._types import Floats
 from classgap.audit.io.csv import Content, read_csv
 from classgap.audit.io.fields import FIELDS, KINDS, NAMES, suggest_rename
 from classgap.audit.io.predictions import Predictions
+from classgap.audit.io.run_settings import describe_source
 from classgap.audit.results import Notice
 from classgap.registry import nearest
 
@@ -69,6 +70,7 @@ def read_predictions(path: str | os.PathLike[str]) -> Predictions:
         train_losses_E=losses_E,
         learning_rates_E=rates_E,
         notices=(*predictions.notices, *notices),
+        source=describe_source(file, has_scores=predictions.logits_NK is not None),
     )
 
 

@@ -6,7 +6,7 @@ from typing import Any
 
 from classgap.audit.audit import Audit
 from classgap.audit.results import Correlation, ErrorBudget, FeatureSummary
-from classgap.report.advice import advice_parts
+from classgap.report.advice import advice_parts, fix_command
 from classgap.report.budget import budget_legend, class_budgets, segments, untried_changes
 from classgap.report.charts import audit_charts
 from classgap.report.charts.budget_chart import Bar, budget_chart, pattern_definitions, swatch
@@ -26,7 +26,7 @@ from classgap.report.gap_rows import gap_rows
 from classgap.report.notes import audit_notes
 from classgap.report.notices import notice_text
 from classgap.report.ordering import THIRDS, failing_classes, order_groups
-from classgap.report.summary import headline, summarize_audit
+from classgap.report.summary import headline, offset_sentence, summarize_audit
 
 MAX_FAILING = 100  # rows of the table of failing classes; dialogs show the diagnoses of the others
 MAX_BARS = 15  # failing classes with a bar of their budget
@@ -58,7 +58,11 @@ def audit_page(audit: Audit) -> dict[str, Any]:
         "gap_rows": gap_rows(audit),
         "failing": failing[:MAX_FAILING],
         "more_failing": max(0, len(failing) - MAX_FAILING),
-        "advice": {entry.index: advice_parts(entry.diagnosis[0], entry) for entry in failing[:MAX_FAILING]},
+        "advice": {
+            entry.index: advice_parts(entry.diagnosis[0], entry, audit.source) for entry in failing[:MAX_FAILING]
+        },
+        "offsets": offset_sentence(audit),
+        "fix_command": fix_command(audit.source),
         "budget": _budget_section(audit),
         "index_of": {name: i for i, name in enumerate(audit.class_names)},
         "boxes_show_all": len(with_margins) <= audit_charts.MAX_BOXES,

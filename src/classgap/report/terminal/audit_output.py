@@ -12,7 +12,7 @@ from rich.text import Text
 from classgap.audit.audit import Audit
 from classgap.audit.figures import FIGURES, ClassResult, Figure
 from classgap.audit.results import Interval
-from classgap.report.advice import advice, advice_parts
+from classgap.report.advice import advice_parts, fix_command
 from classgap.report.budget import budget_line
 from classgap.report.class_table import format_cell
 from classgap.report.formatting import (
@@ -27,7 +27,7 @@ from classgap.report.formatting import (
 from classgap.report.gap_rows import gap_rows
 from classgap.report.notices import notice_text
 from classgap.report.ordering import failing_classes, order_groups, sort_by_accuracy
-from classgap.report.summary import cause_sentence, headline
+from classgap.report.summary import cause_sentence, headline, offset_sentence
 from classgap.report.terminal.console import (
     STYLES,
     interval_bar,
@@ -156,24 +156,30 @@ def _print_diagnoses(console: Console, audit: Audit) -> None:
         _print_indented(console, line, 2)
         if entry.error_budget is not None:
             _print_indented(console, plain_text(budget_line(entry.error_budget)), 4)
-        _print_advice(console, entry)
+        _print_command(console, *advice_parts(entry.diagnosis[0], entry, audit.source))
     if len(failing) > DIAGNOSES:
         more = pluralize(len(failing) - DIAGNOSES, "more class", "more classes")
         console.print(plain_text(f"  … and {more}; --html shows all."))
     if audit.error_budget is not None:
         _print_indented(console, plain_text(f"All classes, {budget_line(audit.error_budget)}"), 2 if failing else 0)
+    offsets = offset_sentence(audit)
+    if offsets:
+        _print_indented(console, plain_text(offsets), 2 if failing else 0)
+        if fix_command(audit.source):
+            _print_command(console, "Choose a remedy and prove it on held-out samples", fix_command(audit.source))
     if failing or audit.error_budget is not None:
         console.print()
 
 
-def _print_advice(console: Console, entry: ClassResult) -> None:
-    """Print the advice, with a command that does not fit on the same line on a line of its own."""
-    text, indent = plain_text(advice(entry.diagnosis[0], entry), "bright_black"), 4
-    _, command = advice_parts(entry.diagnosis[0], entry)
+def _print_command(console: Console, sentence: str, command: str, indent: int = 4) -> None:
+    """Print a sentence and its command, which is on a line of its own if both do not fit on one line."""
+    text = plain_text(f"{sentence}: {command}" if command else f"{sentence}.", "bright_black")
     if command and text.cell_len > console.width - indent:
-        sentence = text[: len(text) - len(command) - 1]
-        _print_indented(console, sentence, indent)
+        _print_indented(console, plain_text(f"{sentence}:", "bright_black"), indent)
         text = plain_text(command, "bright_black")
+    if command and text.cell_len > console.width - indent:
+        console.print(text, soft_wrap=True)  # unbroken, so that it can be pasted
+        return
     _print_indented(console, text, indent)
 
 

@@ -1,0 +1,43 @@
+"""The run that a prediction file belongs to, with the settings that advice needs."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from classgap.audit.results import AuditSource
+
+SETTINGS = "config.yaml"
+
+
+def describe_source(file: Path, *, has_scores: bool) -> AuditSource:
+    """Describe a prediction file, and the run directory that holds it, if any."""
+    settings = _run_settings(file.parent)
+    if settings is None:
+        return AuditSource(str(file), has_scores)
+    return AuditSource(
+        str(file),
+        has_scores,
+        run=str(file.parent),
+        epochs=_positive(settings.get("epochs")),
+        steps=_positive(settings.get("steps")),
+        has_validation=bool(settings.get("val_fraction")),
+    )
+
+
+def _run_settings(directory: Path) -> Mapping[str, Any] | None:
+    """Return the settings of a run, or ``None``: many projects have a ``config.yaml`` of their own."""
+    import yaml
+
+    if not ((directory / SETTINGS).is_file() and (directory / "metrics.jsonl").is_file()):
+        return None
+    try:
+        settings = yaml.safe_load((directory / SETTINGS).read_text(encoding="utf-8"))
+    except (OSError, ValueError, yaml.YAMLError):
+        return None
+    return settings if isinstance(settings, Mapping) and {"data", "method"} <= settings.keys() else None
+
+
+def _positive(value: Any) -> int | None:
+    return value if isinstance(value, int) and value > 0 else None
