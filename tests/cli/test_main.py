@@ -26,6 +26,7 @@ SURFACE = {
     "fix": """
         SOURCES --test --goal --max-easy-loss --max-overall-loss --costs --priors --html --json --out
         --confidence-level --seed
+        --data --model --budget --n-trials --methods --epochs --val-fraction --executor --search-dir
     """,
     "methods": "NAME",
     "datasets": "NAME",
