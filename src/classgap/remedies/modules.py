@@ -78,7 +78,7 @@ class ExpectedCost(Part):
 
     def forward(self, logits_BK: Tensor) -> Tensor:
         """Return minus the expected cost of each class (B, K)."""
-        return -(logits_BK.softmax(dim=1) @ self.cost)
+        return -(logits_BK.softmax(dim=1) @ self.cost.to(logits_BK.dtype))
 
     def config(self) -> dict[str, Any]:
         """Return the number of classes."""
@@ -132,7 +132,8 @@ class Head(Part):
 
     def forward(self, features_BD: Tensor) -> Tensor:
         """Return logits (B, K)."""
-        return nn.functional.linear(features_BD, self.weight, self.bias)
+        kind = features_BD.dtype
+        return nn.functional.linear(features_BD, self.weight.to(kind), self.bias.to(kind))
 
     def config(self) -> dict[str, Any]:
         """Return the numbers of classes and features."""
