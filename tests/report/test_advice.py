@@ -182,6 +182,7 @@ def test_advice_has_the_numbers(entry: ClassResult):
     assert "73 more training samples" in more
     assert "about 100" in more
     assert "1,068 test samples" in more
+    assert "test samples" not in advice(cause("few-training-samples", 27, 100, test_samples_for_3_points=0), entry)
     assert "12, 57" in advice(FULL["wrong-labels"], entry)
     assert "70 more test samples" in advice(FULL["too-few-test-samples"], entry)
     assert "features, training counts" in advice(FULL["not-enough-evidence"], entry)

@@ -170,6 +170,7 @@ def test_chart_tells_marks_apart_without_color(tested_fix: FixResult):
     assert drawn.count('class="limit"') == 1
     loose = replace(tested_fix, limits={"easy": 1.0, "overall": 0.001})
     assert 'class="limit"' not in str(remedy_scatter(loose))
+    assert ("dashed" in render_html(tested_fix), "dashed line" in render_html(loose)) == (True, False)
 
 
 def test_to_html_and_save(tested_fix: FixResult, tmp_path: Path):

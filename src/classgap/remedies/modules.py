@@ -133,7 +133,8 @@ class Head(Part):
 
     def forward(self, features_BD: Tensor) -> Tensor:
         """Return logits (B, K)."""
-        return nn.functional.linear(features_BD, self.weight, self.bias)
+        kind = features_BD.dtype
+        return nn.functional.linear(features_BD, self.weight.to(kind), self.bias.to(kind))
 
     def config(self) -> dict[str, Any]:
         """Return the numbers of classes and features."""

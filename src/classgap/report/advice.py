@@ -111,7 +111,7 @@ def _too_few_test(cause: Cause, entry: ClassResult, source: AuditSource | None) 
 def _to_measure(cause: Cause) -> str:
     """Number of test samples that would show a change of 3 points, if known."""
     wanted = cause.details.get("test_samples_for_3_points")
-    if not isinstance(wanted, int | float):
+    if not isinstance(wanted, int | float) or wanted < 1:  # 0 if the class is never predicted correctly
         return ""
     return f"; {format_count(wanted)} test samples per class would show a change of 3 points"
 
