@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import random
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
@@ -42,3 +44,20 @@ def restore_random_state(state: dict[str, Any]) -> None:
     torch.set_rng_state(torch.tensor(state["torch"], dtype=torch.uint8))
     if "cuda" in state and torch.cuda.is_available():
         torch.cuda.set_rng_state(torch.tensor(state["cuda"], dtype=torch.uint8))
+
+
+@contextmanager
+def preserve_random_state() -> Iterator[None]:
+    """Restore the state of all generators on exit; also a decorator.
+
+    >>> with preserve_random_state():
+    ...     seed_everything(1)
+    ...     first = torch.rand(1)
+    >>> bool(torch.rand(1) == first)
+    False
+    """
+    state = random_state()
+    try:
+        yield
+    finally:
+        restore_random_state(state)

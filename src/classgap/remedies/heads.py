@@ -12,7 +12,6 @@ from torch import Tensor, nn
 
 from classgap.data.dataset import Dataset, Split
 from classgap.engine import NonFiniteLossError, RunDirectory, TrainConfig, train
-from classgap.engine.random_state import random_state, restore_random_state
 from classgap.engine.storage.checkpoint import load_weights, save_weights
 from classgap.methods.tau_norm import normalized
 from classgap.models import CosineClassifier
@@ -85,7 +84,6 @@ def refit_heads(data: FrozenFeatures, progress: Callable[[str], None]) -> Iterat
 def _train(data: FrozenFeatures, method: str) -> nn.Module | None:
     name = method.partition(":")[0]
     data, size = _unit_size(data)
-    state = random_state()
     with TemporaryDirectory() as folder:
         config = TrainConfig(
             data="features",
@@ -109,8 +107,6 @@ def _train(data: FrozenFeatures, method: str) -> nn.Module | None:
             train(config, data=dataset, quiet=True)
         except NonFiniteLossError:
             return None
-        finally:
-            restore_random_state(state)
         weights = load_weights(RunDirectory(config.out or Path()).model)
     if name == "ldam":
         return _cosine(weights["1.weight"], weights["1.scale"])

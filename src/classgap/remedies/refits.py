@@ -10,6 +10,7 @@ from torch import Tensor, nn
 from classgap.audit.io.predictions import Predictions
 from classgap.data.dataset import Split
 from classgap.data.splits import draw_per_class
+from classgap.engine.random_state import preserve_random_state
 from classgap.engine.storage.checkpoint import load_weights
 from classgap.features import FeatureTap
 from classgap.models import CosineClassifier
@@ -24,6 +25,7 @@ MAX_SAMPLES = 20_000  # training samples to refit on; bounds the time of a pass 
 Refitted = tuple[list[Source], tuple[str, ...]]
 
 
+@preserve_random_state()
 def refit_predictions(fit: Predictions, test: Predictions | None, progress: Callable[[str], None]) -> Refitted:
     """Return sources of refitted heads that take features, and notices.
 

@@ -14,6 +14,7 @@ from torch import Tensor
 from classgap.audit.io.predictions import Predictions
 from classgap.data.dataset import Split
 from classgap.data.splits import other_rows
+from classgap.engine.random_state import preserve_random_state
 from classgap.engine.train import choose_device
 from classgap.remedies.checks import MIN_SAMPLES, check_support
 from classgap.remedies.fix import Samples
@@ -30,6 +31,7 @@ Progress = Callable[[str], None]
 HOPELESS = 0.05  # accuracy below that of the baseline; no adjustment makes up for it
 
 
+@preserve_random_state()
 def read_runs(paths: Sequence[Path], progress: Progress = lambda message: None) -> Samples:
     """Score the validation and test samples of runs with their networks, averages of them, and views of images.
 

@@ -14,7 +14,6 @@ from classgap.audit.io.readers import find_predictions, read_predictions
 from classgap.data import load
 from classgap.data.dataset import Dataset, Split
 from classgap.engine import Run, RunDirectory, TrainConfig
-from classgap.engine.random_state import random_state, restore_random_state
 from classgap.remedies.networks import Network, architecture, load_network
 from classgap.remedies.scoring import Preprocessing
 
@@ -107,15 +106,11 @@ def _read_config(directory: RunDirectory) -> TrainConfig:
 
 
 def _open(name: str, directory: RunDirectory, config: TrainConfig, data: Dataset) -> StoredRun:
-    state = random_state()
-    try:
-        # A run replaces the head where its method does, and knows crop and normalization.
-        run = Run(replace(config, compile=False), data, torch.device("cpu"))
-        run.tap.remove()
-        shapes = {"num_classes": data.num_classes, "input_shape": run.input_shape}
-        network = load_network(directory.path, run.model, {"model": architecture(config.model or ""), **shapes})
-    finally:
-        restore_random_state(state)
+    # A run replaces the head where its method does, and knows crop and normalization.
+    run = Run(replace(config, compile=False), data, torch.device("cpu"))
+    run.tap.remove()
+    shapes = {"num_classes": data.num_classes, "input_shape": run.input_shape}
+    network = load_network(directory.path, run.model, {"model": architecture(config.model or ""), **shapes})
     assert run.validation is not None
     return StoredRun(
         name,
