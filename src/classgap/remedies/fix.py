@@ -14,16 +14,13 @@ import torch
 from torch import nn
 
 from classgap.audit import Audit, AuditDiff, AuditSettings, read_predictions
-from classgap.audit._types import Floats, Integers
+from classgap.audit._types import Integers
 from classgap.audit.diagnosis.counterfactuals import stratified_folds
 from classgap.audit.io.predictions import Predictions
 from classgap.remedies.adjustments import Context, adjustments
 from classgap.remedies.checks import (
-    check_costs,
     check_disjoint,
     check_models,
-    check_points,
-    check_priors,
     check_same_classes,
     check_support,
 )
@@ -31,6 +28,7 @@ from classgap.remedies.evaluation import Measured, Ranking, average, class_accur
 from classgap.remedies.fixed_model import Fix
 from classgap.remedies.modules import Part
 from classgap.remedies.results import Excluded, FixResult, Proof, RemedyResult
+from classgap.remedies.rule import Rule
 from classgap.remedies.selection import (
     N_FOLDS,
     Limits,
@@ -43,9 +41,6 @@ from classgap.remedies.selection import (
 )
 from classgap.remedies.sources import Source, ensemble
 
-GOALS = ("hard", "worst", "balanced", "cost")
-DEFAULT_EASY_LIMIT = 0.003
-IMBALANCED = 2.0  # ratio of training samples between the most and the least frequent class
 FilePath = str | os.PathLike[str]
 
 
@@ -121,7 +116,8 @@ def fix(
         max_overall_loss: accuracy over all samples that a remedy may cost, in percentage points.
         costs: (K, K), cost of predicting the class of the column for a sample of the class of the row; or a mapping
             from true to predicted classes to costs, with 1 for missing errors.
-        priors: (K,), class frequencies at prediction time, or a mapping by class name; by default those of the samples.
+        priors: (K,), class frequencies at prediction time, or a mapping by class name; by default those of the samples,
+            or equal ones if the training set is imbalanced.
         confidence_level: level of all intervals.
         seed: seed of the folds.
         progress: called with a line of text before each step that takes time.
@@ -136,21 +132,11 @@ def fix(
     >>> result.chosen, result.proof["hard"].change > 0.1
     ('class-offsets', True)
     """
-    if goal not in GOALS:
-        raise ValueError(f"goal must be one of {', '.join(GOALS)}; got {goal!r}.")
-    if goal == "cost" and costs is None:
-        raise ValueError("goal='cost' needs costs: pass a (K, K) array, rows are true classes.")
-    overall_limit = check_points("max_overall_loss", max_overall_loss)
-    easy_limit = None if max_easy_loss is None else check_points("max_easy_loss", max_easy_loss)
+    rule = Rule(goal, max_easy_loss, max_overall_loss, costs, priors)
     settings = AuditSettings(map="none", diagnose=False, confidence_level=confidence_level, seed=seed)
     samples = read_samples(fit, test, progress)
-    names = samples.fit.class_names
-    context = Context(
-        len(names), goal, samples.fit.train_counts_K, check_priors(priors, names), check_costs(costs, names)
-    )
-    if easy_limit is None:
-        easy_limit = 1.0 if _is_imbalanced(samples.fit.train_counts_K) else DEFAULT_EASY_LIMIT
-    return fix_samples(samples, context, Limits(easy_limit, overall_limit), settings)
+    context, limits = rule.resolve(samples.fit.class_names, samples.fit.train_counts_K)
+    return fix_samples(samples, context, limits, settings)
 
 
 def read_samples(
@@ -204,10 +190,6 @@ def fix_samples(samples: Samples, context: Context, limits: Limits, settings: Au
         diff=diff,
         fix=None if chosen is None else _build(chosen, samples, context),
     )
-
-
-def _is_imbalanced(counts_K: Floats | None) -> bool:
-    return counts_K is not None and float(counts_K.max()) > IMBALANCED * max(float(counts_K.min()), 1.0)
 
 
 def _read(given: FilePath | Predictions | Sequence[FilePath | Predictions]) -> list[Predictions]:

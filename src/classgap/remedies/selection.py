@@ -134,9 +134,17 @@ def _candidates(
 
 
 def choose(options: Sequence[Option], goal: str, limits: Limits) -> Option | None:
-    """Return the option with the best estimate among those within the limits that gain more than a standard error."""
+    """Return the option with the best estimate among those within the limits that gain more than a standard error.
+
+    If the easy third has no limit, a small gain could cost it a lot. Then options within a standard error of the best
+    count as equal, and the one with the highest balanced accuracy is chosen.
+    """
     eligible = [option for option in options if _gain(option, goal) > 0 and _within(option, goal, limits)]
-    return max(eligible, key=lambda option: option.estimate[goal].change, default=None)
+    best = max(eligible, key=lambda option: option.estimate[goal].change, default=None)
+    if best is None or goal == "cost" or limits.easy < 1:
+        return best
+    equal = [option for option in eligible if option.estimate[goal].change >= _gain(best, goal)]
+    return max(equal, key=lambda option: option.estimate["balanced"].change)
 
 
 def best_strengths(options: Sequence[Option], goal: str, limits: Limits) -> list[Option]:

@@ -90,12 +90,8 @@ def excluded_sentence(result: FixResult) -> str:
     if excluded is None:
         return ""
     flags = " ".join(f"{FLAGS[name]} {100 * value:.1f}" for name, value in excluded.limits.items())
-    changes = ", ".join(
-        f"{NAMES[name]} {format_points(excluded.estimate[name])}"
-        for name in dict.fromkeys((result.goal, "easy", "overall"))
-    )
     label = remedy_label(excluded.name, excluded.settings)
-    return f"{flags} would allow {label}: {changes} points by the fitting samples' estimate."
+    return f"{flags} would allow {label}, which may gain more: try it."
 
 
 def remedy_label(name: str, settings: Mapping[str, float]) -> str:

@@ -12,16 +12,15 @@ from classgap.audit import AuditSettings, read_predictions
 from classgap.audit._types import Integers
 from classgap.audit.io.predictions import Predictions
 from classgap.engine.train import load_dataset
-from classgap.remedies.adjustments import Context
-from classgap.remedies.checks import check_costs, check_points, check_priors, check_support, shared_samples
-from classgap.remedies.fix import DEFAULT_EASY_LIMIT, GOALS, IMBALANCED, Samples, fix_samples
+from classgap.remedies.checks import check_support, shared_samples
+from classgap.remedies.fix import Samples, fix_samples
 from classgap.remedies.results import FixResult, RemedyResult
+from classgap.remedies.rule import Rule
 from classgap.remedies.search.config import SearchConfig
 from classgap.remedies.search.executors import Workers
 from classgap.remedies.search.loop import describe_time, search
 from classgap.remedies.search.objective import read_validation, to_source
 from classgap.remedies.search.records import OnProgress, SearchResult, TrialRecord
-from classgap.remedies.selection import Limits
 from classgap.remedies.sources import Source, ensemble
 
 MAX_MEMBERS = 4  # models of the ensemble
@@ -62,19 +61,9 @@ def fix_by_training(
         ValueError: If an argument is invalid, or the baseline failed or did not finish in time.
         TrainingInterrupted: If a signal stopped the search; it was saved.
     """
-    if goal not in GOALS:
-        raise ValueError(f"goal must be one of {', '.join(GOALS)}; got {goal!r}.")
-    if goal == "cost" and costs is None:
-        raise ValueError("goal='cost' needs costs: pass a (K, K) array, rows are true classes.")
-    overall = check_points("max_overall_loss", max_overall_loss)
-    easy = None if max_easy_loss is None else check_points("max_easy_loss", max_easy_loss)
+    rule = Rule(goal, max_easy_loss, max_overall_loss, costs, priors)
     data = load_dataset(config.data)
-    names, counts_K = data.class_names, data.train_counts.numpy().astype(float)
-    if easy is None:
-        imbalanced = float(counts_K.max()) > IMBALANCED * max(float(counts_K.min()), 1.0)
-        easy = 1.0 if imbalanced else DEFAULT_EASY_LIMIT
-    limits = Limits(easy, overall)
-    context = Context(len(names), goal, counts_K, check_priors(priors, names), check_costs(costs, names))
+    context, limits = rule.resolve(data.class_names, data.train_counts.numpy().astype(float))
     result = search(config, context, None if goal == "cost" else limits, on_progress, workers)
     samples = trained_samples(result)
     settings = AuditSettings(map="none", diagnose=False, confidence_level=confidence_level, seed=config.seed)

@@ -1,0 +1,67 @@
+"""The rule that chooses a remedy: a goal, and limits on the losses of other classes."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from classgap.audit._types import Floats
+from classgap.remedies.adjustments import Context
+from classgap.remedies.checks import check_costs, check_points, check_priors
+from classgap.remedies.selection import Limits
+
+GOALS = ("hard", "worst", "balanced", "cost")
+IMBALANCED = 2.0  # ratio of training samples between the most and the least frequent class
+
+
+@dataclass(frozen=True)
+class Rule:
+    """Goal and limits as given by users; see :func:`classgap.remedies.fix`.
+
+    With an imbalanced training set, frequent classes are easy at the expense of rare ones, and validation samples are
+    usually as imbalanced. Unless stated otherwise, the easy third then has no limit of its own, and all classes count
+    alike.
+
+    Raises:
+        ValueError: if an argument is invalid.
+
+    >>> context, limits = Rule().resolve(["cat", "dog"], np.array([100.0, 10.0]))
+    >>> context.priors_K.tolist(), limits.easy
+    ([0.5, 0.5], 1.0)
+    """
+
+    goal: str = "hard"
+    max_easy_loss: float | None = None
+    max_overall_loss: float = 0.1
+    costs: Any = None
+    priors: Any = None
+
+    def __post_init__(self) -> None:
+        if self.goal not in GOALS:
+            raise ValueError(f"goal must be one of {', '.join(GOALS)}; got {self.goal!r}.")
+        if self.goal == "cost" and self.costs is None:
+            raise ValueError("goal='cost' needs costs: pass a (K, K) array, rows are true classes.")
+        check_points("max_overall_loss", self.max_overall_loss)
+        if self.max_easy_loss is not None:
+            check_points("max_easy_loss", self.max_easy_loss)
+
+    def resolve(self, class_names: Sequence[str], train_counts_K: Floats | None) -> tuple[Context, Limits]:
+        """Check costs and priors, and fill in the defaults for the data."""
+        imbalanced = is_imbalanced(train_counts_K)
+        priors_K = check_priors(self.priors, class_names)
+        if priors_K is None and imbalanced:
+            priors_K = np.full(len(class_names), 1 / len(class_names))
+        easy = (100.0 if imbalanced else 0.3) if self.max_easy_loss is None else self.max_easy_loss
+        limits = Limits(check_points("max_easy_loss", easy), check_points("max_overall_loss", self.max_overall_loss))
+        costs_KK = check_costs(self.costs, class_names)
+        return Context(len(class_names), self.goal, train_counts_K, priors_K, costs_KK), limits
+
+
+def is_imbalanced(train_counts_K: Floats | None) -> bool:
+    """Return whether classes differ in their number of training samples by more than a factor of 2."""
+    if train_counts_K is None:
+        return False
+    return float(train_counts_K.max()) > IMBALANCED * max(float(train_counts_K.min()), 1.0)
