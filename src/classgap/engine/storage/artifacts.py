@@ -28,36 +28,42 @@ def write_artifacts(run: Run, directory: RunDirectory, best: dict[str, Any] | No
         directory: Where to write.
         best: The selected epoch; ``None`` if it is the last one.
     """
-    features = run.config.save_features
-    test = run.scores(run.data.test, features=features)
-    validation = None if run.validation is None else run.scores(run.validation, features=features)
-    train = _evaluate_training(run)
-    train_predictions = train.predictions() if isinstance(train, Scores) else train
+    # One split at a time: the logits of several may not fit in memory together.
     if rank() == 0:
         save_weights(run.model, directory.model)
-        _write_predictions(run, directory.predictions, run.data.test, test, train_predictions, features=features)
-        if run.validation is not None and validation is not None:
-            path = directory.val_predictions
-            _write_predictions(run, path, run.validation, validation, train_predictions, features=features)
-        if isinstance(train, Scores):
-            _write_predictions(run, directory.train_predictions, run.train, train, features=True)
+    train = _evaluate_training(run, directory)
+    if run.validation is not None:
+        _evaluate(run, directory.val_predictions, run.validation, train)
+    test = _evaluate(run, directory.predictions, run.data.test, train)
+    if rank() == 0:
         if run.config.report:
             audit = Audit.from_checked(read_predictions(directory.path))
             audit.to_html(directory.report)
             audit.save(directory.audit)
         final: dict[str, Any] = {"final": True, "chosen_epoch": None if best is None else best["epoch"]}
         final |= run.method.findings()
-        final |= {f"train_{name}": value for name, value in train_predictions.accuracies().items()}
+        final |= {f"train_{name}": value for name, value in train.accuracies().items()}
         final |= {f"test_{name}": value for name, value in test.accuracies().items()}
         directory.add_metrics(final)
     barrier()
 
 
-def _evaluate_training(run: Run) -> Scores | Predictions:
-    """Evaluate the training samples: predicted classes, or logits and features if they are to be stored."""
-    if run.config.save_train_features:
-        return run.scores(run.train, features=True)
-    return run.predictions(run.train)
+def _evaluate_training(run: Run, directory: RunDirectory) -> Predictions:
+    """Evaluate the training samples, and store their logits and features if configured."""
+    if not run.config.save_train_features:
+        return run.predictions(run.train)
+    scores = run.scores(run.train, features=True)
+    if rank() == 0:
+        _write_predictions(run, directory.train_predictions, run.train, scores, features=True)
+    return scores.predictions()
+
+
+def _evaluate(run: Run, path: Path, split: Split, train: Predictions) -> Predictions:
+    """Evaluate a split and store its logits and features."""
+    scores = run.scores(split, features=run.config.save_features)
+    if rank() == 0:
+        _write_predictions(run, path, split, scores, train, features=run.config.save_features)
+    return scores.predictions()
 
 
 def _write_predictions(
