@@ -364,6 +364,8 @@ def test_sample_weight_is_routed_to_the_estimator():
 def test_tags_follow_the_estimator():
     assert sklearn.utils.get_tags(ClassOffsetClassifierCV(LogisticRegression())).input_tags.sparse
     assert not sklearn.utils.get_tags(ClassOffsetClassifierCV(GaussianNB())).input_tags.sparse
+    assert sklearn.utils.get_tags(ClassOffsetClassifierCV(RandomForestClassifier())).input_tags.allow_nan
+    assert not sklearn.utils.get_tags(ClassOffsetClassifierCV(GaussianNB())).input_tags.allow_nan
     assert sklearn.base.is_classifier(ClassOffsetClassifierCV(GaussianNB()))
 
 

@@ -110,8 +110,8 @@ def shared_samples(fit: Predictions, test: Predictions) -> list[tuple[int, int]]
     place_fit, repeated_fit = _unique_rows(ours, fit.logits_NK)
     place_test, repeated_test = _unique_rows(theirs, test.logits_NK)
     pairs = sorted((row, place_test[key]) for key, row in place_fit.items() if key in place_test)
-    by_chance = 2 * (repeated_fit + repeated_test) + COINCIDENCES * min(len(ours), len(theirs))
-    return pairs if len(pairs) > by_chance else []
+    coincidences = 2 * (repeated_fit + repeated_test) + COINCIDENCES * min(len(ours), len(theirs))
+    return pairs if len(pairs) > coincidences else []
 
 
 def check_disjoint(fit: Predictions, test: Predictions) -> None:

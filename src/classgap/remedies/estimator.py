@@ -229,7 +229,7 @@ class ClassOffsetClassifierCV(ClassifierMixin, MetaEstimatorMixin, BaseEstimator
         from sklearn.utils import get_tags
 
         tags, base = super().__sklearn_tags__(), get_tags(self.estimator)
-        tags.input_tags.sparse = base.input_tags.sparse
+        tags.input_tags.sparse, tags.input_tags.allow_nan = base.input_tags.sparse, base.input_tags.allow_nan
         if base.classifier_tags is not None:
             tags.classifier_tags.multi_class = base.classifier_tags.multi_class
         return tags

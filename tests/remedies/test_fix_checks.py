@@ -1,0 +1,172 @@
+"""Bad inputs of a fix give one clear line."""
+
+import numpy as np
+import pytest
+from fix_cases import biased, biased_logits, softmax
+
+from classgap.audit.io.predictions import Predictions
+from classgap.remedies import fix
+from classgap.remedies.checks import check_costs, check_disjoint, check_points, check_priors, shared_samples
+
+NAMES = ("a", "b", "c")
+
+
+def test_scores_are_required():
+    labels, logits = biased_logits(3, 10)
+    bare = Predictions.from_arrays(labels, predictions=logits.argmax(axis=1), name="bare.csv")
+    for arguments in ((bare,), (biased(3, 10), bare), ([biased(3, 10), bare],)):
+        with pytest.raises(ValueError, match=r"bare\.csv has predicted labels"):
+            fix(*arguments)
+
+
+def test_one_class_is_not_enough():
+    with pytest.raises(ValueError, match="1 class"):
+        fix(Predictions.from_arrays([0, 0], logits=[[1.0], [2.0]]))
+    with pytest.raises(ValueError, match="samples of 1 class"):
+        fix(Predictions.from_arrays([1, 1], logits=[[1.0, 0.0], [2.0, 3.0]]))
+
+
+def test_classes_must_agree():
+    with pytest.raises(ValueError, match="3 and 4 classes"):
+        fix(biased(3, 10), biased(4, 10))
+    labels, logits = biased_logits(3, 10)
+    first = Predictions.from_arrays(labels, logits=logits, class_names=["cat", "dog", "cow"], name="first")
+    labels, logits = biased_logits(3, 10, seed=1)
+    other = Predictions.from_arrays(labels, logits=logits, class_names=["cat", "cow", "dog"], name="other")
+    with pytest.raises(ValueError, match="'dog' and 'cow' at index 1"):
+        fix(first, other)
+
+
+def test_models_must_have_the_same_samples():
+    labels, logits = biased_logits(3, 10)
+    first = Predictions.from_arrays(labels, logits=logits, name="first")
+    with pytest.raises(ValueError, match="30 and 29 samples"):
+        fix([first, Predictions.from_arrays(labels[1:], logits=logits[1:], name="second")])
+    swapped = labels.copy()
+    swapped[4] = (swapped[4] + 1) % 3
+    with pytest.raises(ValueError, match="row 4"):
+        fix([first, Predictions.from_arrays(swapped, logits=logits, name="second")])
+    numbered = [
+        Predictions.from_arrays(labels, logits=logits, index=np.arange(30) + shift, name=f"file {shift}")
+        for shift in (0, 1)
+    ]
+    with pytest.raises(ValueError, match="index"):
+        fix(numbered)
+    with pytest.raises(ValueError, match="2 and 1 files"):
+        fix([first, biased(3, 10)], biased(3, 10, seed=1))
+    with pytest.raises(ValueError, match="at least one"):
+        fix([])
+
+
+def test_a_class_of_one_sample_is_named():
+    labels, logits = biased_logits(4, 10)
+    kept = (labels != 2) | (np.cumsum(labels == 2) == 1)
+    with pytest.raises(ValueError, match="'2' has 1 sample"):
+        fix(Predictions.from_arrays(labels[kept], logits=logits[kept]))
+    kept &= (labels != 3) | (np.cumsum(labels == 3) == 1)
+    with pytest.raises(ValueError, match="1 other classes have 1 sample"):
+        fix(Predictions.from_arrays(labels[kept], logits=logits[kept]))
+
+
+def test_a_tested_class_needs_fitting_samples():
+    labels, logits = biased_logits(4, 10)
+    kept = labels != 2
+    part = Predictions.from_arrays(labels[kept], logits=logits[kept], name="val")
+    with pytest.raises(ValueError, match="'2' has samples in"):
+        fix(part, biased(4, 10, seed=1))
+
+
+def test_not_a_number_is_named_with_its_row():
+    labels, logits = biased_logits(3, 10)
+    for value in (np.nan, np.inf):
+        logits[7, 1] = value
+        with pytest.raises(ValueError, match="row 7"):
+            Predictions.from_arrays(labels, logits=logits)
+
+
+@pytest.mark.parametrize("dtype", [np.float16, np.float32, np.float64])
+def test_shared_samples_are_found_in_any_order(dtype):
+    labels, logits = biased_logits(5, 60)
+    logits = logits.astype(dtype)
+    fit, test = np.arange(200), np.arange(180, 300)[::-1]
+    first, second = (Predictions.from_arrays(labels[rows], logits=logits[rows]) for rows in (fit, test))
+    pairs = shared_samples(first, second)
+    assert [(fit[a], test[b]) for a, b in pairs] == [(row, row) for row in range(180, 200)]
+    with pytest.raises(ValueError, match="20 samples"):
+        fix(first, second)
+    with pytest.raises(ValueError, match="200 samples"):
+        fix(first, first)
+
+
+def test_one_shared_sample_is_found():
+    labels, logits = biased_logits(5, 20)
+    first, second = (
+        Predictions.from_arrays(labels[rows], logits=logits[rows]) for rows in (slice(0, 51), slice(50, 100))
+    )
+    assert shared_samples(first, second) == [(50, 0)]
+
+
+def test_equal_scores_with_other_labels_are_other_samples():
+    labels, logits = biased_logits(5, 20)
+    first = Predictions.from_arrays(labels, logits=logits)
+    assert shared_samples(first, Predictions.from_arrays((labels + 1) % 5, logits=logits)) == []
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_equal_rows_by_chance_are_not_shared_samples(seed):
+    """One-hot probabilities, two decimals, and half-precision logits of two classes."""
+    parts = [biased_logits(5, 200, seed=2 * seed + i, separation=4.0) for i in (0, 1)]
+    saturated = [(labels, softmax(np.float64(30 * logits)).astype(np.float32)) for labels, logits in parts]
+    for pair in (
+        [(labels, np.where(p < 1e-3, 0, p)) for labels, p in saturated],
+        [(labels, softmax(logits).round(2)) for labels, logits in parts],
+        [(labels, softmax(logits).round(3)) for labels, logits in parts],
+    ):
+        check_disjoint(*(Predictions.from_arrays(labels, logits=scores) for labels, scores in pair))
+    binary = [biased_logits(2, 1000, seed=100 + 2 * seed + i) for i in (0, 1)]
+    check_disjoint(*(Predictions.from_arrays(y, logits=z.astype(np.float16)) for y, z in binary))
+
+
+def test_shared_samples_are_found_among_saturated_rows():
+    labels, logits = biased_logits(5, 200, separation=4.0)
+    p = softmax(np.float64(8 * logits)).astype(np.float32)
+    p = np.where(p < 1e-6, 0, p)
+    assert 0.1 < np.mean(p.max(axis=1) == 1) < 0.9
+    first, second = (Predictions.from_arrays(labels[rows], logits=p[rows]) for rows in (slice(600), slice(400, 1000)))
+    pairs = shared_samples(first, second)
+    assert pairs
+    assert all(a == b + 400 for a, b in pairs)
+
+
+def test_equal_files_of_many_samples_take_little_memory_and_time():
+    labels, logits = biased_logits(3, 30_000)
+    data = Predictions.from_arrays(labels, logits=logits)
+    assert len(shared_samples(data, data)) == 90_000
+
+
+@pytest.mark.parametrize(
+    ("settings", "fact"),
+    [
+        ({"goal": "best"}, "best"),
+        ({"goal": "cost"}, "costs"),
+        ({"max_easy_loss": -0.1}, "max_easy_loss"),
+        ({"max_overall_loss": 100.5}, "100.5"),
+        ({"max_overall_loss": float("nan")}, "max_overall_loss"),
+        ({"confidence_level": 1.5}, "1.5"),
+        ({"costs": np.ones((2, 3))}, r"\(3, 3\)"),
+        ({"costs": np.full((3, 3), np.nan)}, "nan"),
+        ({"priors": [1, 2]}, r"\(3,\)"),
+        ({"priors": [1, 2, 0]}, "'2'"),
+    ],
+)
+def test_bad_settings(settings, fact):
+    with pytest.raises(ValueError, match=fact):
+        fix(biased(3, 10), **settings)
+
+
+def test_values_are_converted():
+    assert check_points("x", 100) == 1
+    assert check_costs(None, NAMES) is None
+    assert check_priors(None, NAMES) is None
+    np.testing.assert_allclose(check_priors([2, 1, 1], NAMES), [0.5, 0.25, 0.25])
+    np.testing.assert_array_equal(check_costs(np.eye(3, dtype=int), NAMES), np.eye(3))

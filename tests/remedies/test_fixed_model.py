@@ -1,0 +1,196 @@
+"""Fix: saved, loaded, exported; damaged folders are named."""
+
+import json
+
+import numpy as np
+import pytest
+import torch
+from fix_cases import biased, biased_logits, softmax
+from safetensors.torch import save
+from torch import nn
+
+from classgap.remedies import Fix, fix, load_fix
+from classgap.remedies.modules import ClassAffine, ExpectedCost, Head, MeanProbability
+
+RNG = np.random.default_rng(0)
+NAMES = ("cat", "dog", "cow")
+
+
+def random_affine(dtype=torch.float32):
+    return ClassAffine(torch.tensor([0.5, 1.0, 2.0], dtype=dtype), torch.tensor([0.3, -1.0, 0.7], dtype=dtype))
+
+
+def cases():
+    logits = torch.from_numpy(RNG.normal(size=(6, 3))).float()
+    several = torch.from_numpy(RNG.normal(size=(2, 6, 3))).float()
+    features = torch.from_numpy(RNG.normal(size=(6, 4))).float()
+    cost = ExpectedCost(torch.from_numpy(RNG.exponential(size=(3, 3))).float())
+    head = Head(torch.from_numpy(RNG.normal(size=(3, 4))), torch.from_numpy(RNG.normal(size=3)))
+    return {
+        "offsets": (Fix("class-offsets", "logits", [random_affine()], NAMES), logits),
+        "cost": (Fix("expected-cost", "logits", [random_affine(), cost], NAMES), logits),
+        "ensemble": (
+            Fix("ensemble", "ensemble", [MeanProbability(), random_affine()], NAMES, members=("a", "b")),
+            several,
+        ),
+        "head": (Fix("head", "features", [head, random_affine()], NAMES), features),
+    }
+
+
+@pytest.mark.parametrize("name", cases())
+def test_saved_and_loaded_fixes_are_equal(name, tmp_path):
+    fixed, inputs = cases()[name]
+    fixed.details["note"] = "α"
+    fixed.save(tmp_path / "new" / "folder")
+    loaded = load_fix(tmp_path / "new" / "folder")
+    torch.testing.assert_close(loaded(inputs), fixed(inputs), rtol=0, atol=0)
+    for field in ("name", "inputs", "class_names", "members", "details", "input_description"):
+        assert getattr(loaded, field) == getattr(fixed, field)
+    assert repr(loaded) == repr(fixed)
+    assert not loaded.training
+
+
+@pytest.mark.parametrize("name", cases())
+def test_onnx_gives_the_same_scores(name, tmp_path):
+    pytest.importorskip("onnxscript")
+    runtime = pytest.importorskip("onnxruntime")
+    fixed, inputs = cases()[name]
+    batch = torch.export.Dim("batch", min=1, max=4096)
+    dynamic = ({1 if inputs.dim() == 3 else 0: batch},)
+    torch.onnx.export(fixed, (inputs,), tmp_path / "fix.onnx", dynamic_shapes=dynamic, verbose=False)
+    session = runtime.InferenceSession(str(tmp_path / "fix.onnx"))
+    for given in (inputs, inputs[..., :2, :]):
+        (found,) = session.run(None, {session.get_inputs()[0].name: given.numpy()})
+        np.testing.assert_allclose(found, fixed(given).numpy(), atol=1e-5)
+
+
+def test_onnx_of_a_model_with_its_fix(tmp_path):
+    pytest.importorskip("onnxscript")
+    runtime = pytest.importorskip("onnxruntime")
+    torch.manual_seed(0)
+    both = nn.Sequential(nn.Linear(4, 8), nn.ReLU(), nn.Linear(8, 3), cases()["offsets"][0]).eval()
+    inputs = torch.randn(6, 4)
+    torch.onnx.export(both, (inputs,), tmp_path / "both.onnx", verbose=False)
+    session = runtime.InferenceSession(str(tmp_path / "both.onnx"))
+    (found,) = session.run(None, {session.get_inputs()[0].name: inputs.numpy()})
+    np.testing.assert_allclose(found, both(inputs).detach().numpy(), atol=1e-5)
+
+
+def test_scores_by_numpy_from_arrays_lists_and_tensors():
+    fixed, inputs = cases()["offsets"]
+    logits = inputs.numpy().astype(float)
+    expected = np.log(softmax(logits)) * [0.5, 1, 2] + [0.3, -1, 0.7]
+    for given in (inputs, logits, logits.tolist(), inputs.double()):
+        found = fixed(given)
+        assert isinstance(found, torch.Tensor) == isinstance(given, torch.Tensor)
+        np.testing.assert_allclose(np.asarray(found), expected, atol=1e-5)
+        np.testing.assert_array_equal(np.asarray(fixed.predict(given)), expected.argmax(axis=1))
+        np.testing.assert_allclose(np.asarray(fixed.predict_proba(given)), softmax(expected), atol=1e-5)
+    half = fixed(logits.astype(np.float16))
+    assert half.dtype == np.float32
+    np.testing.assert_allclose(half, expected, atol=0.02)
+
+
+def test_probabilities_and_logits_give_the_same_scores():
+    for name in ("offsets", "ensemble"):
+        fixed, inputs = cases()[name]
+        np.testing.assert_allclose(fixed(inputs.softmax(dim=-1)), fixed(inputs), atol=1e-5)
+    zeros = cases()["offsets"][0]([[1.0, 0.0, 0.0]])
+    assert np.isfinite(zeros).all()
+
+
+def test_costs_have_no_probabilities():
+    fixed, inputs = cases()["cost"]
+    assert fixed.predict(inputs).shape == (6,)
+    with pytest.raises(ValueError, match="expected cost"):
+        fixed.predict_proba(inputs)
+
+
+@pytest.mark.parametrize(
+    ("name", "shape"),
+    [("offsets", (6, 4)), ("offsets", (3,)), ("ensemble", (3, 6, 3)), ("ensemble", (6, 3)), ("head", (2, 6, 4))],
+)
+def test_inputs_of_another_shape_are_named(name, shape):
+    with pytest.raises(ValueError, match=str(shape).replace("(", r"\(").replace(")", r"\)")):
+        cases()[name][0](torch.zeros(shape))
+
+
+def test_inputs_must_be_finite_and_of_a_known_kind():
+    with pytest.raises(ValueError, match="NaN"):
+        cases()["offsets"][0]([[0.0, np.nan, 1.0]])
+    with pytest.raises(ValueError, match="audio"):
+        Fix("x", "audio", [random_affine()], NAMES)
+
+
+def damaged_descriptions():
+    good = {
+        "schema": 1,
+        "name": "class-offsets",
+        "inputs": "logits",
+        "parts": [{"type": "ClassAffine", "num_classes": 3}],
+        "class_names": list(NAMES),
+        "members": [],
+        "details": {},
+    }
+    changes = {
+        "schema": 2,
+        "inputs": "audio",
+        "parts": [{"type": "Unknown"}],
+        "class_names": ["cat", "dog"],
+        "members": None,
+        "details": [1],
+    }
+    yield "empty", ""
+    yield "truncated", json.dumps(good)[:40]
+    yield "list", "[]"
+    yield "null", "null"
+    yield from ((name, json.dumps(good | {name: value})) for name, value in changes.items())
+    yield from ((f"no {name}", json.dumps({k: v for k, v in good.items() if k != name})) for name in good)
+    yield "negative", json.dumps(good | {"parts": [{"type": "ClassAffine", "num_classes": -3}]})
+    yield "no type", json.dumps(good | {"parts": [{"num_classes": 3}]})
+
+
+@pytest.mark.parametrize(("case", "text"), list(damaged_descriptions()))
+def test_damaged_descriptions_are_named(case, text, tmp_path):
+    cases()["offsets"][0].save(tmp_path)
+    (tmp_path / "fix.json").write_text(text)
+    with pytest.raises(ValueError, match=r"fix\.json"):
+        load_fix(tmp_path)
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        None,
+        b"",
+        b"x" * 100,
+        save({"parts.0.scale": torch.ones(3)}),
+        save({"parts.0.scale": torch.ones(4), "parts.0.offset": torch.zeros(4)}),
+        save({"parts.0.scale": torch.ones(3), "parts.0.offset": torch.tensor([0.0, float("nan"), 0.0])}),
+    ],
+    ids=["missing", "empty", "noise", "one tensor", "other shape", "nan"],
+)
+def test_damaged_weights_are_named(content, tmp_path):
+    cases()["offsets"][0].save(tmp_path)
+    (tmp_path / "fix.safetensors").unlink()
+    if content is not None:
+        (tmp_path / "fix.safetensors").write_bytes(content)
+    with pytest.raises(ValueError, match=r"fix\.safetensors"):
+        load_fix(tmp_path)
+
+
+def test_a_folder_without_a_fix_is_named(tmp_path):
+    for folder in (tmp_path, tmp_path / "missing"):
+        with pytest.raises(ValueError, match=folder.name):
+            load_fix(folder)
+
+
+def test_a_found_fix_predicts_as_proved(tmp_path):
+    """The saved fix reproduces the accuracy of the proof from the raw test logits."""
+    labels, logits = biased_logits(5, 80, seed=1)
+    result = fix(biased(5, 80), biased(5, 80, seed=1), max_easy_loss=50)
+    assert result.fix is not None
+    result.fix.save(tmp_path)
+    predicted = load_fix(tmp_path).predict(logits)
+    assert np.mean(predicted == labels) == pytest.approx(result.proof["overall"].after)
+    assert np.mean(logits.argmax(axis=1) == labels) == pytest.approx(result.proof["overall"].before)
