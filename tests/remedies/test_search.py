@@ -159,7 +159,7 @@ def test_test_labels_do_not_change_the_chosen_trial(tmp_path: Path, workers: Wor
     results = []
     for seed in (0, 1):
         file = write_features(tmp_path / f"data{seed}.npz", test_seed=seed)
-        wanted = config(tmp_path / f"out{seed}", data=f"features:{file}")
+        wanted = config(tmp_path / f"out{seed}", data=f"features:{file}", n_trials=3)
         result = search(wanted, replace(CONTEXT, num_classes=6), LIMITS, workers=workers)
         results.append(
             (outcomes(result), fix_by_training(wanted, max_easy_loss=2, max_overall_loss=2, workers=workers))
@@ -182,7 +182,7 @@ def test_the_fix_has_rows_of_trained_models(found: SearchResult, workers: Worker
     assert fixed.model_name == "trials/000"
     assert rows[f"trained:{method}"].settings["lr"] == best.params["lr"]
     assert rows[f"trained:{method}"].settings["training_seconds"] == best.seconds > 0
-    assert {"ensemble", "class-offsets", f"trained:{method}+class-offsets"} <= rows.keys()
+    assert {"ensemble", "class-offsets", "mirror", "ensemble+mirror"} <= rows.keys()
     before, after = (read_predictions(each.run) for each in (found.baseline, best))
     change = np.mean(after.predictions_N == after.targets_N) - np.mean(before.predictions_N == before.targets_N)
     assert rows[f"trained:{method}"].change["overall"] == pytest.approx(change)

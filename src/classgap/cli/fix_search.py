@@ -46,7 +46,7 @@ def run_search(config: SearchConfig, **arguments: Any) -> FixResult | None:
                 console.print(Text(printable(describe_trial(progress))), soft_wrap=True)
 
         try:
-            return fix_by_training(config, on_progress=show, **arguments)
+            return fix_by_training(config, on_progress=show, progress=status.update, **arguments)
         except TrainingInterrupted as interruption:
             print_interrupted(interruption)
             return None

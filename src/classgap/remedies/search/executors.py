@@ -41,10 +41,6 @@ class ProcessExecutor(Executor):
 
     Args:
         n_workers: Number of processes.
-
-    >>> with ProcessExecutor(1) as executor:
-    ...     executor.submit(pow, 2, 5).result()
-    32
     """
 
     def __init__(self, n_workers: int) -> None:

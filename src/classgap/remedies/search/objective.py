@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -37,8 +36,8 @@ class Judge:
     @classmethod
     def from_run(cls, run: Path, context: Context, seed: int) -> Judge:
         """Read the baseline."""
-        data = read_validation(run)
-        return cls(to_source("baseline", data, is_baseline=True), data.targets_N, context, seed)
+        data = _read_validation(run)
+        return cls(_to_source("baseline", data, is_baseline=True), data.targets_N, context, seed)
 
     def measure(self, run: Path) -> dict[str, Measured]:
         """Measure a finished run against the baseline; test samples are not read.
@@ -46,28 +45,18 @@ class Judge:
         In each fold of the validation samples, the others rank the classes into thirds: thirds that the measured
         samples rank would make the baseline look worse than it is.
         """
-        data = read_validation(run)
+        data = _read_validation(run)
         if not np.array_equal(data.targets_N, self.labels_N):
             raise ValueError(f"{run} has other validation samples than the baseline: start the search over.")
-        sources = [self.baseline, replace(to_source(run.name, data), adjustable=False)]
+        sources = [self.baseline, _to_source(run.name, data)]
         return dict(cross_fit(sources, self.labels_N, (), self.context, seed=self.seed)[0].estimate)
 
 
-def read_validation(run: Path) -> Predictions:
+def _read_validation(run: Path) -> Predictions:
     """Read the validation predictions of a finished run."""
     return replace(read_predictions(RunDirectory(run).val_predictions), name=f"{run.parent.name}/{run.name}")
 
 
-def to_source(
-    name: str,
-    data: Predictions,
-    test: Predictions | None = None,
-    *,
-    is_baseline: bool = False,
-    details: Mapping[str, str] | None = None,
-) -> Source:
-    """Return the scores of a run as a source."""
+def _to_source(name: str, data: Predictions, *, is_baseline: bool = False) -> Source:
     assert data.logits_NK is not None
-    test_logits_NK = None if test is None else test.logits_NK
-    described = tuple((details or {}).items())
-    return Source(name, data.logits_NK, test_logits_NK, is_baseline=is_baseline, details=described)
+    return Source(name, data.logits_NK, is_baseline=is_baseline, adjustable=False)

@@ -41,4 +41,4 @@ class Pruner:
         """Add the value of an epoch; return whether to stop. The last epoch never stops: nothing would be saved."""
         self._epoch += 1
         self._trial.report(value, self._epoch)
-        return self._epoch < self._epochs and self._trial.should_prune()
+        return self._epoch < self._epochs and bool(self._trial.should_prune())

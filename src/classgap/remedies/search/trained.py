@@ -5,26 +5,17 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
-import numpy as np
-import torch
-
-from classgap.audit import AuditSettings, read_predictions
-from classgap.audit._types import Integers
-from classgap.audit.io.predictions import Predictions
+from classgap.audit import AuditSettings
 from classgap.engine.train import load_dataset
-from classgap.remedies.checks import check_support, shared_samples
-from classgap.remedies.fix import Samples, fix_samples
+from classgap.remedies.fix import fix_samples
 from classgap.remedies.results import FixResult, RemedyResult
 from classgap.remedies.rule import Rule
+from classgap.remedies.runs import Progress
 from classgap.remedies.search.config import SearchConfig
 from classgap.remedies.search.executors import Workers
 from classgap.remedies.search.loop import describe_time, search
-from classgap.remedies.search.objective import read_validation, to_source
-from classgap.remedies.search.records import OnProgress, SearchResult, TrialRecord
-from classgap.remedies.sources import Source, ensemble
-
-MAX_MEMBERS = 4  # models of the ensemble
-PREFIX = "trained:"
+from classgap.remedies.search.records import OnProgress, TrialRecord
+from classgap.remedies.search.trained_sources import best_by_method, trained_samples
 
 
 def fix_by_training(
@@ -37,14 +28,15 @@ def fix_by_training(
     priors: Any = None,
     confidence_level: float = 0.95,
     on_progress: OnProgress | None = None,
+    progress: Progress = lambda message: None,
     workers: Workers | None = None,
 ) -> FixResult:
     """Search training settings, choose among the trained models and other remedies, and prove the choice once.
 
     The model to fix is the baseline: cross-entropy with default settings. The remedies are the best model of each
-    training method ("trained:mr2"), an ensemble of the best models, and adjustments of all of them. The search and the
-    choice use validation samples, the proof test samples. Estimates of trained models are optimistic, because the same
-    validation samples chose their settings; the changes are not.
+    training method ("trained:mr2"), an ensemble of the best models, views of images, and adjustments of all of them.
+    The search and the choice use validation samples, the proof test samples. Estimates of trained models are
+    optimistic, because the same validation samples chose their settings; the changes are not.
 
     Args:
         config: Settings of the search.
@@ -55,6 +47,7 @@ def fix_by_training(
         priors: (K,), class frequencies at prediction time.
         confidence_level: Level of all intervals.
         on_progress: Called when a trial starts or ends.
+        progress: Called with a line of text before each step after the search.
         workers: Any executor, instead of the one that ``config`` names.
 
     Raises:
@@ -65,60 +58,16 @@ def fix_by_training(
     data = load_dataset(config.data)
     context, limits = rule.resolve(data.class_names, data.train_counts.numpy().astype(float))
     result = search(config, context, None if goal == "cost" else limits, on_progress, workers)
-    samples = trained_samples(result)
+    samples = trained_samples(result, progress)
+    progress("trying remedies")
     settings = AuditSettings(map="none", diagnose=False, confidence_level=confidence_level, seed=config.seed)
     context = replace(context, train_counts_K=samples.fit.train_counts_K)
     fixed = fix_samples(samples, context, limits, settings)
     best = best_by_method(result)
-    return replace(fixed, remedies=tuple(_with_settings(each, best) for each in fixed.remedies))
-
-
-def best_by_method(result: SearchResult) -> dict[str, TrialRecord]:
-    """Return the best completed trial of each training method, without the baseline."""
-    found: dict[str, TrialRecord] = {}
-    for each in result.ranked():
-        if each.number:
-            found.setdefault(f"{PREFIX}{each.method}", each)
-    return found
-
-
-def trained_samples(result: SearchResult) -> Samples:
-    """Return the scores of the baseline, of the best model of each method, and of the best models averaged."""
-    baseline = result.baseline
-    fit, test = read_validation(baseline.run), read_predictions(baseline.run)
-    notices = [describe_time(result)]
-    shared = sorted({row for row, _ in shared_samples(fit, test)})
-    rows = np.setdiff1d(np.arange(len(fit)), shared)
-    if shared:
-        notices.append(f"left out {len(shared)} validation samples that are also test samples.")
-    fit = _take(fit, rows)
-    check_support(fit, test)
-    sources = [to_source(fit.name, fit, test, is_baseline=True)]
-    sources += [_source(name, each, rows) for name, each in best_by_method(result).items()]
-    members = result.ranked()[:MAX_MEMBERS]
-    if len(members) > 1:
-        sources.append(ensemble([_source(_run_name(each), each, rows) for each in members]))
-    return Samples(fit, test, tuple(sources), tuple(notices))
-
-
-def _source(name: str, record: TrialRecord, rows: Integers) -> Source:
-    details = {"run": str(record.run), "training_seconds": f"{record.seconds:.1f}"}
-    details |= {key: str(value) for key, value in record.params.items()}
-    return to_source(name, _take(read_validation(record.run), rows), read_predictions(record.run), details=details)
-
-
-def _run_name(record: TrialRecord) -> str:
-    return f"{record.run.parent.name}/{record.run.name}"
-
-
-def _take(data: Predictions, rows: Integers) -> Predictions:
-    assert data.logits_NK is not None
-    return Predictions.from_arrays(
-        data.targets_N[rows],
-        logits=data.logits_NK[torch.from_numpy(rows)],
-        class_names=data.class_names,
-        train_counts=data.train_counts_K,
-        name=data.name,
+    return replace(
+        fixed,
+        remedies=tuple(_with_settings(each, best) for each in fixed.remedies),
+        notices=(describe_time(result), *fixed.notices),
     )
 
 
