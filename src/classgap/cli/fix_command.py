@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Literal
@@ -136,8 +136,8 @@ class FixCommand(Command):
             if result is None:  # interrupted, and reported
                 return
         else:
-            with busy("Trying remedies"):
-                result = self._fix()
+            with busy("Trying remedies") as update:
+                result = self._fix(update)
         with busy("Writing"):
             if self.out is not None and result.fix is not None:
                 write_folder(self.out, result.fix.save)
@@ -170,10 +170,10 @@ class FixCommand(Command):
             if path is not None and self.out.resolve() in path.resolve().parents:
                 raise ValueError(f"{flag} {path} is in --out {self.out}, which is replaced; name another file.")
 
-    def _fix(self) -> FixResult:
+    def _fix(self, progress: Callable[[str], None]) -> FixResult:
         from classgap.remedies import fix
 
-        return fix(self.sources, self.test or None, seed=self.seed, **self._arguments())
+        return fix(self.sources, self.test or None, seed=self.seed, progress=progress, **self._arguments())
 
     def _search(self) -> FixResult | None:
         from classgap.cli.fix_search import run_search

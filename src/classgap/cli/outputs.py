@@ -112,12 +112,12 @@ def print_written(outputs: Mapping[str, Path | None]) -> None:
 
 
 @contextmanager
-def busy(message: str) -> Iterator[None]:
-    """Show a spinner on standard error while the block runs, if it is a terminal."""
+def busy(message: str) -> Iterator[Callable[[str], None]]:
+    """Show a spinner on standard error while the block runs, if it is a terminal; yield a function that updates it."""
     from rich.console import Console
     from rich.text import Text
 
     from classgap.report.formatting import printable
 
-    with Console(stderr=True).status(Text(printable(message))):
-        yield
+    with Console(stderr=True).status(Text(printable(message))) as status:
+        yield lambda text: status.update(Text(printable(text)))
