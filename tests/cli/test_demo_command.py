@@ -1,22 +1,32 @@
 from pathlib import Path
 
 import pytest
+import torch
 
+from classgap import load_fix
 from classgap.cli import main
 
 
-def test_demo_compares_resumes_and_starts_over(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    out, flags = tmp_path / "demo", ["--seeds", "1", "--out", str(tmp_path / "demo")]
-    assert main(["demo", "--epochs", "1", *flags]) == 0
+def test_demo_trains_fixes_resumes_and_starts_over(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    out, flags = tmp_path / "demo", ["--seeds", "2", "--out", str(tmp_path / "demo")]
+    assert main(["demo", "--epochs", "4", *flags]) == 0
     text = capsys.readouterr().out
-    assert text.count(": hard third ") == 2  # MR² and the control
-    assert "1 seed per method, 10,000 test samples" in text
-    assert "--method feature-norm" in text
-    assert (out / "report.html").exists()
+    assert text.count("classgap audit:") == text.count("classgap fix:") == 1
+    assert "MR² (mean of 2): hard third " in text
+    assert "error" in text
+    for name in ("audit.html", "fix.html", "mr2.html"):
+        assert f"Wrote {out / name}" in text
+        assert (out / name).stat().st_size > 10_000
+    fix = load_fix(out / "fixed")  # a network trained for four epochs leaves much to fix
+    assert fix.inputs in ("logits", "samples", "ensemble")
+    assert fix.class_names == tuple("0123456789")
     metrics = out / "mr2-seed0" / "metrics.jsonl"
     before = metrics.stat().st_mtime_ns
-    assert main(["demo", "--epochs", "1", *flags]) == 0
+    assert main(["demo", "--epochs", "4", *flags]) == 0
     assert metrics.stat().st_mtime_ns == before
+    saved = {name: tensor.clone() for name, tensor in fix.state_dict().items()}
+    again = load_fix(out / "fixed").state_dict()
+    assert all(torch.equal(again[name], saved[name]) for name in saved)
     assert main(["demo", "--epochs", "2", *flags]) == 2
     assert "--overwrite" in capsys.readouterr().err
     assert main(["demo", "--epochs", "2", *flags, "--overwrite"]) == 0
