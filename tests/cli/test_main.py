@@ -24,7 +24,7 @@ SURFACE = {
     "audit": "SOURCE --html --json --csv --rank-by --groups --confidence-level --seed",
     "compare": "SOURCES --n-runs --html --json --csv --confidence-level --seed",
     "fix": """
-        SOURCES --test --goal --max-easy-loss --max-overall-loss --costs --priors --html --json --out
+        SOURCES --test --goal --max-easy-loss --max-overall-loss --max-medium-loss --costs --priors --html --json --out
         --confidence-level --seed
         --data --model --budget --n-trials --methods --epochs --val-fraction --executor --search-dir
     """,

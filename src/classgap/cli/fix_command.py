@@ -42,6 +42,7 @@ class FixCommand(Command):
     ARGS: ClassVar[Mapping[str, Arg]] = {
         "sources": Arg("SOURCE", positional=True),
         "max_easy_loss": Arg(default="0.3; no limit if the training set is imbalanced"),
+        "max_medium_loss": Arg(default="1; no limit if the training set is imbalanced"),
         "out": Arg("DIR"),
         "search_dir": Arg("DIR", default="runs/DATA-fix-seedN"),
     }
@@ -74,6 +75,9 @@ class FixCommand(Command):
 
     max_overall_loss: float = 0.1
     """Accuracy over all samples that a remedy may cost, in percentage points."""
+
+    max_medium_loss: float | None = None
+    """Accuracy of the medium third that a remedy may cost, in percentage points."""
 
     costs: Path | None = None
     """Costs of errors (.csv, .json, .npy): a matrix with true classes as rows, or names {"true": {"predicted": cost}};
@@ -201,6 +205,7 @@ class FixCommand(Command):
             "goal": self.goal,
             "max_easy_loss": self.max_easy_loss,
             "max_overall_loss": self.max_overall_loss,
+            "max_medium_loss": self.max_medium_loss,
             "costs": None if self.costs is None else read_class_values(self.costs, "costs"),
             "priors": None if self.priors is None else read_class_values(self.priors, "priors"),
             "confidence_level": self.confidence_level,

@@ -50,6 +50,7 @@ class ClassOffsetClassifierCV(ClassifierMixin, MetaEstimatorMixin, BaseEstimator
         max_easy_loss: accuracy of the easy third that offsets may cost, in percentage points. 100 is no limit, which
             imbalanced training sets often need: frequent classes are easy at the expense of rare ones.
         max_overall_loss: accuracy over all samples that offsets may cost, in percentage points.
+        max_medium_loss: accuracy of the medium third that offsets may cost, in percentage points.
         costs: (K, K), cost of predicting the class of the column for a sample of the class of the row, in the order of
             ``classes_``. If given, predictions are the classes of lowest expected cost, Σ_j p_j C[j, k], and the
             temperature of p is chosen for the lowest cost.
@@ -78,7 +79,8 @@ class ClassOffsetClassifierCV(ClassifierMixin, MetaEstimatorMixin, BaseEstimator
     >>> X, y = make_classification(
     ...     2000, n_classes=3, n_informative=5, weights=[0.8, 0.15, 0.05], class_sep=0.7, random_state=0
     ... )
-    >>> model = ClassOffsetClassifierCV(LogisticRegression(), goal="balanced", max_easy_loss=100, max_overall_loss=10)
+    >>> limits = {"max_easy_loss": 100, "max_medium_loss": 100, "max_overall_loss": 10}
+    >>> model = ClassOffsetClassifierCV(LogisticRegression(), goal="balanced", **limits)
     >>> model = model.set_params(random_state=0).fit(X[:1000], y[:1000])
     >>> from sklearn.metrics import balanced_accuracy_score
     >>> before, after = (each.predict(X[1000:]) for each in (model.estimator_, model))
@@ -93,6 +95,7 @@ class ClassOffsetClassifierCV(ClassifierMixin, MetaEstimatorMixin, BaseEstimator
         goal: str = "hard",
         max_easy_loss: float = 0.3,
         max_overall_loss: float = 0.1,
+        max_medium_loss: float = 1.0,
         costs: Any = None,
         priors: Any = None,
         cv: Any = None,
@@ -103,6 +106,7 @@ class ClassOffsetClassifierCV(ClassifierMixin, MetaEstimatorMixin, BaseEstimator
         self.goal = goal
         self.max_easy_loss = max_easy_loss
         self.max_overall_loss = max_overall_loss
+        self.max_medium_loss = max_medium_loss
         self.costs = costs
         self.priors = priors
         self.cv = cv
@@ -251,7 +255,8 @@ class ClassOffsetClassifierCV(ClassifierMixin, MetaEstimatorMixin, BaseEstimator
         if isinstance(self.cv, str) and self.cv != "prefit":
             raise ValueError(f"cv must be a number, a splitter, an iterable of splits or 'prefit', got {self.cv!r}.")
         easy = check_points("max_easy_loss", self.max_easy_loss)
-        return Limits(easy, check_points("max_overall_loss", self.max_overall_loss))
+        medium = check_points("max_medium_loss", self.max_medium_loss)
+        return Limits(easy, check_points("max_overall_loss", self.max_overall_loss), medium)
 
     def _adjusted(self, X: Any) -> Floats:
         return response_scores(self.estimator_, X, self.classes_) / self.temperature_ + self.offsets_

@@ -94,6 +94,7 @@ def fix(
     goal: str = "hard",
     max_easy_loss: float | None = None,
     max_overall_loss: float = 0.1,
+    max_medium_loss: float | None = None,
     costs: Any = None,
     priors: Any = None,
     confidence_level: float = 0.95,
@@ -114,6 +115,7 @@ def fix(
         max_easy_loss: accuracy of the easy third that a remedy may cost, in percentage points. By default 0.3, or no
             limit if the training set is imbalanced: then frequent classes are easy at the expense of rare ones.
         max_overall_loss: accuracy over all samples that a remedy may cost, in percentage points.
+        max_medium_loss: the same for the medium third. By default 1, or no limit if the training set is imbalanced.
         costs: (K, K), cost of predicting the class of the column for a sample of the class of the row; or a mapping
             from true to predicted classes to costs, with 1 for missing errors.
         priors: (K,), class frequencies at prediction time, or a mapping by class name; by default those of the samples,
@@ -128,11 +130,11 @@ def fix(
     >>> rng, targets = np.random.default_rng(0), np.arange(1200) % 3
     >>> logits = 2 * np.eye(3)[targets] + rng.normal(size=(1200, 3)) + [1.5, 0, 0]  # favors class 0
     >>> parts = [Predictions.from_arrays(targets[part], logits=logits[part]) for part in (slice(600), slice(600, None))]
-    >>> result = fix(*parts, max_easy_loss=50)
+    >>> result = fix(*parts, max_easy_loss=50, max_medium_loss=50)
     >>> result.chosen, result.proof["hard"].change > 0.1
     ('class-offsets', True)
     """
-    rule = Rule(goal, max_easy_loss, max_overall_loss, costs, priors)
+    rule = Rule(goal, max_easy_loss, max_overall_loss, max_medium_loss, costs, priors)
     settings = AuditSettings(map="none", diagnose=False, confidence_level=confidence_level, seed=seed)
     samples = read_samples(fit, test, progress)
     context, limits = rule.resolve(samples.fit.class_names, samples.fit.train_counts_K)
@@ -162,7 +164,9 @@ def fix_samples(samples: Samples, context: Context, limits: Limits, settings: Au
     """Choose on the fitting samples, and prove on the test samples or by nested cross-fitting."""
     labels_N = samples.fit.targets_N
     options = cross_fit(samples.sources, labels_N, adjustments(context), context, seed=settings.seed)
-    rows, chosen = best_strengths(options, context.goal, limits), choose(options, context.goal, limits)
+    chosen = choose(options, context.goal, limits)
+    rows = best_strengths(options, context.goal, limits)
+    rows = [chosen if chosen is not None and row.name == chosen.name else row for row in rows]
     if samples.test is not None:
         found = _test_changes(samples, rows, chosen, context)
         diff = None if chosen is None else _compare(samples, chosen, context, settings)
@@ -170,11 +174,11 @@ def fix_samples(samples: Samples, context: Context, limits: Limits, settings: Au
     else:
         found, diff = _nested_changes(samples, rows, context, limits, settings.seed), None
         proof = None if chosen is None else _nested_proof(found["chosen"], settings.confidence_level)
-    ordered = sorted(rows, key=lambda option: -option.estimate[context.goal].change)
+    ordered = sorted(rows, key=lambda option: (option is not chosen, -option.estimate[context.goal].change))
     return FixResult(
         model_name=samples.sources[0].name,
         goal=context.goal,
-        limits={"easy": limits.easy, "overall": limits.overall},
+        limits=limits.by_measure,
         n_fit=len(samples.fit),
         n_test=0 if samples.test is None else len(samples.test),
         nested=samples.test is None,
@@ -317,7 +321,7 @@ def _remedy(
 def _excluded(option: Option | None, limits: Limits) -> Excluded | None:
     if option is None:
         return None
-    losses = {name: -option.estimate[name].change for name in ("easy", "overall")}
+    losses = {name: -option.estimate[name].change for name in limits.by_measure}
     needed = {
         name: math.ceil(1000 * loss + 1e-6) / 1000 for name, loss in losses.items() if loss > getattr(limits, name)
     }

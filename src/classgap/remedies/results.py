@@ -92,7 +92,7 @@ class FixResult:
         n_fit: number of fitting samples.
         n_test: number of test samples; 0 if the fitting samples also prove the fix by nested cross-fitting.
         nested: whether the proof is by nested cross-fitting; then its intervals are approximate.
-        remedies: all remedies, best estimate first.
+        remedies: all remedies, the chosen one first, then by their estimates.
         chosen: name of the chosen remedy; ``None`` if nothing helped.
         proof: measure → accuracy before and after on samples that chose nothing; ``None`` if nothing was chosen.
         excluded: the best remedy that the limits exclude, if it would gain more than the chosen one.

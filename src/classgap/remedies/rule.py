@@ -14,6 +14,7 @@ from classgap.remedies.checks import check_costs, check_points, check_priors
 from classgap.remedies.selection import Limits
 
 GOALS = ("hard", "worst", "balanced", "cost")
+EASY_LIMIT, MEDIUM_LIMIT = 0.3, 1.0  # percentage points
 IMBALANCED = 2.0  # ratio of training samples between the most and the least frequent class
 
 
@@ -22,8 +23,8 @@ class Rule:
     """Goal and limits as given by users; see :func:`classgap.remedies.fix`.
 
     With an imbalanced training set, frequent classes are easy at the expense of rare ones, and validation samples are
-    usually as imbalanced. Unless stated otherwise, the easy third then has no limit of its own, and all classes count
-    alike.
+    usually as imbalanced. Unless stated otherwise, the easy and medium thirds then have no limits of their own, and all
+    classes count alike.
 
     Raises:
         ValueError: if an argument is invalid.
@@ -36,6 +37,7 @@ class Rule:
     goal: str = "hard"
     max_easy_loss: float | None = None
     max_overall_loss: float = 0.1
+    max_medium_loss: float | None = None
     costs: Any = None
     priors: Any = None
 
@@ -45,8 +47,9 @@ class Rule:
         if self.goal == "cost" and self.costs is None:
             raise ValueError("goal='cost' needs costs: pass a (K, K) array, rows are true classes.")
         check_points("max_overall_loss", self.max_overall_loss)
-        if self.max_easy_loss is not None:
-            check_points("max_easy_loss", self.max_easy_loss)
+        for name in ("max_easy_loss", "max_medium_loss"):
+            if getattr(self, name) is not None:
+                check_points(name, getattr(self, name))
 
     def resolve(self, class_names: Sequence[str], train_counts_K: Floats | None) -> tuple[Context, Limits]:
         """Check costs and priors, and fill in the defaults for the data."""
@@ -54,8 +57,14 @@ class Rule:
         priors_K = check_priors(self.priors, class_names)
         if priors_K is None and imbalanced:
             priors_K = np.full(len(class_names), 1 / len(class_names))
-        easy = (100.0 if imbalanced else 0.3) if self.max_easy_loss is None else self.max_easy_loss
-        limits = Limits(check_points("max_easy_loss", easy), check_points("max_overall_loss", self.max_overall_loss))
+        easy, medium = (100.0, 100.0) if imbalanced else (EASY_LIMIT, MEDIUM_LIMIT)
+        easy = easy if self.max_easy_loss is None else self.max_easy_loss
+        medium = medium if self.max_medium_loss is None else self.max_medium_loss
+        limits = Limits(
+            check_points("max_easy_loss", easy),
+            check_points("max_overall_loss", self.max_overall_loss),
+            check_points("max_medium_loss", medium),
+        )
         costs_KK = check_costs(self.costs, class_names)
         return Context(len(class_names), self.goal, train_counts_K, priors_K, costs_KK), limits
 

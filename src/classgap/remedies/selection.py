@@ -27,19 +27,26 @@ class Limits:
     Attributes:
         easy: mean accuracy of the easy third.
         overall: accuracy over all samples.
+        medium: mean accuracy of the medium third. Without a limit, the medium classes would pay for the hard ones.
     """
 
     easy: float = 0.003
     overall: float = 0.001
+    medium: float = 0.01
+
+    @property
+    def by_measure(self) -> dict[str, float]:
+        """Limit of each measure."""
+        return {"easy": self.easy, "medium": self.medium, "overall": self.overall}
 
     def excess(self, estimate: Mapping[str, Measured]) -> float:
         """Return by how much an estimate exceeds the limits, 0 if it does not.
 
         >>> same, worse = Measured(0.9, 0.9, 0.0), Measured(0.9, 0.89, 0.0)
-        >>> round(Limits(easy=0.003).excess({"easy": worse, "overall": same}), 4)
+        >>> round(Limits(easy=0.003).excess({"easy": worse, "medium": same, "overall": same}), 4)
         0.007
         """
-        return max(0.0, -estimate["easy"].change - self.easy) + max(0.0, -estimate["overall"].change - self.overall)
+        return sum(max(0.0, -estimate[name].change - limit) for name, limit in self.by_measure.items())
 
 
 @dataclass(frozen=True)
@@ -134,13 +141,16 @@ def _candidates(
 
 
 def choose(options: Sequence[Option], goal: str, limits: Limits) -> Option | None:
-    """Return the option with the best estimate among those within the limits that gain more than a standard error.
+    """Return the option with the best lower bound among those within the limits that gain more than a standard error.
+
+    The lower bound is the estimate minus its standard error: of many noisy options, the one with the highest estimate
+    is likely to be a lucky one.
 
     If the easy third has no limit, a small gain could cost it a lot. Then options within a standard error of the best
     count as equal, and the one with the highest balanced accuracy is chosen.
     """
     eligible = [option for option in options if _gain(option, goal) > 0 and _within(option, goal, limits)]
-    best = max(eligible, key=lambda option: option.estimate[goal].change, default=None)
+    best = max(eligible, key=lambda option: _gain(option, goal), default=None)
     if best is None or goal == "cost" or limits.easy < 1:
         return best
     equal = [option for option in eligible if option.estimate[goal].change >= _gain(best, goal)]
@@ -152,7 +162,7 @@ def best_strengths(options: Sequence[Option], goal: str, limits: Limits) -> list
     best: dict[str, Option] = {}
 
     def quality(option: Option) -> tuple[float, float]:
-        return -_excess(option, goal, limits), option.estimate[goal].change
+        return -_excess(option, goal, limits), _gain(option, goal)
 
     for option in options:
         if option.name not in best or quality(option) > quality(best[option.name]):

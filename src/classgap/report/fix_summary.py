@@ -27,7 +27,7 @@ NAMES = {
     "cost": "mean cost",
 }
 VIEWS = {"mirror", "ten-views"}  # remedies that average views of an image
-FLAGS = {"easy": "--max-easy-loss", "overall": "--max-overall-loss"}
+FLAGS = {"easy": "--max-easy-loss", "medium": "--max-medium-loss", "overall": "--max-overall-loss"}
 
 
 def shown_measures(result: FixResult) -> tuple[str, ...]:
@@ -79,9 +79,10 @@ def rule_sentence(result: FixResult) -> str:
     """Return the rule of the choice."""
     if result.goal == "cost":
         return "Rule: the lowest cross-fitted mean cost, if it is lower by more than its standard error."
-    gain = f"the largest cross-fitted gain of the {NAMES[result.goal]}, if larger than its standard error"
-    limits = [f"{NAMES[name]} at most {format_percent(value)} points lower" for name, value in _active(result).items()]
-    return f"Rule: {gain}{', ' if limits else ''}{' and '.join(limits)}."
+    gain = f"the {NAMES[result.goal]} gains most in cross-fitting, after a standard error is deducted"
+    limits = [f"{NAMES[name]} {format_percent(value)}" for name, value in _active(result).items()]
+    allowed = f". Allowed losses in points: {', '.join(limits)}" if limits else ""
+    return f"Rule: {gain}{allowed}."
 
 
 def excluded_sentence(result: FixResult) -> str:

@@ -125,10 +125,10 @@ def excess_of(estimate: Mapping[str, Measured], limits: Limits | None) -> dict[s
     """Return by how much an estimate exceeds each limit, 0 if it does not.
 
     >>> same, worse = Measured(0.9, 0.9, 0.0), Measured(0.9, 0.8, 0.0)
-    >>> {name: round(each, 3) for name, each in excess_of({"easy": worse, "overall": same}, Limits(0.02, 0)).items()}
-    {'easy': 0.08, 'overall': 0.0}
+    >>> estimate = {"easy": worse, "medium": same, "overall": same}
+    >>> {name: round(each, 3) for name, each in excess_of(estimate, Limits(0.02, 0)).items()}
+    {'easy': 0.08, 'medium': 0.0, 'overall': 0.0}
     """
     if limits is None:
-        return {"easy": 0.0, "overall": 0.0}
-    allowed = {"easy": limits.easy, "overall": limits.overall}
-    return {name: max(0.0, -estimate[name].change - limit) for name, limit in allowed.items()}
+        return dict.fromkeys(Limits().by_measure, 0.0)
+    return {name: max(0.0, -estimate[name].change - limit) for name, limit in limits.by_measure.items()}

@@ -24,6 +24,7 @@ def fix_by_training(
     goal: str = "hard",
     max_easy_loss: float | None = None,
     max_overall_loss: float = 0.1,
+    max_medium_loss: float | None = None,
     costs: Any = None,
     priors: Any = None,
     confidence_level: float = 0.95,
@@ -43,6 +44,7 @@ def fix_by_training(
         goal: See :func:`classgap.remedies.fix`, also for the other arguments.
         max_easy_loss: Accuracy of the easy third that a remedy may cost, in percentage points.
         max_overall_loss: Accuracy over all samples that a remedy may cost, in percentage points.
+        max_medium_loss: Accuracy of the medium third that a remedy may cost, in percentage points.
         costs: (K, K), cost of predicting the class of the column for a sample of the class of the row.
         priors: (K,), class frequencies at prediction time.
         confidence_level: Level of all intervals.
@@ -54,7 +56,7 @@ def fix_by_training(
         ValueError: If an argument is invalid, or the baseline failed or did not finish in time.
         TrainingInterrupted: If a signal stopped the search; it was saved.
     """
-    rule = Rule(goal, max_easy_loss, max_overall_loss, costs, priors)
+    rule = Rule(goal, max_easy_loss, max_overall_loss, max_medium_loss, costs, priors)
     data = load_dataset(config.data)
     context, limits = rule.resolve(data.class_names, data.train_counts.numpy().astype(float))
     result = search(config, context, None if goal == "cost" else limits, on_progress, workers)
