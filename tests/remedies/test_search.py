@@ -11,6 +11,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+import torch
 from search_cases import CONTEXT, LIMITS, SMALL, Recorder, config, outcomes, run_search, write_features
 
 from classgap.audit import read_predictions
@@ -22,6 +23,10 @@ from classgap.remedies.search.budget import parse_budget
 from classgap.remedies.search.executors import ProcessExecutor, Workers, open_executor
 from classgap.remedies.search.pruning import N_STARTUP_TRIALS, WARMUP
 from classgap.remedies.search.space import Space
+from classgap.remedies.search.trained_sources import best_by_method, trained_samples
+from classgap.remedies.stored_runs import open_runs
+
+EPOCHS = 12
 
 
 @pytest.fixture(scope="module")
@@ -33,7 +38,7 @@ def workers() -> Iterator[Workers]:
 @pytest.fixture(scope="module")
 def found(tmp_path_factory: pytest.TempPathFactory, workers: Workers) -> SearchResult:
     """One search of ten trials, with pruning, for all tests that only read it."""
-    return run_search(tmp_path_factory.mktemp("search") / "out", workers, n_trials=10, epochs=6)
+    return run_search(tmp_path_factory.mktemp("search") / "out", workers, n_trials=10, epochs=EPOCHS)
 
 
 def stored(record: TrialRecord) -> dict[str, object]:
@@ -108,10 +113,10 @@ def test_trials_below_the_median_are_pruned_and_no_others(found: SearchResult) -
     for record in found.trials:
         lines = RunDirectory(record.run).read_metrics()
         values = [line["val_hard"] for line in lines if "val_hard" in line]
-        first = max(1, int(WARMUP * 6))
+        first = max(1, int(WARMUP * EPOCHS))
         below = [
             epoch
-            for epoch in range(first, min(len(values), 5) + 1)
+            for epoch in range(first, min(len(values), EPOCHS - 1) + 1)
             if len(history) >= N_STARTUP_TRIALS
             and max(values[:epoch]) < np.median([each[epoch - 1] for each in history])
         ]
@@ -172,7 +177,7 @@ def test_test_labels_do_not_change_the_chosen_trial(tmp_path: Path, workers: Wor
 
 
 def test_the_fix_has_rows_of_trained_models(found: SearchResult, workers: Workers) -> None:
-    wanted = config(found.directory, n_trials=10, epochs=6)
+    wanted = config(found.directory, n_trials=10, epochs=EPOCHS)
     recorder = Recorder()
     fixed = fix_by_training(wanted, max_easy_loss=2, max_overall_loss=2, on_progress=recorder, workers=workers)
     rows = {each.name: each for each in fixed.remedies}
@@ -188,6 +193,18 @@ def test_the_fix_has_rows_of_trained_models(found: SearchResult, workers: Worker
     assert rows[f"trained:{method}"].change["overall"] == pytest.approx(change)
     assert "10 trials" in fixed.notices[0]
     json.dumps(fixed.to_dict())
+
+
+def test_sources_of_trained_models_contain_networks_that_compute_their_scores(found: SearchResult) -> None:
+    sources = {each.name: each for each in trained_samples(found).sources}
+    best = next(iter(best_by_method(found)))
+    run = open_runs([found.baseline.run])[0]
+    images = torch.cat([batch.inputs for batch in run.preprocessing.batches(run.data.test, torch.device("cpu"))])
+    assert len(sources["ensemble"].module.parts) > 1
+    for name in (best, "ensemble", "ensemble+mirror"):
+        with torch.no_grad():
+            logits = sources[name].module(images)
+        torch.testing.assert_close(logits, sources[name].test_logits_NK, atol=1e-4, rtol=1e-4)
 
 
 def test_no_trial_starts_after_the_budget_and_running_ones_stop(tmp_path: Path, workers: Workers) -> None:
@@ -233,7 +250,7 @@ def test_a_baseline_that_fails_ends_the_search_with_its_reason(tmp_path: Path, w
 
 
 def test_another_search_in_the_directory_is_an_error(found: SearchResult, workers: Workers) -> None:
-    with pytest.raises(ValueError, match=r"epochs \(stored 6, now 7\)"):
+    with pytest.raises(ValueError, match=r"epochs \(stored 12, now 7\)"):
         run_search(found.directory, workers, n_trials=10, epochs=7)
 
 
