@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import sys
 import time
 from collections.abc import Iterator
@@ -32,6 +33,7 @@ EPOCHS = 12
 @pytest.fixture(scope="module")
 def workers() -> Iterator[Workers]:
     with ProcessExecutor(1) as executor:
+        executor.submit(os.getpid).result()  # it has started: budgets do not pay for that
         yield Workers(executor, lambda: 1)
 
 
@@ -209,10 +211,10 @@ def test_sources_of_trained_models_contain_networks_that_compute_their_scores(fo
 
 def test_no_trial_starts_after_the_budget_and_running_ones_stop(tmp_path: Path, workers: Workers) -> None:
     recorder, began = Recorder(), time.monotonic()
-    settings = {"n_trials": None, "budget": "4s", "epochs": 20, "prune": False}
+    settings = {"n_trials": None, "budget": "5s", "epochs": 20, "prune": False}
     result = run_search(tmp_path / "out", workers, recorder, **settings)
-    assert time.monotonic() - began < 4 + 10  # a machine that is busy stops late
-    assert result.seconds >= 4
+    assert time.monotonic() - began < 5 + 10  # a machine that is busy stops late
+    assert result.seconds >= 5
     assert all(each.seconds_left > 0 for each in recorder.seen if each.trial.status == "running")
     unfinished = [each for each in result.trials if each.status == "running"]
     assert len(unfinished) <= 1
@@ -224,11 +226,10 @@ def test_no_trial_starts_after_the_budget_and_running_ones_stop(tmp_path: Path, 
 def test_a_budget_shorter_than_the_baseline_is_an_error_that_more_time_repairs(
     tmp_path: Path, workers: Workers
 ) -> None:
-    settings = {"epochs": 600, "n_trials": 2, "methods": ("erm",)}
+    settings = {"epochs": 100_000, "n_trials": 2, "methods": ("erm",)}
     with pytest.raises(ValueError, match="budget 1s ended"):
         run_search(tmp_path / "out", workers, budget="1s", **settings)
     epochs = len(RunDirectory(tmp_path / "out" / "trials" / "000").read_metrics())
-    assert epochs < 600
     with pytest.raises(ValueError, match="budget 2s ended"):
         run_search(tmp_path / "out", workers, budget="2s", **settings)
     assert len(RunDirectory(tmp_path / "out" / "trials" / "000").read_metrics()) > epochs
