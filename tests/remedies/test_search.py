@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import sys
 import time
 from collections.abc import Iterator
@@ -11,6 +12,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+import torch
 from search_cases import CONTEXT, LIMITS, SMALL, Recorder, config, outcomes, run_search, write_features
 
 from classgap.audit import read_predictions
@@ -22,18 +24,23 @@ from classgap.remedies.search.budget import parse_budget
 from classgap.remedies.search.executors import ProcessExecutor, Workers, open_executor
 from classgap.remedies.search.pruning import N_STARTUP_TRIALS, WARMUP
 from classgap.remedies.search.space import Space
+from classgap.remedies.search.trained_sources import best_by_method, trained_samples
+from classgap.remedies.stored_runs import open_runs
+
+EPOCHS = 12
 
 
 @pytest.fixture(scope="module")
 def workers() -> Iterator[Workers]:
     with ProcessExecutor(1) as executor:
+        executor.submit(os.getpid).result()  # it has started: budgets do not pay for that
         yield Workers(executor, lambda: 1)
 
 
 @pytest.fixture(scope="module")
 def found(tmp_path_factory: pytest.TempPathFactory, workers: Workers) -> SearchResult:
     """One search of ten trials, with pruning, for all tests that only read it."""
-    return run_search(tmp_path_factory.mktemp("search") / "out", workers, n_trials=10, epochs=6)
+    return run_search(tmp_path_factory.mktemp("search") / "out", workers, n_trials=10, epochs=EPOCHS)
 
 
 def stored(record: TrialRecord) -> dict[str, object]:
@@ -108,10 +115,10 @@ def test_trials_below_the_median_are_pruned_and_no_others(found: SearchResult) -
     for record in found.trials:
         lines = RunDirectory(record.run).read_metrics()
         values = [line["val_hard"] for line in lines if "val_hard" in line]
-        first = max(1, int(WARMUP * 6))
+        first = max(1, int(WARMUP * EPOCHS))
         below = [
             epoch
-            for epoch in range(first, min(len(values), 5) + 1)
+            for epoch in range(first, min(len(values), EPOCHS - 1) + 1)
             if len(history) >= N_STARTUP_TRIALS
             and max(values[:epoch]) < np.median([each[epoch - 1] for each in history])
         ]
@@ -172,7 +179,7 @@ def test_test_labels_do_not_change_the_chosen_trial(tmp_path: Path, workers: Wor
 
 
 def test_the_fix_has_rows_of_trained_models(found: SearchResult, workers: Workers) -> None:
-    wanted = config(found.directory, n_trials=10, epochs=6)
+    wanted = config(found.directory, n_trials=10, epochs=EPOCHS)
     recorder = Recorder()
     fixed = fix_by_training(wanted, max_easy_loss=2, max_overall_loss=2, on_progress=recorder, workers=workers)
     rows = {each.name: each for each in fixed.remedies}
@@ -190,12 +197,24 @@ def test_the_fix_has_rows_of_trained_models(found: SearchResult, workers: Worker
     json.dumps(fixed.to_dict())
 
 
+def test_sources_of_trained_models_contain_networks_that_compute_their_scores(found: SearchResult) -> None:
+    sources = {each.name: each for each in trained_samples(found).sources}
+    best = next(iter(best_by_method(found)))
+    run = open_runs([found.baseline.run])[0]
+    images = torch.cat([batch.inputs for batch in run.preprocessing.batches(run.data.test, torch.device("cpu"))])
+    assert len(sources["ensemble"].module.parts) > 1
+    for name in (best, "ensemble", "ensemble+mirror"):
+        with torch.no_grad():
+            logits = sources[name].module(images)
+        torch.testing.assert_close(logits, sources[name].test_logits_NK, atol=1e-4, rtol=1e-4)
+
+
 def test_no_trial_starts_after_the_budget_and_running_ones_stop(tmp_path: Path, workers: Workers) -> None:
     recorder, began = Recorder(), time.monotonic()
-    settings = {"n_trials": None, "budget": "4s", "epochs": 20, "prune": False}
+    settings = {"n_trials": None, "budget": "5s", "epochs": 20, "prune": False}
     result = run_search(tmp_path / "out", workers, recorder, **settings)
-    assert time.monotonic() - began < 4 + 10  # a machine that is busy stops late
-    assert result.seconds >= 4
+    assert time.monotonic() - began < 5 + 10  # a machine that is busy stops late
+    assert result.seconds >= 5
     assert all(each.seconds_left > 0 for each in recorder.seen if each.trial.status == "running")
     unfinished = [each for each in result.trials if each.status == "running"]
     assert len(unfinished) <= 1
@@ -207,11 +226,10 @@ def test_no_trial_starts_after_the_budget_and_running_ones_stop(tmp_path: Path, 
 def test_a_budget_shorter_than_the_baseline_is_an_error_that_more_time_repairs(
     tmp_path: Path, workers: Workers
 ) -> None:
-    settings = {"epochs": 600, "n_trials": 2, "methods": ("erm",)}
+    settings = {"epochs": 100_000, "n_trials": 2, "methods": ("erm",)}
     with pytest.raises(ValueError, match="budget 1s ended"):
         run_search(tmp_path / "out", workers, budget="1s", **settings)
     epochs = len(RunDirectory(tmp_path / "out" / "trials" / "000").read_metrics())
-    assert epochs < 600
     with pytest.raises(ValueError, match="budget 2s ended"):
         run_search(tmp_path / "out", workers, budget="2s", **settings)
     assert len(RunDirectory(tmp_path / "out" / "trials" / "000").read_metrics()) > epochs
@@ -233,7 +251,7 @@ def test_a_baseline_that_fails_ends_the_search_with_its_reason(tmp_path: Path, w
 
 
 def test_another_search_in_the_directory_is_an_error(found: SearchResult, workers: Workers) -> None:
-    with pytest.raises(ValueError, match=r"epochs \(stored 6, now 7\)"):
+    with pytest.raises(ValueError, match=r"epochs \(stored 12, now 7\)"):
         run_search(found.directory, workers, n_trials=10, epochs=7)
 
 

@@ -8,7 +8,6 @@ from typing import Any
 
 from classgap.engine import TrainConfig
 from classgap.engine.defaults import default_directory
-from classgap.losses.arguments import check_fraction, check_int
 from classgap.methods import names as method_names
 from classgap.registry import suggestion
 from classgap.remedies.search.budget import parse_budget
@@ -63,9 +62,8 @@ class SearchConfig:
             raise ValueError("a search needs a limit: set budget, for example to 2h, or n_trials.")
         if self.budget is not None:
             parse_budget(self.budget)
-        if self.n_trials is not None:
-            check_int("n_trials", self.n_trials, ge=2)  # the baseline, and one to compare with it
-        check_fraction("val_fraction", self.val_fraction)
+        if self.n_trials is not None and self.n_trials < 2:
+            raise ValueError(f"n_trials must be at least 2, the baseline and one trial; got {self.n_trials}.")
         if not self.val_fraction:
             raise ValueError("val_fraction must be above 0: held-out samples judge the trials.")
         check_executor(self.executor)

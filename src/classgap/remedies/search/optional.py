@@ -5,25 +5,26 @@ from __future__ import annotations
 import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
+from types import ModuleType
 
 
-def require_optuna() -> None:
-    """Check that optuna is installed.
+def require_optuna() -> ModuleType:
+    """Return the package optuna.
 
     Raises:
-        ValueError: With the command that installs it.
+        ValueError: If it is not installed, with the command that installs it.
     """
     try:
-        import optuna  # noqa: F401
+        import optuna
     except ImportError:
         raise ValueError("a search needs optuna; run pip install 'classgap[tune]'.") from None
+    return optuna
 
 
 @contextmanager
 def quiet_optuna() -> Iterator[None]:
     """Silence messages about every trial, and about the experimental group option, which conditional settings need."""
-    import optuna
-
+    optuna = require_optuna()
     before = optuna.logging.get_verbosity()
     optuna.logging.set_verbosity(optuna.logging.ERROR)
     try:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from classgap.remedies.search.optional import quiet_optuna
+from classgap.remedies.search.optional import quiet_optuna, require_optuna
 
 N_STARTUP_TRIALS = 3  # finished trials before the first one may be pruned
 WARMUP = 0.25  # fraction of the epochs in which no trial is pruned
@@ -25,8 +25,7 @@ class Pruner:
     """
 
     def __init__(self, history: Sequence[Sequence[float]]) -> None:
-        import optuna
-
+        optuna = require_optuna()
         self._epochs = max((len(values) for values in history), default=0)
         self._epoch = 0
         pruner = optuna.pruners.MedianPruner(N_STARTUP_TRIALS, n_warmup_steps=max(1, int(WARMUP * self._epochs)))

@@ -11,8 +11,6 @@ from classgap.remedies.evaluation import Measured
 from classgap.remedies.selection import Limits
 
 if TYPE_CHECKING:
-    from optuna.trial import FrozenTrial
-
     from classgap.remedies.search.directory import SearchDirectory
 
 
@@ -43,8 +41,8 @@ class TrialRecord:
     error: str
 
     @classmethod
-    def from_trial(cls, trial: FrozenTrial, directory: SearchDirectory) -> TrialRecord:
-        """Read a trial of the study."""
+    def from_trial(cls, trial: Any, directory: SearchDirectory) -> TrialRecord:
+        """Read a trial of the Optuna study."""
         attrs, number = trial.user_attrs, trial.user_attrs["number"]
         return cls(
             number,

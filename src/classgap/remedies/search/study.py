@@ -4,15 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from classgap.remedies.search.directory import SearchDirectory
-from classgap.remedies.search.optional import quiet_optuna
+from classgap.remedies.search.optional import quiet_optuna, require_optuna
 from classgap.remedies.search.space import Space
 from classgap.remedies.search.trial import TrialOutcome
-
-if TYPE_CHECKING:
-    import optuna
 
 N_STARTUP_TRIALS = 8  # random ones, before a model of the good settings chooses
 
@@ -29,7 +26,7 @@ class Asked:
 
     number: int
     params: Mapping[str, Any]
-    trial: optuna.Trial
+    trial: Any
 
 
 class TrialStudy:
@@ -45,14 +42,14 @@ class TrialStudy:
     """
 
     def __init__(self, directory: SearchDirectory, space: Space, seed: int) -> None:
-        import optuna
-        from optuna.storages.journal import JournalFileBackend, JournalFileOpenLock
-
+        optuna = require_optuna()
+        journal = optuna.storages.journal
         self._space, self._seed = space, seed
         path = str(directory.journal)
         with quiet_optuna():
             # The lock needs no symbolic links, which Windows restricts.
-            storage = optuna.storages.JournalStorage(JournalFileBackend(path, lock_obj=JournalFileOpenLock(path)))
+            backend = journal.JournalFileBackend(path, lock_obj=journal.JournalFileOpenLock(path))
+            storage = optuna.storages.JournalStorage(backend)
             self.study = optuna.create_study(
                 storage=storage, study_name="fix", direction="maximize", load_if_exists=True
             )
@@ -74,8 +71,7 @@ class TrialStudy:
 
     def ask(self) -> Asked:
         """Return a queued trial, or a new one."""
-        import optuna
-
+        optuna = require_optuna()
         with quiet_optuna():
             next_number = self.count
             self.study.sampler = optuna.samplers.TPESampler(
@@ -109,8 +105,7 @@ class TrialStudy:
 
     def drop(self, asked: Asked, outcome: TrialOutcome) -> None:
         """Record a trial that was pruned, diverged or failed."""
-        from optuna.trial import TrialState
-
+        states = require_optuna().trial.TrialState
         self._report(asked, outcome)
         asked.trial.set_user_attr("status", outcome.status)
         if outcome.error:
@@ -118,7 +113,7 @@ class TrialStudy:
         with quiet_optuna():
             # The sampler avoids the settings of pruned trials; it ignores failed ones.
             failed = outcome.status == "failed"
-            self.study.tell(asked.trial, state=TrialState.FAIL if failed else TrialState.PRUNED)
+            self.study.tell(asked.trial, state=states.FAIL if failed else states.PRUNED)
 
     def _report(self, asked: Asked, outcome: TrialOutcome) -> None:
         asked.trial.set_user_attr("seconds", outcome.seconds)
@@ -128,12 +123,11 @@ class TrialStudy:
 
     def _recover(self) -> None:
         """Queue the baseline, and the trials that an earlier process left running, with their run directories."""
-        from optuna.trial import TrialState
-
+        states = require_optuna().trial.TrialState
         trials = self.study.trials
-        queued = {each.user_attrs.get("number") for each in trials if each.state == TrialState.WAITING}
+        queued = {each.user_attrs.get("number") for each in trials if each.state == states.WAITING}
         for each in trials:
-            if each.state != TrialState.RUNNING:
+            if each.state != states.RUNNING:
                 continue
             number = each.user_attrs.get("number")
             # Queued first: if this process is killed too, the trial is not lost.
@@ -141,7 +135,7 @@ class TrialStudy:
                 params = each.system_attrs.get("fixed_params", each.params)
                 self.study.enqueue_trial(params, user_attrs={"number": number})
                 queued.add(number)
-            self.study.tell(each.number, state=TrialState.FAIL)
-        done = {each.user_attrs.get("number") for each in trials if each.state == TrialState.COMPLETE}
+            self.study.tell(each.number, state=states.FAIL)
+        done = {each.user_attrs.get("number") for each in trials if each.state == states.COMPLETE}
         if 0 not in queued | done:
             self.study.enqueue_trial(self._space.default(), user_attrs={"number": 0})

@@ -15,7 +15,7 @@ from classgap.engine.train import choose_device
 from classgap.remedies.fix import Samples
 from classgap.remedies.modules import Part, mean_probability
 from classgap.remedies.networks import MeanNetwork
-from classgap.remedies.runs import Progress, read_runs
+from classgap.remedies.runs import HOPELESS, Progress, read_runs
 from classgap.remedies.scoring import NetworkScores, duplicate_rows, score
 from classgap.remedies.search.records import SearchResult, TrialRecord
 from classgap.remedies.sources import Inputs, Source
@@ -23,6 +23,7 @@ from classgap.remedies.stored_runs import StoredRun, open_runs
 from classgap.remedies.views import VIEWS, Views, shift_size
 
 MAX_MEMBERS = 4  # models of the ensemble
+MAX_BEHIND = 0.02  # overall accuracy by which a member may be behind the baseline; worse ones spoil the average
 PREFIX = "trained:"
 
 
@@ -47,16 +48,23 @@ def trained_samples(result: SearchResult, progress: Progress = lambda message: N
     base = read_runs([result.baseline.run], progress)
     name = f"{result.baseline.run.parent.name}/{result.baseline.run.name}"
     sources = [replace(base.sources[0], name=name), *base.sources[1:]]
-    best, members = best_by_method(result), result.ranked()[:MAX_MEMBERS]
+    best, members = best_by_method(result), _members(result)
     scored = _score({each.number: each for each in (*best.values(), *members)}, progress)
     for title, record in best.items():
         described = {"run": str(record.run), "training_seconds": record.seconds, **record.params}
-        sources += _sources(title, [scored[record.number]], described, views=record == result.best)
+        found = _sources(title, [scored[record.number]], described, views=record == result.best)
+        adjustable = record.estimate["overall"].change >= -HOPELESS
+        sources += [replace(each, adjustable=adjustable) for each in found]
     if len(members) > 1:
         described = {"models": [str(each.run) for each in members]}
         sources += _sources("ensemble", [scored[each.number] for each in members], described, views=True)
     assert all(len(each.logits_NK) == len(base.fit) for each in sources)
     return Samples(replace(base.fit, name=name), base.test, tuple(sources), base.notices)
+
+
+def _members(result: SearchResult) -> list[TrialRecord]:
+    """Return the best trials that are about as accurate as the baseline, which is one of them or behind them."""
+    return [each for each in result.ranked() if each.estimate["overall"].change >= -MAX_BEHIND][:MAX_MEMBERS]
 
 
 @dataclass(frozen=True)
