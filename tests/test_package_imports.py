@@ -36,6 +36,7 @@ ALLOWED = {
         "data",
         "distributed",
         "engine",
+        "losses",
         "features",
         "methods",
         "models",

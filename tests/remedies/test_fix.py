@@ -17,7 +17,7 @@ from classgap.remedies.fix import Samples, fix_samples
 from classgap.remedies.selection import Limits
 from classgap.remedies.sources import Source
 
-FREE = {"max_easy_loss": 100, "max_overall_loss": 100}
+FREE = {"max_easy_loss": 100, "max_overall_loss": 100, "max_medium_loss": 100}
 
 
 def class_accuracy(predicted, labels, num_classes):
@@ -145,14 +145,15 @@ def test_json_holds_fractions(tmp_path):
     result.save(tmp_path / "fix.json")
     content = json.loads((tmp_path / "fix.json").read_text(), parse_constant=pytest.fail)
     assert content["chosen"] == result.chosen
-    assert content["limits"] == {"easy": 1, "overall": 1}
+    assert content["limits"] == {"easy": 1, "medium": 1, "overall": 1}
     for name in ("overall", "easy", "medium", "hard"):
         proof = content["proof"][name]
         assert proof["after"] - proof["before"] == pytest.approx(proof["change"])
         assert 0 <= proof["before"] <= 1
         for remedy in content["remedies"]:
             assert -1 <= remedy["change"][name] <= 1
-    estimates = [each["estimate"]["hard"] for each in content["remedies"]]
+    assert content["remedies"][0]["chosen"]
+    estimates = [each["estimate"]["hard"] for each in content["remedies"][1:]]
     assert estimates == sorted(estimates, reverse=True)
 
 

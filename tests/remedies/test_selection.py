@@ -123,10 +123,11 @@ def test_an_equal_model_gains_nothing_on_hard_classes():
 
 
 def test_limits_and_one_standard_error():
-    def option(name, hard, easy, overall, error=0.01):
+    def option(name, hard, easy, overall, error=0.01, medium=0.0):
         estimate = {
             "hard": Measured(0.5, 0.5 + hard, error),
             "easy": Measured(0.9, 0.9 + easy, 0.01),
+            "medium": Measured(0.7, 0.7 + medium, 0.01),
             "overall": Measured(0.8, 0.8 + overall, 0.01),
             "cost": Measured(-1.0, -0.5, 0.01),
         }
@@ -134,14 +135,16 @@ def test_limits_and_one_standard_error():
 
     good, better, greedy = option("a", 0.03, 0, 0), option("a", 0.04, -0.002, 0), option("b", 0.2, -0.05, 0)
     noisy, costly = option("c", 0.1, 0, 0, error=0.2), option("d", 0.1, 0, -0.01)
-    options = [good, better, greedy, noisy, costly]
+    transfer, lucky = option("e", 0.1, 0, 0, medium=-0.02), option("f", 0.05, 0, 0, error=0.03)
+    options = [good, better, greedy, noisy, costly, transfer, lucky]
     assert choose(options, "hard", Limits()) is better
     assert choose([good, greedy, noisy, costly], "hard", Limits()) is good
     assert choose([greedy, noisy, costly], "hard", Limits()) is None
     assert choose(options, "hard", Limits(easy=0.1)) is greedy
     assert choose([greedy], "cost", Limits()) is greedy  # limits are about accuracy
     assert choose([], "hard", Limits()) is None
-    assert best_strengths(options, "hard", Limits()) == [better, greedy, noisy, costly]
+    assert best_strengths(options, "hard", Limits()) == [better, greedy, noisy, costly, transfer, lucky]
+    assert choose(options, "hard", Limits(medium=0.05)) is transfer
 
 
 @pytest.mark.parametrize("dtype", [np.float16, np.float32, np.float64])

@@ -10,7 +10,7 @@ from html_reader import Page
 
 import classgap as cg
 from classgap.audit.results import Interval
-from classgap.remedies.results import FixResult
+from classgap.remedies.results import Excluded, FixResult
 from classgap.report import fix_fragment, fix_text, render_html
 from classgap.report.charts.fix_chart import remedy_scatter
 from classgap.report.fix_summary import (
@@ -83,11 +83,14 @@ def test_terminal_lists_each_remedy(result: FixResult):
 
 
 def test_terminal_has_a_hint_only_for_an_excluded_remedy(no_fix: FixResult):
-    assert no_fix.excluded is not None
-    text = " ".join(fix_text(no_fix).split())
-    assert excluded_sentence(no_fix) in text
-    for name, flag in (("easy", "--max-easy-loss"), ("overall", "--max-overall-loss")):
-        assert (flag in text) == (name in no_fix.excluded.limits)
+    limits = {"easy": 0.02, "medium": 0.03}
+    excluded = Excluded("class-offsets", {"strength": 0.5}, {"hard": 0.0421, "easy": -0.02}, limits)
+    hinted = replace(no_fix, excluded=excluded)
+    text = " ".join(fix_text(hinted).split())
+    assert excluded_sentence(hinted) in text
+    for name in ("easy", "medium", "overall"):
+        assert (f"--max-{name}-loss" in text) == (name in limits)
+    assert "4.2" not in excluded_sentence(hinted)  # no gain is shown from samples that chose it
     assert "--max" not in fix_text(replace(no_fix, excluded=None))
 
 
@@ -105,8 +108,10 @@ def test_goal_is_in_rule_and_headline(tested_fix: FixResult):
         changed = replace(tested_fix, goal=goal)
         assert name in rule_sentence(changed)
         assert name in fix_headline(changed)
-    assert "0.3 points" in rule_sentence(tested_fix)
-    assert "easy" not in rule_sentence(replace(tested_fix, limits={"easy": 1.0, "overall": 0.001}))
+    assert "easy third 0.3" in rule_sentence(tested_fix)
+    unlimited = rule_sentence(replace(tested_fix, limits={"easy": 1.0, "medium": 0.02, "overall": 0.001}))
+    assert "easy" not in unlimited
+    assert "medium third 2.0" in unlimited
 
 
 def test_marks_name_the_exceeded_limits(tested_fix: FixResult):
