@@ -44,4 +44,4 @@ def test_the_page_lists_the_adjustments():
     context = Context(3, "cost", np.array([5.0, 3.0, 1.0]), None, 1 - np.eye(3))
     found = {adjustment.name for adjustment in adjustments(context)}
     listed = set(re.findall(r"^\| `([a-z][a-z-]+)` \|", DOCS.read_text(encoding="utf-8"), flags=re.MULTILINE))
-    assert found | {"ensemble"} == listed
+    assert found | {"ensemble", "soup"} == listed
