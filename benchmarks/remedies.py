@@ -29,7 +29,6 @@ from classgap.remedies.fix import fix
 from classgap.remedies.results import FixResult
 
 RESULTS = Path(__file__).parent / "results" / "remedies.jsonl"
-SPLITS = 50
 MEASURES = ("overall", "easy", "medium", "hard")
 FIT = {
     "20news": 0.5,
@@ -84,10 +83,14 @@ def summarize(result: FixResult) -> dict[str, Any]:
 
 
 def measure_splits(
-    problem: str, models: list[list[Predictions]], done: set[tuple[str, int]], trained: list[dict[str, Predictions]]
+    problem: str,
+    models: list[list[Predictions]],
+    done: set[tuple[str, int]],
+    trained: list[dict[str, Predictions]],
+    splits: int,
 ) -> Iterator[dict[str, Any]]:
     """Split each model's samples; ``models`` has one list of predictions per seed, ``trained`` other methods."""
-    for split in range(SPLITS):
+    for split in range(splits):
         if (problem, split) in done:
             continue
         at = split % len(models)
@@ -145,7 +148,7 @@ def run(options: argparse.Namespace) -> None:
     for name, models, trained in problems(options.runs, options.predictions):
         if options.only and name not in options.only:
             continue
-        for line in measure_splits(name, models, done, trained):
+        for line in measure_splits(name, models, done, trained, options.splits):
             with RESULTS.open("a") as file:
                 file.write(json.dumps(line) + "\n")
             print(name, line["split"], line["chosen"], line.get("proof"), flush=True)
@@ -205,7 +208,8 @@ def main() -> None:
     measured = commands.add_parser("measure")
     measured.add_argument("runs", type=Path)
     measured.add_argument("--predictions", type=Path, help="folder of 20news_test_cleanlab.npz, cifar10_…")
-    measured.add_argument("--only", nargs="*")
+    measured.add_argument("--only", nargs="*", help="problems to measure")
+    measured.add_argument("--splits", type=int, default=50, help="splits per problem")
     measured.set_defaults(call=run)
     commands.add_parser("markdown").set_defaults(call=print_markdown)
     options = parser.parse_args()
