@@ -2,7 +2,7 @@
 
     python benchmarks/remedies_runs.py RUNS --clinc FILE --cifar FOLDER      # trains; resumes
     python benchmarks/remedies.py measure RUNS --predictions FOLDER          # resumes
-    python benchmarks/remedies.py markdown                                   # tables of docs/remedies.md
+    python benchmarks/remedies.py docs                                       # writes the tables of docs/remedies.md
 
 In each split, some of the samples fit and choose (``classgap fix`` with its default settings), and the others measure
 the change. Hard and easy thirds are ranked by cross-entropy on the fitting samples. Results are appended to
@@ -22,13 +22,32 @@ import numpy as np
 import torch
 from remedies_runs import BASELINE, PROBLEMS, SEEDS, run_path
 
-from classgap.audit import read_predictions
+from classgap.audit import AuditSettings, read_predictions
 from classgap.audit.io.predictions import Predictions
 from classgap.remedies.evaluation import Ranking, group_weights, measure
-from classgap.remedies.fix import fix
+from classgap.remedies.fix import Samples, fix, fix_samples
 from classgap.remedies.results import FixResult
+from classgap.remedies.rule import Rule
+from classgap.remedies.runs import read_runs
 
 RESULTS = Path(__file__).parent / "results" / "remedies.jsonl"
+DOCS = Path(__file__).parents[1] / "docs" / "remedies.md"
+BEGIN, END = "<!-- tables -->", "<!-- end of tables -->"
+FIX_ROW = "**classgap fix**"
+IMAGES = ("cifar100",)
+TITLES = {
+    "20news": "20 Newsgroups, predictions only",
+    "cifar10": "CIFAR-10, predictions only",
+    "mnist1d": "MNIST-1D, one run",
+    "mnist1d × 5": "MNIST-1D, five runs",
+    "mnist1d-lt": "MNIST-1D with a long tail (imbalance 20), one run",
+    "mnist1d-lt × 5": "MNIST-1D with a long tail, five runs",
+    "digits": "digits, one run",
+    "digits × 5": "digits, five runs",
+    "clinc150": "CLINC150, one run",
+    "clinc150 × 5": "CLINC150, five runs",
+    "cifar100": "CIFAR-100, one run with its images",
+}
 MEASURES = ("overall", "easy", "medium", "hard")
 FIT = {
     "20news": 0.5,
@@ -108,6 +127,37 @@ def measure_splits(
         yield line
 
 
+def measure_images(problem: str, runs: list[Path], done: set[tuple[str, int]], splits: int) -> Iterator[dict[str, Any]]:
+    """Split the validation and test images of runs; views, weight averages and heads are computed once."""
+    if all((problem, split) in done for split in range(splits)):
+        return
+    samples = read_runs(runs, lambda message: print(message, flush=True))
+    assert samples.test is not None
+    targets = np.concatenate([samples.fit.targets_N, samples.test.targets_N])
+    pooled = [torch.cat([each.logits_NK, each.test_logits_NK]) for each in samples.sources]  # type: ignore[list-item]
+    whole = Predictions.from_arrays(
+        targets, logits=pooled[0], class_names=samples.fit.class_names, train_counts=samples.fit.train_counts_K
+    )
+    context, limits = Rule().resolve(whole.class_names, whole.train_counts_K)
+    for split in range(splits):
+        if (problem, split) in done:
+            continue
+        fit_rows, test_rows = random_split(targets, len(samples.fit) / len(targets), split)
+        sources = tuple(
+            replace(
+                each, logits_NK=logits[torch.from_numpy(fit_rows)], test_logits_NK=logits[torch.from_numpy(test_rows)]
+            )
+            for each, logits in zip(samples.sources, pooled, strict=True)
+        )
+        parts = (take(whole, fit_rows, "val"), take(whole, test_rows, "test"))
+        settings = AuditSettings(map="none", diagnose=False)
+        yield {
+            "problem": problem,
+            "split": split,
+            **summarize(fix_samples(Samples(*parts, sources), context, limits, settings)),
+        }
+
+
 def problems(runs: Path, predictions: Path | None) -> Iterator[tuple[str, list[list[Predictions]], list[Any]]]:
     """Problems whose inputs exist."""
     if predictions is not None:
@@ -152,6 +202,15 @@ def run(options: argparse.Namespace) -> None:
             with RESULTS.open("a") as file:
                 file.write(json.dumps(line) + "\n")
             print(name, line["split"], line["chosen"], line.get("proof"), flush=True)
+    for name in IMAGES:
+        seeds = PROBLEMS[name].get("seeds", SEEDS)
+        paths = [path for seed in seeds if is_finished(path := run_path(options.runs, name, BASELINE, seed))]
+        if not paths or (options.only and name not in options.only):
+            continue
+        for line in measure_images(name, paths, done, options.splits):
+            with RESULTS.open("a") as file:
+                file.write(json.dumps(line) + "\n")
+            print(name, line["split"], line["chosen"], line.get("proof"), flush=True)
 
 
 def by_remedy(lines: list[dict[str, Any]]) -> dict[str, np.ndarray[Any, Any]]:
@@ -162,15 +221,15 @@ def by_remedy(lines: list[dict[str, Any]]) -> dict[str, np.ndarray[Any, Any]]:
         for name in names
     }
     chosen = [[100 * line.get("proof", {}).get(each, 0.0) for each in MEASURES] for line in lines]
-    return {"**classgap fix**": np.array(chosen), **{name: np.array(values) for name, values in changes.items()}}
+    return {FIX_ROW: np.array(chosen), **{name: np.array(values) for name, values in changes.items()}}
 
 
 def markdown_table(lines: list[dict[str, Any]]) -> str:
     """One row per remedy: mean change over the splits and the range of the middle 95 % of them."""
-    rows = ["| remedy | hard third | easy third | overall |", "|---|---|---|---|"]
+    rows = ["| remedy | hard third | medium third | easy third | overall |", "|---|---|---|---|---|"]
     changes = by_remedy(lines)
-    at = {name: MEASURES.index(name) for name in ("hard", "easy", "overall")}
-    for name in sorted(changes, key=lambda name: -changes[name][:, at["hard"]].mean()):
+    at = {name: MEASURES.index(name) for name in ("hard", "medium", "easy", "overall")}
+    for name in sorted(changes, key=lambda name: (name != FIX_ROW, -changes[name][:, at["hard"]].mean())):
         cells = [describe(changes[name][:, column]) for column in at.values()]
         rows.append(f"| {name} | {' | '.join(cells)} |")
     return "\n".join(rows)
@@ -184,22 +243,34 @@ def describe(values: np.ndarray[Any, Any]) -> str:
 
 def signed(value: float) -> str:
     """A change in points."""
-    return f"{value + 0.0:+.1f}".replace("-", "−")
+    text = f"{value:+.1f}"
+    return "0.0" if text in ("+0.0", "-0.0") else text.replace("-", "−")
 
 
-def print_markdown(options: argparse.Namespace) -> None:
+def tables() -> str:
+    """All tables of docs/remedies.md."""
     lines = stored()
-    for problem in dict.fromkeys(line["problem"] for line in lines):
-        own = [line for line in lines if line["problem"] == problem]
-        worse = sum("interval" in line and line["interval"][1] < 0 for line in own)
-        better = sum("interval" in line and line["interval"][0] > 0 for line in own)
-        print(f"### {problem}\n")
-        acted = sum(line["chosen"] is not None for line in own)
-        print(
-            f"{len(own)} splits; `classgap fix` chose something in {acted}; the hard "
-            f"third is significantly better in {better}, significantly worse in {worse}.\n"
-        )
-        print(markdown_table(own) + "\n")
+    return "\n".join(
+        section(name, own) for name in TITLES if (own := [each for each in lines if each["problem"] == name])
+    )
+
+
+def section(problem: str, own: list[dict[str, Any]]) -> str:
+    """Title, counts and table of one problem."""
+    worse = sum("interval" in line and line["interval"][1] < 0 for line in own)
+    better = sum("interval" in line and line["interval"][0] > 0 for line in own)
+    acted = sum(line["chosen"] is not None for line in own)
+    counts = (
+        f"{len(own)} splits. `classgap fix` chose a remedy in {acted}; on the test samples the hard third was "
+        f"significantly better in {better} and significantly worse in {worse}."
+    )
+    return f"### {TITLES[problem]}\n\n{counts}\n\n{markdown_table(own)}\n"
+
+
+def write_docs(options: argparse.Namespace) -> None:
+    text = DOCS.read_text(encoding="utf-8")
+    head, tail = text.partition(BEGIN)[0], text.partition(END)[2]
+    DOCS.write_text(f"{head}{BEGIN}\n\n{tables()}\n{END}{tail}", encoding="utf-8")
 
 
 def main() -> None:
@@ -211,7 +282,7 @@ def main() -> None:
     measured.add_argument("--only", nargs="*", help="problems to measure")
     measured.add_argument("--splits", type=int, default=50, help="splits per problem")
     measured.set_defaults(call=run)
-    commands.add_parser("markdown").set_defaults(call=print_markdown)
+    commands.add_parser("docs").set_defaults(call=write_docs)
     options = parser.parse_args()
     options.call(options)
 
