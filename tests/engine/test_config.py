@@ -60,7 +60,6 @@ def test_yaml_round_trip(tmp_path: Path) -> None:
         ({"epochs": True}, "epochs must be int or none; got True"),
         ({"optimizer": "sdg"}, "'sgd', 'adamw'; got 'sdg'"),
         ({"milestones": 3}, "milestones must be a list of float; got 3"),
-        ({"weight-decay": 0.1, "weight_decay": 0.2}, "weight_decay is given twice"),
         ({"nesterov": "yes please"}, "nesterov must be bool"),
         ({"data": 3}, "data must be str; got 3"),
         ({"lr": True}, "lr must be float or none; got True"),

@@ -77,7 +77,7 @@ BASES = {
     "svc": LinearSVC(C=0.01, random_state=0),
     "pipeline": make_pipeline(StandardScaler(), LogisticRegression(C=0.1)),
 }
-FREE = {"max_easy_loss": 100, "max_overall_loss": 100}
+FREE = {"max_easy_loss": 100, "max_overall_loss": 100, "max_medium_loss": 100}
 
 
 def softmax(scores):

@@ -1,5 +1,7 @@
 """Cross-fitting: no sample measures a part that it fitted, and estimates are unbiased."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 import torch
@@ -135,15 +137,15 @@ def test_limits_and_one_standard_error():
 
     good, better, greedy = option("a", 0.03, 0, 0), option("a", 0.04, -0.002, 0), option("b", 0.2, -0.05, 0)
     noisy, costly = option("c", 0.1, 0, 0, error=0.2), option("d", 0.1, 0, -0.01)
-    transfer, lucky = option("e", 0.1, 0, 0, medium=-0.02), option("f", 0.05, 0, 0, error=0.03)
-    options = [good, better, greedy, noisy, costly, transfer, lucky]
+    transfer = option("e", 0.1, 0, 0, medium=-0.02)
+    options = [good, better, greedy, noisy, costly, transfer]
     assert choose(options, "hard", Limits()) is better
     assert choose([good, greedy, noisy, costly], "hard", Limits()) is good
     assert choose([greedy, noisy, costly], "hard", Limits()) is None
     assert choose(options, "hard", Limits(easy=0.1)) is greedy
     assert choose([greedy], "cost", Limits()) is greedy  # limits are about accuracy
     assert choose([], "hard", Limits()) is None
-    assert best_strengths(options, "hard", Limits()) == [better, greedy, noisy, costly, transfer, lucky]
+    assert best_strengths(options, "hard", Limits()) == [better, greedy, noisy, costly, transfer]
     assert choose(options, "hard", Limits(medium=0.05)) is transfer
 
 
@@ -154,3 +156,34 @@ def test_predictions_of_adjusted_scores(dtype):
     assert predict(nn.Identity(), given).tolist() == logits.astype(dtype).argmax(axis=1).tolist()
     options = cross_fit([Source("half", given, is_baseline=True)], labels, adjustments(Context(4)), Context(4))
     assert all(np.isfinite(option.estimate["hard"].change) for option in options)
+
+
+def test_averages_are_excluded_only_by_losses_beyond_a_standard_error():
+    def option(easy, *, is_average, adjusted=False):
+        estimate = {
+            "hard": Measured(0.5, 0.55, 0.01),
+            "easy": Measured(0.9, 0.9 + easy, 0.01),
+            "medium": Measured(0.7, 0.7, 0.01),
+            "overall": Measured(0.8, 0.8, 0.01),
+        }
+        scores = replace(source(np.eye(2)), is_average=is_average, is_baseline=False)
+        return Option(scores, Adjustment("a", lambda *_: [], "") if adjusted else None, 0, {}, estimate)
+
+    small, large = -0.01, -0.02
+    assert choose([option(small, is_average=True)], "hard", Limits()) is not None
+    assert choose([option(large, is_average=True)], "hard", Limits()) is None
+    assert choose([option(small, is_average=False)], "hard", Limits()) is None
+    assert choose([option(small, is_average=True, adjusted=True)], "hard", Limits()) is None
+
+
+def test_without_a_limit_on_easy_classes_equal_gains_are_decided_by_balanced_accuracy():
+    def option(hard, balanced):
+        names = ("easy", "medium", "overall")
+        estimate = {name: Measured(0.8, 0.7, 0.01) for name in names}
+        estimate |= {"hard": Measured(0.2, 0.2 + hard, 0.03), "balanced": Measured(0.6, 0.6 + balanced, 0.01)}
+        return Option(source(np.eye(2)), Adjustment("a", lambda *_: [], ""), 0, {}, estimate)
+
+    greedy, fair, weak = option(0.30, 0.02), option(0.28, 0.06), option(0.10, 0.09)
+    free = Limits(easy=1.0, overall=1.0, medium=1.0)
+    assert choose([greedy, fair, weak], "hard", free) is fair
+    assert choose([greedy, weak], "hard", free) is greedy

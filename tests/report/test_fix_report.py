@@ -117,7 +117,8 @@ def test_goal_is_in_rule_and_headline(tested_fix: FixResult):
 def test_marks_name_the_exceeded_limits(tested_fix: FixResult):
     remedy = replace(tested_fix.remedies[0], chosen=False)
     for easy, overall, mark in ((0, 0, ""), (-0.1, 0, "easy"), (-0.1, -0.1, "easy and overall")):
-        changed = replace(remedy, estimate={**remedy.estimate, "easy": easy, "overall": overall})
+        estimate = {**remedy.estimate, "easy": easy, "medium": 0, "overall": overall}
+        changed = replace(remedy, estimate=estimate, within_limits=not mark)
         shown = remedy_mark(tested_fix, changed)
         assert mark in shown
         assert bool(mark) == bool(shown)

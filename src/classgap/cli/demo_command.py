@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from classgap.remedies import FixResult
 
 METHODS = {"erm": "cross-entropy", "mr2": "MR²"}
-DATA = "mnist1d:n-train=1250"  # 1,000 training samples are left when a fifth is held out
+DATA = "mnist1d:n-train=2000"  # 1,000 training samples are left when half is held out
 
 # From the table of tuned runs in docs/mr2.md.
 ADVICE = (
@@ -30,7 +30,7 @@ ADVICE = (
 class DemoCommand(Command):
     """Train, audit and fix a classifier on generated data.
 
-    The dataset is MNIST-1D: 10 classes, 1,000 training, 250 validation and
+    The dataset is MNIST-1D: 10 classes, 1,000 training, 1,000 validation and
     10,000 test samples, generated locally. The demo trains a network with
     cross-entropy, audits it, finds a remedy on the validation samples, proves it
     on the test samples, and trains with MR² for comparison. Takes about three
@@ -94,7 +94,7 @@ class DemoCommand(Command):
                     method=method,
                     epochs=self.epochs,
                     seed=seed,
-                    val_fraction=0.2,
+                    val_fraction=0.5,
                     split_seed=0,  # all runs hold out the same samples
                     out=self._directory(method, seed),
                 )

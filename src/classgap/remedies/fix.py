@@ -37,6 +37,7 @@ from classgap.remedies.selection import (
     best_strengths,
     choose,
     cross_fit,
+    is_within,
     predict,
 )
 from classgap.remedies.sources import Source, ensemble
@@ -312,7 +313,7 @@ def _remedy(
         change={name: each.change for name, each in found.items()},
         interval={name: each.interval(level) for name, each in found.items()},
         estimate={name: each.change for name, each in option.estimate.items()},
-        within_limits=goal == "cost" or limits.excess(option.estimate) == 0,
+        within_limits=is_within(option, goal, limits),
         passes=option.source.passes,
         chosen=chosen is not None and option.name == chosen.name,
     )

@@ -193,6 +193,7 @@ def _named_sources(
         inputs=preprocessing.inputs,
         module=networks[0] if len(networks) == 1 else MeanNetwork(networks),
         passes=float(len(networks)),
+        is_average=True,
         details=(*preprocessing.details(), *_models(models)),
     )
     return [plain, *_view_sources(f"{name}+", scored, preprocessing, models)]
@@ -212,6 +213,7 @@ def _view_sources(
                 inputs="images",
                 module=parts[0] if len(parts) == 1 else MeanNetwork(parts),
                 passes=float(len(parts) * VIEWS[views]),
+                is_average=True,
                 details=(*preprocessing.details(), *_models(models)),
             )
         )

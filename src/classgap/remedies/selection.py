@@ -39,14 +39,19 @@ class Limits:
         """Limit of each measure."""
         return {"easy": self.easy, "medium": self.medium, "overall": self.overall}
 
-    def excess(self, estimate: Mapping[str, Measured]) -> float:
+    def excess(self, estimate: Mapping[str, Measured], n_errors: float = 0.0) -> float:
         """Return by how much an estimate exceeds the limits, 0 if it does not.
+
+        Args:
+            estimate: measure → change.
+            n_errors: number of standard errors by which a loss may exceed its limit.
 
         >>> same, worse = Measured(0.9, 0.9, 0.0), Measured(0.9, 0.89, 0.0)
         >>> round(Limits(easy=0.003).excess({"easy": worse, "medium": same, "overall": same}), 4)
         0.007
         """
-        return sum(max(0.0, -estimate[name].change - limit) for name, limit in self.by_measure.items())
+        losses = {name: -estimate[name].change - n_errors * estimate[name].error for name in self.by_measure}
+        return sum(max(0.0, losses[name] - limit) for name, limit in self.by_measure.items())
 
 
 @dataclass(frozen=True)
@@ -72,6 +77,14 @@ class Option:
         """Name of the remedy: source, adjustment, or both."""
         names = [] if self.source.is_baseline else [self.source.name]
         return "+".join(names if self.adjustment is None else [*names, self.adjustment.name])
+
+    @property
+    def is_average(self) -> bool:
+        """Whether it only averages models or views.
+
+        An average favors no class over another, so a loss within a standard error of a limit is probably noise.
+        """
+        return self.source.is_average and self.adjustment is None
 
     def fit(self, labels_N: Integers, ranking: Ranking) -> nn.Module:
         """Fit the adjustment to all samples of the source."""
@@ -141,16 +154,13 @@ def _candidates(
 
 
 def choose(options: Sequence[Option], goal: str, limits: Limits) -> Option | None:
-    """Return the option with the best lower bound among those within the limits that gain more than a standard error.
-
-    The lower bound is the estimate minus its standard error: of many noisy options, the one with the highest estimate
-    is likely to be a lucky one.
+    """Return the option with the best estimate among those within the limits that gain more than a standard error.
 
     If the easy third has no limit, a small gain could cost it a lot. Then options within a standard error of the best
     count as equal, and the one with the highest balanced accuracy is chosen.
     """
-    eligible = [option for option in options if _gain(option, goal) > 0 and _within(option, goal, limits)]
-    best = max(eligible, key=lambda option: _gain(option, goal), default=None)
+    eligible = [option for option in options if _gain(option, goal) > 0 and is_within(option, goal, limits)]
+    best = max(eligible, key=lambda option: option.estimate[goal].change, default=None)
     if best is None or goal == "cost" or limits.easy < 1:
         return best
     equal = [option for option in eligible if option.estimate[goal].change >= _gain(best, goal)]
@@ -162,7 +172,7 @@ def best_strengths(options: Sequence[Option], goal: str, limits: Limits) -> list
     best: dict[str, Option] = {}
 
     def quality(option: Option) -> tuple[float, float]:
-        return -_excess(option, goal, limits), _gain(option, goal)
+        return -_excess(option, goal, limits), option.estimate[goal].change
 
     for option in options:
         if option.name not in best or quality(option) > quality(best[option.name]):
@@ -181,7 +191,7 @@ def best_excluded(options: Sequence[Option], goal: str, limits: Limits) -> Optio
     def net(option: Option) -> float:
         return option.estimate[goal].change - _excess(option, goal, limits)
 
-    beyond = [o for o in options if _gain(o, goal) > 0 and not _within(o, goal, limits) and net(o) > least]
+    beyond = [o for o in options if _gain(o, goal) > 0 and not is_within(o, goal, limits) and net(o) > least]
     return max(beyond, key=net, default=None)
 
 
@@ -191,8 +201,11 @@ def _gain(option: Option, goal: str) -> float:
 
 
 def _excess(option: Option, goal: str, limits: Limits) -> float:
-    return 0.0 if goal == "cost" else limits.excess(option.estimate)
+    if goal == "cost":
+        return 0.0
+    return limits.excess(option.estimate, n_errors=1.0 if option.is_average else 0.0)
 
 
-def _within(option: Option, goal: str, limits: Limits) -> bool:
+def is_within(option: Option, goal: str, limits: Limits) -> bool:
+    """Return whether an option respects the limits."""
     return _excess(option, goal, limits) == 0

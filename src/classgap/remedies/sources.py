@@ -30,6 +30,7 @@ class Source:
         passes: forward passes of a model per prediction.
         is_baseline: whether this is the model to fix.
         adjustable: whether adjustments may be fitted on top.
+        is_average: whether it averages models or views, which favors no class over another.
         members: models whose logits the inputs stack, in order.
         details: plain values that describe the source, for the saved fix.
     """
@@ -42,6 +43,7 @@ class Source:
     passes: float = 1.0
     is_baseline: bool = False
     adjustable: bool = True
+    is_average: bool = False
     members: tuple[str, ...] = ()
     details: tuple[tuple[str, Any], ...] = ()
 
@@ -68,6 +70,7 @@ def ensemble(sources: Sequence[Source]) -> Source:
         mean_probability([source.logits_NK for source in sources]),
         None if any(each is None for each in test) else mean_probability([each for each in test if each is not None]),
         inputs="ensemble",
+        is_average=True,
         module=MeanProbability(),
         passes=float(len(sources)),
         members=tuple(source.name for source in sources),

@@ -79,7 +79,7 @@ def rule_sentence(result: FixResult) -> str:
     """Return the rule of the choice."""
     if result.goal == "cost":
         return "Rule: the lowest cross-fitted mean cost, if it is lower by more than its standard error."
-    gain = f"the {NAMES[result.goal]} gains most in cross-fitting, after a standard error is deducted"
+    gain = f"the largest cross-fitted gain of the {NAMES[result.goal]}, if it exceeds its standard error"
     limits = [f"{NAMES[name]} {format_percent(value)}" for name, value in _active(result).items()]
     allowed = f". Allowed losses in points: {', '.join(limits)}" if limits else ""
     return f"Rule: {gain}{allowed}."
@@ -134,8 +134,8 @@ def remedy_cost(remedy: RemedyResult) -> str:
 
 
 def exceeded_limits(result: FixResult, remedy: RemedyResult) -> list[str]:
-    """Return the names of the limits that the estimate of a remedy exceeds."""
-    if result.goal == "cost":
+    """Return the names of the limits that the estimate of a remedy exceeds, if the rule excludes it for that."""
+    if remedy.within_limits:
         return []
     return [name for name, limit in result.limits.items() if -remedy.estimate[name] > limit]
 
