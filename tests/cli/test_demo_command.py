@@ -1,7 +1,6 @@
 from pathlib import Path
 
 import pytest
-import torch
 
 from classgap import load_fix
 from classgap.cli import main
@@ -11,22 +10,20 @@ def test_demo_trains_fixes_resumes_and_starts_over(tmp_path: Path, capsys: pytes
     out, flags = tmp_path / "demo", ["--seeds", "2", "--out", str(tmp_path / "demo")]
     assert main(["demo", "--epochs", "4", *flags]) == 0
     text = capsys.readouterr().out
-    assert text.count("classgap audit:") == text.count("classgap fix:") == 1
+    assert text.count("classgap audit: cross-entropy") == text.count("classgap fix: erm-seed") == 1
     assert "MR² (mean of 2): hard third " in text
     assert "error" in text
     for name in ("audit.html", "fix.html", "mr2.html"):
         assert f"Wrote {out / name}" in text
         assert (out / name).stat().st_size > 10_000
-    fix = load_fix(out / "fixed")  # a network trained for four epochs leaves much to fix
-    assert fix.inputs in ("logits", "samples", "ensemble")
-    assert fix.class_names == tuple("0123456789")
+    assert (f"Wrote {out / 'fixed'}" in text) == (out / "fixed").exists() == ("nothing helped" not in text)
+    if (out / "fixed").exists():
+        assert load_fix(out / "fixed").class_names == tuple("0123456789")
     metrics = out / "mr2-seed0" / "metrics.jsonl"
     before = metrics.stat().st_mtime_ns
     assert main(["demo", "--epochs", "4", *flags]) == 0
     assert metrics.stat().st_mtime_ns == before
-    saved = {name: tensor.clone() for name, tensor in fix.state_dict().items()}
-    again = load_fix(out / "fixed").state_dict()
-    assert all(torch.equal(again[name], saved[name]) for name in saved)
+    assert capsys.readouterr().out == text
     assert main(["demo", "--epochs", "2", *flags]) == 2
     assert "--overwrite" in capsys.readouterr().err
     assert main(["demo", "--epochs", "2", *flags, "--overwrite"]) == 0

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -107,6 +108,8 @@ class DemoCommand(Command):
             result = fix([self._directory("erm", seed) for seed in range(self.seeds)], progress=update)
         if result.fix is not None:
             write_folder(self.out / "fixed", result.fix.save)
+        elif (self.out / "fixed").exists():  # of an earlier demo
+            shutil.rmtree(self.out / "fixed")
         return result
 
     def _directory(self, method: str, seed: int) -> Path:
