@@ -16,7 +16,8 @@ from classgap.remedies.modules import ClassAffine, ExpectedCost
 from classgap.remedies.offsets import fit_class_offsets, fit_class_scales
 
 # Weights of the focused classes and of the easy third in the cross-entropy that offsets minimize. Without a weight on
-# the easy third, offsets pay for the hard classes with the easy ones.
+# the easy third, offsets pay for the hard classes with the easy ones. Chosen, like STRENGTHS, on held-out halves of
+# 20 Newsgroups, CIFAR-10 and CLINC150 predictions.
 EMPHASES = ((1.0, 1.0), (1.5, 1.3), (2.0, 1.7), (3.0, 2.2))
 STRENGTHS = (0.25, 0.5, 0.75, 1.0)
 
