@@ -98,12 +98,13 @@ def test_shared_samples_are_found_in_any_order(dtype):
         fix(first, first)
 
 
-def test_one_shared_sample_is_found():
-    labels, logits = biased_logits(5, 20)
+@pytest.mark.parametrize("size", [50, 1000])
+def test_one_shared_sample_is_found(size):
+    labels, logits = biased_logits(5, 2 * size // 5)
     first, second = (
-        Predictions.from_arrays(labels[rows], logits=logits[rows]) for rows in (slice(0, 51), slice(50, 100))
+        Predictions.from_arrays(labels[rows], logits=logits[rows]) for rows in (slice(0, size + 1), slice(size, None))
     )
-    assert shared_samples(first, second) == [(50, 0)]
+    assert shared_samples(first, second) == [(size, 0)]
 
 
 def test_equal_scores_with_other_labels_are_other_samples():

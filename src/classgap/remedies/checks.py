@@ -14,7 +14,7 @@ from classgap.audit.io.predictions import Predictions, to_tensor
 from classgap.remedies.class_values import costs_from_mapping, priors_from_mapping
 
 MIN_SAMPLES = 2  # of each class: one to fit on and one to judge by
-COINCIDENCES = 0.005  # fraction of rows that may be equal in two files by chance, as half precision and rounding cause
+COINCIDENCES = 0.005  # fraction of rows that may be equal in two files by chance if rows also repeat within them
 SATURATED = 86.0  # distance of logits at which a probability is 0 in float32
 
 
@@ -96,8 +96,8 @@ def shared_samples(fit: Predictions, test: Predictions) -> list[tuple[int, int]]
     """Return pairs of rows, one of each file, with identical scores and labels.
 
     Rows that repeat within a file say nothing about identity and are left out, and so are rows with all probability on
-    one class. Rounded scores are equal by chance about as often between files as within them: if repeated rows explain
-    the pairs, the result is empty, unless the files are equal.
+    one class. Rounded scores and duplicates in the data make rows equal about as often between files as within them: if
+    repeated rows explain the pairs, the result is empty, unless the files are equal.
 
     >>> scores = [[0.1, 0.7], [2.0, 0.3], [1.5, 0.2]]
     >>> fit = Predictions.from_arrays([0, 1, 0], logits=scores)
@@ -110,7 +110,8 @@ def shared_samples(fit: Predictions, test: Predictions) -> list[tuple[int, int]]
     place_fit, repeated_fit = _unique_rows(ours, fit.logits_NK)
     place_test, repeated_test = _unique_rows(theirs, test.logits_NK)
     pairs = sorted((row, place_test[key]) for key, row in place_fit.items() if key in place_test)
-    coincidences = 2 * (repeated_fit + repeated_test) + COINCIDENCES * min(len(ours), len(theirs))
+    repeated = repeated_fit + repeated_test
+    coincidences = 2 * repeated + COINCIDENCES * min(len(ours), len(theirs)) if repeated else 0.0
     return pairs if len(pairs) > coincidences else []
 
 
