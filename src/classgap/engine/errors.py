@@ -22,7 +22,7 @@ class RunLockedError(ValueError):
     """Another process is training in the run directory."""
 
 
-class NonFiniteLossError(ArithmeticError):
+class NonFiniteLossError(FloatingPointError):
     """The loss became NaN or infinite.
 
     Attributes:
