@@ -14,7 +14,9 @@ from classgap.audit.io.predictions import Predictions, to_tensor
 from classgap.remedies.class_values import costs_from_mapping, priors_from_mapping
 
 MIN_SAMPLES = 2  # of each class: one to fit on and one to judge by
-COINCIDENCES = 0.005  # fraction of rows that may be equal in two files by chance if rows also repeat within them
+COINCIDENCES = 0.005  # fraction of rows that may be equal in two files by chance if scores are coarse
+COLUMNS = 8  # of scores, to estimate how often different samples have equal scores
+UNLIKELY = 0.01  # expected pairs of equal rows below which an equal row is no coincidence
 SATURATED = 86.0  # distance of logits at which a probability is 0 in float32
 
 
@@ -111,7 +113,9 @@ def shared_samples(fit: Predictions, test: Predictions) -> list[tuple[int, int]]
     place_test, repeated_test = _unique_rows(theirs, test.logits_NK)
     pairs = sorted((row, place_test[key]) for key, row in place_fit.items() if key in place_test)
     repeated = repeated_fit + repeated_test
-    coincidences = 2 * repeated + COINCIDENCES * min(len(ours), len(theirs)) if repeated else 0.0
+    coincidences = 0.0
+    if pairs and (repeated or _are_coarse(fit, test)):
+        coincidences = 2 * repeated + COINCIDENCES * min(len(ours), len(theirs))
     return pairs if len(pairs) > coincidences else []
 
 
@@ -190,6 +194,22 @@ def _hash_rows(scores_NK: Tensor | None, targets_N: Integers) -> Integers:
         0x9E3779B97F4A7C15
     )
     return hashes_N.view(np.int64)
+
+
+def _are_coarse(fit: Predictions, test: Predictions) -> bool:
+    """Whether different samples may have equal scores: few classes in half precision, or rounded values.
+
+    The probability of equal rows is estimated as a product over some columns. One column is left out, because
+    probabilities sum to 1.
+    """
+    assert fit.logits_NK is not None
+    assert test.logits_NK is not None
+    equal_C = []
+    for mine_N, theirs_N in zip(fit.logits_NK.T[:COLUMNS], test.logits_NK.T[:COLUMNS], strict=True):
+        _, counts = torch.cat([mine_N, theirs_N]).unique(return_counts=True)
+        equal_C.append(float((counts.double() * (counts - 1)).sum()) / max(int(counts.sum()), 1) ** 2)
+    expected_pairs = len(fit) * len(test) * float(np.prod(sorted(equal_C)[1:]))
+    return expected_pairs > UNLIKELY
 
 
 def _unique_rows(hashes_N: Integers, scores_NK: Tensor | None) -> tuple[dict[int, int], int]:
