@@ -16,7 +16,8 @@ from classgap.engine.storage.checkpoint import load_weights, save_weights
 from classgap.methods.tau_norm import normalized
 from classgap.models import CosineClassifier
 
-STEPS, BATCH_SIZE = 400, 256
+BATCH_SIZE = 256
+EPOCHS, MIN_STEPS, MAX_STEPS = 20, 400, 4000  # a head that starts from random weights needs epochs, not steps
 COSINE_LR = 0.1  # features and weights are normalized
 TAUS = (0.5, 1.0)
 LOSSES = ("group-dro", "mr2:strength=0", "ldam")
@@ -42,6 +43,11 @@ class FrozenFeatures:
     weight_KD: Tensor | None = None
     bias_K: Tensor | None = None
 
+    @property
+    def steps(self) -> int:
+        """Optimizer steps of a head."""
+        return min(max(EPOCHS * len(self.features_MD) // BATCH_SIZE, MIN_STEPS), MAX_STEPS)
+
     def problem(self) -> str | None:
         """Return why no head can be trained, or ``None``."""
         if self.features_MD.numel() > MAX_VALUES:
@@ -56,8 +62,8 @@ class FrozenFeatures:
 def refit_heads(data: FrozenFeatures, progress: Callable[[str], None]) -> Iterator[tuple[str, nn.Module]]:
     """Yield retrained heads with their names; each maps features (B, D) to logits (B, K).
 
-    Training takes :data:`STEPS` steps per method and starts from the trained head where the method does. Methods whose
-    loss becomes infinite are left out.
+    Training takes :data:`EPOCHS` epochs per method, within :data:`MIN_STEPS` and :data:`MAX_STEPS` steps, and starts
+    from the trained head where the method does. Methods whose loss becomes infinite are left out.
 
     Args:
         data: features; ``data.problem()`` must be ``None``.
@@ -71,9 +77,9 @@ def refit_heads(data: FrozenFeatures, progress: Callable[[str], None]) -> Iterat
     if float(counts_K.max() - counts_K.min()) > 0:
         methods[BALANCED_LOSS] = BALANCED_LOSS
     # These have a stage of their own after the stage of the inner method, which is one step here.
-    methods["crt"] = f"crt:fraction={STEPS}"
+    methods["crt"] = f"crt:fraction={data.steps}"
     if data.weight_KD is not None:
-        methods["lws"] = f"lws:fraction={STEPS}"
+        methods["lws"] = f"lws:fraction={data.steps}"
     for name, method in methods.items():
         progress(f"refitting the head with {name}")
         head = _train(data, method)
@@ -90,7 +96,7 @@ def _train(data: FrozenFeatures, method: str) -> nn.Module | None:
             model=_start(data, Path(folder)),
             method=method,
             out=Path(folder) / "run",
-            steps=1 if name in ("crt", "lws") else STEPS,
+            steps=1 if name in ("crt", "lws") else data.steps,
             batch_size=min(BATCH_SIZE, len(data.features_MD)),
             lr=_learning_rate(data, name),
             weight_decay=5e-4 if name == "ldam" else 0.0,
