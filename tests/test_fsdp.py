@@ -1,4 +1,4 @@
-"""Sharded models (FSDP2): the gradient of two processes is that of one on the joined batch."""
+"""Sharded models (FSDP2): the gradient of two processes is that of one on the global batch."""
 
 import pytest
 import torch

@@ -217,17 +217,17 @@ class Shards:
 
     @property
     def total(self) -> int:
-        """Number of samples in the joined batch of all processes."""
+        """Number of samples in the global batch of all processes."""
         return sum(self.sizes)
 
     @property
     def first(self) -> int:
-        """Position of the first local sample in the joined batch."""
+        """Position of the first local sample in the global batch."""
         return sum(self.sizes[: self.rank])
 
     @property
     def mine(self) -> slice:
-        """Positions of the local samples in the joined batch."""
+        """Positions of the local samples in the global batch."""
         return slice(self.first, self.first + self.sizes[self.rank])
 
     def gather(self, local: Tensor) -> Tensor:
@@ -240,7 +240,7 @@ class Shards:
         """Sum each number over the processes.
 
         Gradients are multiplied by the number of processes. After data-parallel averaging they equal the gradients of a
-        single process on the joined batch.
+        single process on the global batch.
         """
         if len(self.sizes) == 1:
             return parts

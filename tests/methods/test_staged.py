@@ -1,4 +1,4 @@
-"""Two processes train multi-stage methods as one process does on the joined batch."""
+"""Two processes train multi-stage methods as one process does on the global batch."""
 
 from pathlib import Path
 

@@ -18,7 +18,7 @@ from classgap.cli.parser import Arg, Command
 class AuditCommand(Command):
     """Find the classes a classifier fails on, and why.
 
-    SOURCE holds the predictions of any classifier:
+    SOURCE holds predictions from any classifier:
       .npz, .safetensors   arrays "targets" and "logits" (or "probabilities", or
                            "predictions"); optional: "features", "head_weight",
                            "head_bias", "class_names", "train_counts",
@@ -53,7 +53,7 @@ class AuditCommand(Command):
     """Write one row per class as CSV."""
 
     rank_by: Path | None = None
-    """Rank the easy, medium and hard thirds by this model's class accuracies instead."""
+    """Rank classes into thirds by another model's class accuracies."""
 
     groups: Path | None = None
     """JSON file with additional groups of classes: {"group": ["class", ...], ...}."""
@@ -62,7 +62,7 @@ class AuditCommand(Command):
     """Confidence level of all intervals."""
 
     seed: int | None = None
-    """Seed of the bootstrap and of the embedding map."""
+    """Seed for the bootstrap and the embedding map."""
 
     def run(self) -> None:
         """Audit the source, write the files, and print the audit."""

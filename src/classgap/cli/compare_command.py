@@ -18,8 +18,8 @@ from classgap.cli.parser import Arg, Command
 class CompareCommand(Command):
     """Show which classes gained and which regressed.
 
-    The first SOURCE is "before"; each other source is compared with it on the
-    same test samples. With --n-runs N, sources are given in blocks of N
+    The first SOURCE is "before"; every other source is compared with it on
+    the same test samples. With --n-runs N, sources are given in blocks of N
     runs that differ only in their seed; the first block is "before".
 
     Examples:
@@ -42,7 +42,7 @@ class CompareCommand(Command):
     """Write the full report as one self-contained HTML page."""
 
     json: Path | None = None
-    """Save the comparison as JSON; several comparisons as a list under "comparisons"."""
+    """Save as JSON; several comparisons go in a list under "comparisons"."""
 
     csv: Path | None = None
     """Write one row per class as CSV, for all comparisons."""

@@ -33,9 +33,9 @@ class DemoCommand(Command):
 
     The dataset is MNIST-1D: 10 classes, 1,000 training, 1,000 validation and
     10,000 test samples, generated locally. The demo trains a network with
-    cross-entropy, audits it, finds a remedy on the validation samples, proves it
+    cross-entropy, audits it, finds a remedy on the validation samples, tests it
     on the test samples, and trains with MR² for comparison. Takes about three
-    minutes on two cores. To resume an interrupted demo, repeat the command.
+    minutes on two cores. To resume an interrupted demo, rerun the command.
 
     Example:
       classgap demo

@@ -19,15 +19,15 @@ _TRAINING = ("model", "budget", "n_trials", "methods", "epochs", "val_fraction",
 
 @dataclass(frozen=True)
 class FixCommand(Command):
-    """Find a remedy for hard classes, and prove it on held-out samples.
+    """Find a remedy for hard classes, and test it on held-out samples.
 
-    SOURCE holds the scores of a classifier for samples that it was not trained
-    on; several sources are different models on the same samples, and are also
-    averaged. Remedies are chosen on SOURCE alone and proven on --test. Without
-    --test, the proof is by nested cross-fitting. A run of classgap train with
-    --val-fraction has all that is needed: validation and test samples, images,
-    features and weights. With --data, fix also trains: it searches methods and
-    settings within --budget.
+    SOURCE holds a classifier's scores on samples it was not trained on; several
+    sources are different models on the same samples and are also ensembled.
+    Remedies are chosen on SOURCE alone and verified on --test, or by nested
+    cross-fitting without it. A run of classgap train with --val-fraction has
+    everything needed: validation and test samples, images, features and
+    weights. With --data, fix also trains: it searches methods and settings
+    within --budget.
 
     Examples:
       classgap fix val.npz --test test.npz --out fixed
@@ -64,14 +64,14 @@ class FixCommand(Command):
     """Prediction files with scores or run directories, one per model."""
 
     test: tuple[Path, ...] = ()
-    """Prediction files of the same models for other samples, in the same order."""
+    """Predictions of the same models on the test set, in the same order."""
 
     goal: Literal["hard", "worst", "balanced", "cost"] = "hard"
     """Value to improve: the accuracy of the hard third of the classes, of the worst tenth, of all classes, or the mean
     cost (with --costs)."""
 
     max_easy_loss: float | None = None
-    """Accuracy of the easy third that a remedy may cost, in percentage points."""
+    """Most accuracy that the easy third may lose, in percentage points."""
 
     max_overall_loss: float = 0.1
     """Accuracy over all samples that a remedy may cost, in percentage points."""
@@ -81,7 +81,7 @@ class FixCommand(Command):
 
     costs: Path | None = None
     """Costs of errors (.csv, .json, .npy): a matrix with true classes as rows, or names {"true": {"predicted": cost}};
-    missing errors cost 1."""
+    unlisted errors cost 1."""
 
     priors: Path | None = None
     """Class frequencies at prediction time (.csv, .json, .npy): numbers, or names {"class": prior}."""
@@ -99,7 +99,7 @@ class FixCommand(Command):
     """Confidence level of all intervals."""
 
     seed: int = 0
-    """Seed of the folds, of the bootstrap, and of the search."""
+    """Seed for the folds, the bootstrap and the search."""
 
     data: str | None = None
     """Train on this dataset instead of fixing a trained model; see `classgap datasets`."""
@@ -108,10 +108,10 @@ class FixCommand(Command):
     """Model to train, by default one that suits the data; see `classgap models`."""
 
     budget: str | None = None
-    """Limit of the training time: 2h, 30m, 45s."""
+    """Training time limit: 2h, 30m, 45s."""
 
     n_trials: int | None = None
-    """Limit of the number of trials, the baseline included."""
+    """Maximum number of trials, including the baseline."""
 
     methods: tuple[str, ...] = ()
     """Training methods to try, by default the ones that suit the data."""
@@ -120,13 +120,13 @@ class FixCommand(Command):
     """Number of epochs of each trial."""
 
     val_fraction: float = 0.2
-    """Fraction of the training set that judges the trials."""
+    """Fraction of the training set held out to score trials."""
 
     executor: str = "process:1"
     """Where trials run: process:N, or dask:ADDRESS with workers that share the file system."""
 
     search_dir: Path | None = None
-    """Directory of the search. Repeat the command to continue it."""
+    """Directory of the search. Rerun the command to continue it."""
 
     def run(self) -> None:
         """Find a remedy, write the files, and print the result."""

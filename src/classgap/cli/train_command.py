@@ -21,7 +21,7 @@ class TrainCommand(TrainConfig, Command):
 
     All output goes to one directory: settings, metrics, checkpoints,
     predictions, audit.json and report.html. To resume an interrupted run,
-    repeat the command; on a CPU the result is the same bit for bit.
+    rerun the command; on a CPU the result is bit-identical.
 
     Examples:
       classgap train --data mnist1d --method mr2
@@ -55,7 +55,7 @@ class TrainCommand(TrainConfig, Command):
     }
 
     config: Path | None = None
-    """YAML file of settings, named like the options. Options on the command line override it; --no-OPTION turns off a
+    """YAML file of settings, keyed by option name. Options on the command line override it; --no-OPTION turns off a
     setting that is true in the file."""
 
     dry_run: bool = False

@@ -45,7 +45,7 @@ class TrainConfig:
     """Run directory. Run the same command again to resume an interrupted run."""
 
     epochs: int | None = None
-    """Number of epochs, in each stage of the method."""
+    """Number of epochs per stage of the method."""
 
     steps: int | None = None
     """Number of optimizer steps in each stage, instead of --epochs."""
@@ -60,10 +60,10 @@ class TrainConfig:
     """Peak learning rate."""
 
     loss_lr: float | None = None
-    """Peak learning rate of the parameters of the loss."""
+    """Peak learning rate for the loss's own parameters."""
 
     momentum: float = 0.9
-    """Momentum of SGD."""
+    """SGD momentum."""
 
     nesterov: bool = False
     """Use Nesterov momentum."""
@@ -105,16 +105,16 @@ class TrainConfig:
     """Augmentation: none, crop-flip, rrc, auto-augment, rand-augment."""
 
     mix: str = "none"
-    """Mixing of samples: none, mixup:alpha=0.2, cutmix:alpha=1."""
+    """Sample mixing: none, mixup:alpha=0.2, cutmix:alpha=1."""
 
     sampler: str = "random"
     """Sampler: random, class-balanced, class-aware:per-class=4."""
 
     val_fraction: float = 0.0
-    """Fraction of each class of the training set to hold out for validation."""
+    """Fraction of each training class to hold out for validation."""
 
     split_seed: int | None = None
-    """Seed of the held-out samples; --seed by default. Runs of different seeds need the same for `classgap fix`."""
+    """Seed for the held-out split; --seed by default. Use one value for all runs passed to `classgap fix`."""
 
     monitor: Monitors = "last"
     """Epoch to keep: the last, or the best by overall, balanced, hard-third or worst-class validation accuracy."""
@@ -123,17 +123,17 @@ class TrainConfig:
     """Evaluate and save an exponential moving average of the weights with this decay, for example 0.999."""
 
     swa_start: float | None = None
-    """Evaluate and save the mean of the weights after each epoch (SWA), from this fraction of the epochs on, for
-    example 0.75."""
+    """Evaluate and save the running mean of the weights at each epoch's end (SWA), starting at this fraction of
+    the epochs, for example 0.75."""
 
     swa_lr: float | None = None
-    """Constant learning rate of the epochs that --swa-start averages."""
+    """Constant learning rate for the epochs averaged by --swa-start."""
 
     wise_ft_alpha: float = 1.0
     """Weight of the trained model when interpolating with the initial one (WiSE-FT); 1 disables it."""
 
     seed: int = 0
-    """Seed of weights, sample order and augmentation. The data have their own seed (data-seed in --data)."""
+    """Seed of weights, sample order and augmentation. The data has its own seed (data_seed in --data)."""
 
     save_every: float = 30.0
     """Seconds between checkpoints."""

@@ -1,6 +1,6 @@
 """Formulas of the papers as pure functions of tensors. They return per-sample terms, without state or reduction.
 
-Suffixes give shapes: B local samples, N samples of the joined batch (all processes and a memory), K classes, D
+Suffixes give shapes: B local samples, N samples of the global batch (all processes and a memory), K classes, D
 features, U classes present. A label of -1 means that the sample has no class.
 """
 

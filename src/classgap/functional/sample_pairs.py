@@ -1,6 +1,6 @@
 """Positive and negative pairs of a batch and their distances, for losses on pairs, triplets and contrasts.
 
-The functions return matrices of anchors (B) by samples of the joined batch (N), which suits batches of up to a few
+The functions return matrices of anchors (B) by samples of the global batch (N), which suits batches of up to a few
 thousand samples. :mod:`classgap.functional.pairwise_pull` needs less memory.
 """
 

@@ -38,7 +38,7 @@ class ClassLoss(nn.Module):
     base class adds them up and reduces them once, over the samples of all processes. In training mode every call first
     updates the running statistics and then uses them; ``eval()`` and ``frozen()`` only use them.
 
-    Several processes behave like one process on their joined batch: the value and ``terms`` are equal on every process,
+    Several processes behave like one process on their global batch: the value and ``terms`` are equal on every process,
     and gradients averaged by DistributedDataParallel equal those of a single process. In ``eval()`` each process uses
     its own samples only and does not communicate.
 

@@ -26,7 +26,7 @@ class ClassBalancedFocalLoss(FocalLoss):
     Args:
         class_counts: Number of training samples of each class.
         beta: β in [0, 1); 0 weights all classes equally.
-        gamma: Focusing parameter γ of :class:`FocalLoss`.
+        gamma: Focusing parameter γ of ``FocalLoss``.
         form: "sigmoid" or "softmax".
         reduction: "mean", "sum" or "none", as in torch.
         ignore_index: Target value of samples to ignore.

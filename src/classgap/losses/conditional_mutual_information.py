@@ -19,7 +19,7 @@ class ConditionalMutualInformationLoss(ClassLoss):
         CE  +  λ mean_i KL(P_i ‖ Q_{y_i})  -  β Γ,      Γ = (1/N²) Σ_{i,j: y_i ≠ y_j} H(P_i, P_j),      P = softmax(z)
 
     Yang et al., "Conditional Mutual Information Constrained Deep Learning for Classification", TNNLS 2025, arXiv
-    2309.09123. Pairs come from the joined batch of all processes; H(P, R) = -Σ_k P_k ln R_k. With λ = β = 0 it is
+    2309.09123. Pairs come from the global batch of all processes; H(P, R) = -Σ_k P_k ln R_k. With λ = β = 0 it is
     cross-entropy.
 
     Q_c is the mean output of class c. The paper alternates between updating the network and Q; here Q is a running

@@ -16,7 +16,7 @@ from classgap.state.buffers import write
 
 
 class ConfusionalSpectralLoss(ClassLoss):
-    """Cross-entropy mixed with cross-entropy weighted by how a confusion contributes to the error of the worst class.
+    """Cross-entropy mixed with cross-entropy weighted by each confusion's contribution to the worst-class error.
 
         mean over samples of   (1 - μ) CE(z, y)  +  μ (w CE(z, y) + w ln w),      w = G[predicted, y]
 

@@ -22,7 +22,7 @@ class DROLTLoss(AddedTermLoss):
         CE  +  λ mean_c mean_{x∈c} ln Σ_{x'} exp[(‖f - μ_c‖ - ‖f' - μ_c‖ + ε_c 1[y' ≠ c]) / τ]        cf. ELM Eq. (5)
 
     Samuel and Chechik, "Distributional robustness loss for long-tail learning", ICCV 2021, arXiv 2104.03066. Samples x'
-    come from the joined batch of all processes. Centroids carry no gradient. Classes without a centroid have no term.
+    come from the global batch of all processes. Centroids carry no gradient. Classes without a centroid have no term.
 
     Two forms:
 

@@ -27,7 +27,7 @@ class ELMLoss(ClassLoss):
         mean over samples of   CE(z + ln π, y)  +  λ ln[1 + Σ_{x⁺} exp(‖f - f⁺‖² - α_y)]                      Eq. (4)
 
     Jitkrittum et al., "ELM: Embedding and Logit Margins for Long-Tail Learning", 2022, arXiv 2204.13208. Positives x⁺
-    are the other samples of the class in the joined batch of all processes. Predict with the raw logits.
+    are the other samples of the class in the global batch of all processes. Predict with the raw logits.
 
     Args:
         class_counts: Number of training samples of each class.

@@ -27,8 +27,8 @@ class FairDROLoss(ClassLoss):
 
     The paper has groups within classes. With classes as groups each class has a single group, and the formula becomes
     0/0. The implementation uses one stratum whose K groups are the classes, as in the authors' variant without strata.
-    q starts at 1/K and always sums to 1; in the authors' code it starts at 1 and the loss is divided by K, so that the
-    loss drops by a factor of K after the first update. q* may be *negative* for classes with a small loss, which are
+    q starts at 1/K and always sums to 1; in the authors' code it starts at 1 and the loss is divided by K, so the loss
+    drops by a factor of K after the first update. q* may be *negative* for classes with a small loss, which are
     then unlearned; this cannot happen for ρ ≤ 1 / (2(K - 1)).
 
     Args:

@@ -26,7 +26,7 @@ class FocalLoss(ClassWeightedLoss):
     is cross-entropy for γ = 0. For the sigmoid form, initialize the bias of the last layer to -ln(K - 1); otherwise the
     negative classes dominate the first steps.
 
-    The mean is over samples, not over weights.
+    The sum is divided by N, not by the sum of the weights.
 
     Args:
         num_classes: Number of classes K.

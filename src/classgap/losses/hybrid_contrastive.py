@@ -18,7 +18,7 @@ class HybridContrastiveLoss(AddedTermLoss):
         mean over samples of   CE(z, y)  +  λ ln[1 + Σ_{x⁻} exp((z_y(x⁻) - z_y(x)) / τ)]             ELM Sec. 3.2
 
     Liu and Abbeel, "Hybrid discriminative-generative training via contrastive learning", 2020, arXiv 2007.09070. The
-    samples x⁻ are all other samples of the joined batch of all processes, of any class, and a queue of earlier samples,
+    samples x⁻ are all other samples of the global batch of all processes, of any class, and a queue of earlier samples,
     whose logits carry no gradient.
 
     Differences between sources:

@@ -20,8 +20,8 @@ class LDAMLoss(ClassWeightedLoss):
         m_c ∝ N_c^{-1/4},   max_c m_c = margin                                                                Eq. (13)
 
     Cao et al., "Learning Imbalanced Datasets with Label-Distribution-Aware Margin Loss", NeurIPS 2019, arXiv
-    1906.07413. The logits must be cosines between normalized features and normalized class weights without bias; for
-    other logits margin and scale are meaningless. Use ``classgap.models.CosineClassifier(D, K, scale=1.0)``, since the
+    1906.07413. The logits must be cosines between normalized features and normalized class weights without bias; margin
+    and scale mean nothing for other logits. Use ``classgap.models.CosineClassifier(D, K, scale=1.0)``, since the
     loss applies its own scale. The weighted mean is Σ w_y CE / Σ w_y.
 
     Deferred reweighting (DRW) keeps all weights at 1 first and later calls ``reweight(effective_number_weights(counts,

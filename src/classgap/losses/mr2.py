@@ -42,7 +42,7 @@ class MR2Loss(ClassLoss):
 
     Zhu et al., "Reducing class-wise performance disparity via margin regularization", ICLR 2026. γ_y follows the
     running size of the features of class y and has the mean c̄. s̄ is the mean running spread of the classes. Positives
-    x⁺ are the other samples of the class in the joined batch of all processes. γ and s̄ carry no gradient.
+    x⁺ are the other samples of the class in the global batch of all processes. γ and s̄ carry no gradient.
 
     Rows of the paper's Table 3: (a) ``logit="none", strength=0``; (b) ``logit="uniform", strength=0``; (c)
     ``strength=0``, also used for linear probing; (d) ``logit="none", slack=0``; (e) ``logit="none"``; (f) default. A

@@ -30,7 +30,7 @@ class MR2ReleaseLoss(ClassLoss):
     - unseen classes count as a = 0 in the mean of γ, which enlarges the γ of seen classes;
     - classes with one sample in the batch enter the running mean with a spread of 0;
     - s̄ is 0 in the CIFAR version (Table 3, row d) and uses p = 5 in the ImageNet version;
-    - there is no c̄ (the CIFAR version divides by one that is never set and cannot run; 1 is used here).
+    - there is no c̄ (the CIFAR version cannot run, because it divides by an unset c̄; 1 is used here).
 
     As everywhere in classgap, evaluation does not update the statistics, and they are part of ``state_dict`` instead of
     being reset every epoch.

@@ -17,7 +17,7 @@ class SupervisedContrastiveLoss(AddedTermLoss):
         w CE(z, y)  -  λ (1/|P|) Σ_{p∈P} ln[ exp(f·f_p/τ) / Σ_{a≠i} exp(f·f_a/τ) ],   ‖f‖ = 1              Eq. (2)
 
     Khosla et al., "Supervised contrastive learning", NeurIPS 2020, arXiv 2004.11362. Features are normalized to unit
-    length. Positives P, the other samples of the class, and all other samples come from the joined batch of all
+    length. Positives P, the other samples of the class, and all other samples come from the global batch of all
     processes. The contrast of a sample without a positive is 0 and counts in the mean; ``terms["without_positive"]`` is
     the fraction of such samples.
 

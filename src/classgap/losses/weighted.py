@@ -68,7 +68,7 @@ class ClassWeightedLoss(ClassLoss):
         return batch.counted(weights_K[batch.labels_B.clamp(min=0)])
 
     def over_mean_weight(self, terms_B: Tensor, batch: LossInputs) -> Tensor:
-        """Divide weighted terms by the mean weight of the joined batch.
+        """Divide weighted terms by the mean weight of the global batch.
 
         Their mean is the weighted mean Σ w_i t_i / Σ w_i, as in ``torch.nn.CrossEntropyLoss(weight=…)``.
         """

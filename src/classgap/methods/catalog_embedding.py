@@ -59,7 +59,7 @@ ENTRIES: list[MethodEntry] = [
     ),
     MethodEntry(
         "range",
-        "Cross-entropy, narrow classes, distant class centers.",
+        "Cross-entropy, compact classes, distant class centers.",
         RangeLoss,
         given=("num_classes",),
         paper="Zhang et al., ICCV 2017, arXiv 1611.08976",
@@ -95,7 +95,7 @@ ENTRIES: list[MethodEntry] = [
     ),
     MethodEntry(
         "supcon-joint",
-        "Cross-entropy and supervised contrast in one stage.",
+        "Cross-entropy and supervised contrastive loss in one stage.",
         JointContrast,
         given=_WIDTH,
         paper=_SUPCON,

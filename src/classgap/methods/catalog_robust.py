@@ -103,7 +103,7 @@ ENTRIES: list[MethodEntry] = [
     ),
     MethodEntry(
         "cmic-dl",
-        "Outputs close within classes, far between them.",
+        "Compact outputs within classes, far between them.",
         ConditionalMutualInformationLoss,
         given=("num_classes",),
         paper="Yang et al., TNNLS 2025, arXiv 2309.09123",
@@ -224,7 +224,7 @@ ENTRIES: list[MethodEntry] = [
     ),
     MethodEntry(
         "drop",
-        "Trains again on more samples of classes with errors.",
+        "Retrains with more samples of classes with errors.",
         DistributionallyRobustPruning,
         given=("num_classes",),
         paper="Vysogorets et al., ICLR 2025, arXiv 2404.05579",

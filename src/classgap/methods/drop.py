@@ -41,7 +41,7 @@ class DistributionallyRobustPruning(Method):
         density: Fraction d of the training samples to use per epoch.
         first: Length of the first stage, as a fraction of the run's epochs.
         redraw: Whether to draw a new subset for each epoch.
-        smoothing: Errors a added to each class, and as many correct predictions.
+        smoothing: Pseudo-count a of errors and of correct predictions per class.
 
     Attributes:
         quotas: Samples of each class per epoch, (K,).

@@ -16,7 +16,7 @@ ROLES = {
     "loss": "the training objective",
     "procedure": "a training procedure with its own losses",
     "step": "how an update is computed",
-    "post-hoc": "a change of the classifier after training",
+    "post-hoc": "a change to the classifier after training",
 }
 
 

@@ -34,7 +34,7 @@ class JustTrainTwice(Method):
     augmentation. With ``errors=online`` it is that of the published code: errors made during the last epoch, each
     before its own update. Samples that this epoch does not reach (because of --steps or an incomplete batch) keep the
     result of their previous visit. Without errors, the second stage is plain training. Select ``first`` and ``copies``
-    on held-out samples: after many epochs no errors remain, after few almost every sample is one.
+    on held-out samples: after many epochs no errors remain; after few, almost all samples are errors.
 
     Args:
         num_classes: Number of classes K.

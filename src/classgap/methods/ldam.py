@@ -103,7 +103,7 @@ def ldam_drw(
 
     Args:
         class_counts: Training samples per class N.
-        margin: Margin of the rarest class, the largest one.
+        margin: Largest margin, that of the rarest class.
         scale: Scale s of the cosines.
         beta: Parameter β of the effective number.
         switch: Fraction of the updates before reweighting; 1 disables it.

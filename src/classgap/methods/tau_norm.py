@@ -28,7 +28,7 @@ class WeightNormalization(MethodWrapper):
 
     Kang et al., "Decoupling representation and classifier for long-tailed recognition", ICLR 2020, arXiv 1910.09217.
     τ = 0 only removes the bias; τ = 1 gives all rows unit norm. By default τ is the best of 0, 0.1, …, 2 on held-out
-    samples, and the smallest in case of ties. The bias of the head becomes zero. The last line of the metrics reports
+    samples, and the smallest in case of ties. The bias of the head is set to zero. The last line of the metrics reports
     τ.
 
     The published code reports all 21 values of τ without selecting one. Its metric is the mean class accuracy

@@ -44,7 +44,7 @@ class Limits:
 
         Args:
             estimate: measure → change.
-            n_errors: number of standard errors by which a loss may exceed its limit.
+            n_errors: multiple of its standard error by which a loss may exceed its limit.
 
         >>> same, worse = Measured(0.9, 0.9, 0.0), Measured(0.9, 0.89, 0.0)
         >>> round(Limits(easy=0.003).excess({"easy": worse, "medium": same, "overall": same}), 4)

@@ -57,7 +57,7 @@ class StoredRun:
             targets_N, predictions_N = targets_N[order], predictions_N[order]
         if not np.array_equal(stored.targets_N, targets_N):
             raise ValueError(
-                f"the test samples of {self.config.data} are not those that {self.directory.path} was tested on: "
+                f"{self.config.data} no longer has the test samples of {self.directory.path}: "
                 "restore the data, or train again."
             )
         different = float(np.mean(stored.predictions_N != predictions_N))

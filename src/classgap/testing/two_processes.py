@@ -1,4 +1,4 @@
-"""Checks that several processes give the value, gradients and state of one process on their joined batch."""
+"""Checks that several processes give the value, gradients and state of one process on their global batch."""
 
 from __future__ import annotations
 

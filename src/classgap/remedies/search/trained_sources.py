@@ -23,7 +23,7 @@ from classgap.remedies.stored_runs import StoredRun, open_runs
 from classgap.remedies.views import VIEWS, Views, shift_size
 
 MAX_MEMBERS = 4  # models of the ensemble
-MAX_BEHIND = 0.02  # overall accuracy by which a member may be behind the baseline; worse ones spoil the average
+MAX_BEHIND = 0.02  # overall accuracy by which a member may be behind the baseline; worse ones lower the average
 PREFIX = "trained:"
 
 
