@@ -26,6 +26,7 @@ def test_demo_trains_fixes_resumes_and_starts_over(tmp_path: Path, capsys: pytes
     assert capsys.readouterr().out == text
     assert main(["demo", "--epochs", "2", *flags]) == 2
     assert "--overwrite" in capsys.readouterr().err
+    flags[1] = "1"
     assert main(["demo", "--epochs", "2", *flags, "--overwrite"]) == 0
     assert len(metrics.read_text().splitlines()) == 3  # two epochs and the test
 

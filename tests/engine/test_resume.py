@@ -123,9 +123,9 @@ def test_two_processes_predict_with_the_saved_weights(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     "settings",
     [
-        {"method": "mr2"},
-        {"model": "resnet20:width=4", "batch_size": 200, "ema_decay": 0.9},
-        {"model": "resnet20:width=4", "batch_size": 200, "swa_start": 0.2},
+        {"method": "mr2", "model": "resnet20:width=4", "batch_size": 200, "ema_decay": 0.9},
+        pytest.param({"method": "mr2"}, marks=pytest.mark.slow),
+        pytest.param({"model": "resnet20:width=4", "batch_size": 200, "swa_start": 0.2}, marks=pytest.mark.slow),
     ],
 )
 def test_two_killed_processes_resume_bit_for_bit(settings: dict, tmp_path: Path) -> None:

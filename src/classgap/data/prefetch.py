@@ -5,13 +5,14 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Callable, Generator, Iterable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
-from contextlib import closing, contextmanager
+from contextlib import closing
 from dataclasses import dataclass
 from typing import TypeVar
 
 import torch
 from torch import Tensor
 
+from classgap._threads import single_thread
 from classgap.data.batch import Batch
 from classgap.data.dataset import Inputs, Subset
 
@@ -49,7 +50,7 @@ class DevicePrefetcher:
 
         if not self.background:
             for item in items:
-                with _single_thread():
+                with single_thread():
                     batch = prepare(item)
                 yield batch
             return
@@ -82,14 +83,3 @@ def prefetch(work: Callable[[Item], Result], items: Iterable[Item], ahead: int =
             yield waiting.popleft().result()
     finally:
         pool.shutdown(cancel_futures=True)
-
-
-@contextmanager
-def _single_thread() -> Iterator[None]:
-    """Run torch on one thread: operations on small batches are too short to gain from more on a busy machine."""
-    threads = torch.get_num_threads()
-    torch.set_num_threads(1)
-    try:
-        yield
-    finally:
-        torch.set_num_threads(threads)
