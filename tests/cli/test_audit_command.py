@@ -308,6 +308,20 @@ def test_outputs_are_checked_before_the_work(
     assert [path.name for path in tmp_path.iterdir()] == ["model.npz"]
 
 
+def test_files_of_a_run_are_not_overwritten(tmp_path: Path, capsys: pytest.CaptureFixture[str]):
+    run = tmp_path / "run"
+    flags = ["--data", "digits", "--model", "linear", "--epochs", "1", "--no-report"]
+    assert main(["train", *flags, "--out", str(run)]) == 0
+    before = {path: path.read_bytes() for path in run.rglob("*") if path.is_file()}
+    for name in ("predictions.safetensors", "config.yaml", "env.json", "metrics.jsonl", "checkpoints/last.pt"):
+        capsys.readouterr()
+        assert main(["audit", str(run), "--json", str(run / name)]) == 2
+        assert "would overwrite a file of the run" in capsys.readouterr().err
+    assert {path: path.read_bytes() for path in run.rglob("*") if path.is_file()} == before
+    for _ in range(2):
+        assert main(["audit", str(run), "--json", str(run / "audit.json")]) == 0
+
+
 def test_audit_can_be_written_to_a_pipe(npz: Path, tmp_path: Path, capsys):
     pipe = tmp_path / "pipe"
     os.mkfifo(pipe)

@@ -30,3 +30,12 @@ def test_missing_values_are_empty(tmp_path, labels_audit: Audit):
     write_csv(labels_audit, path)
     with path.open(newline="", encoding="utf-8") as file:
         assert all(row["spread"] == row["margin"] == row["train_count"] == "" for row in csv.DictReader(file))
+
+
+def test_names_are_no_formulas(tmp_path):
+    names = ["=1+1", "+cmd", "-2+3", "@SUM(1)", "\tx", "-5", "1e-3", "plain"]
+    audit = Audit.from_predictions(predictions=list(range(8)), targets=list(range(8)), class_names=names)
+    write_csv(audit, tmp_path / "classes.csv")
+    with (tmp_path / "classes.csv").open(newline="", encoding="utf-8") as file:
+        read = [row["name"] for row in csv.DictReader(file)]
+    assert read == ["'=1+1", "'+cmd", "'-2+3", "'@SUM(1)", "'\tx", "-5", "1e-3", "plain"]

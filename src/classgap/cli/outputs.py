@@ -9,6 +9,9 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 
+REPORTS = (".html", ".json", ".csv", ".xml", ".md")  # files in a run directory that may be replaced, except:
+RECORDS = ("env.json", "failure.json", "preprocessing.json")
+
 
 def check_outputs(outputs: Mapping[str, Path | None], inputs: Iterable[Path]) -> None:
     """Check, before any work, that all outputs can be written and overwrite no input.
@@ -40,6 +43,10 @@ def check_outputs(outputs: Mapping[str, Path | None], inputs: Iterable[Path]) ->
             raise ValueError(f"{flag} {path}: the directory {path.parent} is not writable.")
         if resolved in sources:
             raise ValueError(f"{flag} {path} would overwrite an input; name another file.")
+        run = next((source for source in sources if source.is_dir() and source in resolved.parents), None)
+        is_report = path.suffix in REPORTS and path.name not in RECORDS
+        if run is not None and path.exists() and not is_report:
+            raise ValueError(f"{flag} {path} would overwrite a file of the run {run}; name another file.")
         if _is_standard_output(path):
             raise ValueError(f"{flag} {path} would overwrite the redirected standard output; name another file.")
         if resolved in flag_of:
