@@ -13,9 +13,10 @@ import classgap
 SOURCE = Path(classgap.__file__).parent
 
 # The packages that each package may import. Imports inside functions and under TYPE_CHECKING count too.
-_BASE = {"_atomic_write", "_eval_mode", "_threads", "_version"}
+_BASE = {"_atomic_write", "_checksum", "_eval_mode", "_threads", "_version"}
 ALLOWED = {
     "_atomic_write": set(),
+    "_checksum": set(),
     "_eval_mode": set(),
     "_threads": set(),
     "_version": set(),
@@ -28,7 +29,7 @@ ALLOWED = {
     "theory": {"functional"},
     "audit": {"functional", "theory", "features", "distributed", "registry", *_BASE},
     "report": {"audit", "remedies", *_BASE},
-    "models": {"features", "registry"},
+    "models": {"features", "registry", "_checksum"},
     "data": {"distributed", "registry", *_BASE},
     "methods": {"functional", "state", "losses", "features", "distributed", "models", "data", "registry", *_BASE},
     "engine": {"distributed", "features", "registry", "losses", "models", "data", "methods", "audit", *_BASE},

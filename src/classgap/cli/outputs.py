@@ -10,7 +10,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 REPORTS = (".html", ".json", ".csv", ".xml", ".md")  # files in a run directory that may be replaced, except:
-RECORDS = ("env.json", "failure.json", "preprocessing.json")
+RECORDS = ("data.json", "env.json", "failure.json", "preprocessing.json")
 
 
 def check_outputs(outputs: Mapping[str, Path | None], inputs: Iterable[Path]) -> None:

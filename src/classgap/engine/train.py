@@ -21,6 +21,7 @@ from classgap.engine.run import Run
 from classgap.engine.signals import StopRequest
 from classgap.engine.storage.artifacts import write_artifacts
 from classgap.engine.storage.environment import describe_environment
+from classgap.engine.storage.fingerprint import fingerprint
 from classgap.engine.storage.run_directory import RunDirectory
 from classgap.engine.trainer import Trainer
 
@@ -85,7 +86,8 @@ def train(
             data = data or load_dataset(config.data)
             stored = {} if overwrite else broadcast_object(directory.stored_settings() if rank() == 0 else None)
             run = Run(resolve_config(config, data, stored), data, device)  # rejects invalid settings
-            _on_main(lambda: directory.begin(run.config, describe_environment(device), overwrite=overwrite))
+            environment = describe_environment(device)
+            _on_main(lambda: directory.begin(run.config, environment, overwrite=overwrite, data=fingerprint(run.data)))
             _print_warnings([*data.notes, *training_warnings(run)], quiet=quiet)
             trainer = Trainer(run, directory, quiet=quiet)
             with stop or StopRequest() as request:

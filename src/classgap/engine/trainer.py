@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+import sys
 import time
+from pathlib import Path
 from typing import Any
 
 from classgap._atomic_write import atomic_write_text
@@ -44,6 +46,7 @@ class Trainer:
         self.run, self.directory, self.quiet = run, directory, quiet
         self.epochs_done = 0
         self.best: dict[str, Any] | None = None
+        self._previous_best: dict[str, Any] | None = None
         self._last_save = self._epoch_start = time.monotonic()
         self._epoch_samples = 0
 
@@ -163,24 +166,42 @@ class Trainer:
             "best": self.best,
         }
         if rank() == 0:
-            save_checkpoint(state, self.directory.last)
-            self.directory.keep_best(None if self.best is None else self.best["epoch"])
+            save_checkpoint(state, self.directory.last, self.directory.previous)
+            self.directory.keep_best(*(best["epoch"] for best in (self.best, self._previous_best) if best is not None))
+            self._previous_best = self.best
         barrier()
         self._last_save = time.monotonic()
 
     def _resume(self) -> bool:
         """Restore the last checkpoint and return whether there was one."""
-        if not broadcast_object(self.directory.last.exists()):
+        state = self._read_checkpoint()
+        if state is None:
+            if rank() == 0:
+                self.directory.keep_metrics(0)
             return False
-        state = load_checkpoint(self.directory.last)
         self.run.load_state_dict(state)
         self.epochs_done, self.best = state["epochs_done"], state["best"]
+        self._previous_best = self.best
         if rank() < len(state["random"]):
             restore_random_state(state["random"][rank()])
         if rank() == 0:
             self.directory.keep_metrics(self.epochs_done)
             self.directory.failure.unlink(missing_ok=True)
         return True
+
+    def _read_checkpoint(self) -> dict[str, Any] | None:
+        """Read the last checkpoint, or the one before if it is damaged; every process reads the same one."""
+        paths = [path for path in (self.directory.last, self.directory.previous) if path.exists()]
+        path, damage = None, None
+        if rank() == 0 and paths:
+            path, damage = paths[0], _damage(paths[0])
+            if damage is not None and len(paths) > 1 and _damage(paths[1]) is None:
+                print(f"classgap: {damage.partition(';')[0]}; resuming from the one before.", file=sys.stderr)
+                path, damage = paths[1], None
+        path, damage = broadcast_object((path, damage))
+        if damage is not None:
+            raise ValueError(damage)
+        return None if path is None else load_checkpoint(path)
 
     def _update_best(self, metrics: dict[str, Any]) -> None:
         """Keep the weights of the best epoch of the last stage."""
@@ -214,3 +235,12 @@ class Trainer:
         if rank() == 0:
             record = {"where": failure.where, "not_finite": failure.terms, "samples": failure.samples}
             atomic_write_text(self.directory.failure, json.dumps(record, indent=2) + "\n")
+
+
+def _damage(path: Path) -> str | None:
+    """Return why a checkpoint cannot be read, or ``None``."""
+    try:
+        load_checkpoint(path)
+    except ValueError as error:
+        return str(error)
+    return None

@@ -10,6 +10,8 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from classgap._checksum import DamagedFileError, check_checksum
+
 CONTAINERS = ("state_dict", "model_state_dict", "model")
 WRAPPERS = ("module.", "_orig_mod.", "model.")  # DistributedDataParallel and Frozen, torch.compile, training loops
 
@@ -62,13 +64,19 @@ def _unwrapped(state: Mapping[str, Tensor]) -> dict[str, Tensor]:
 
 
 def _load(path: Path) -> Mapping[str, Any]:
-    from safetensors.torch import load_file
+    from safetensors import safe_open
 
     try:
         if path.suffix == ".safetensors":
-            return load_file(path)
+            with safe_open(path, "pt") as file:
+                tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118  # it is no mapping
+                metadata = file.metadata()
+            check_checksum(path, tensors, metadata)
+            return tensors
         content = torch.load(path, map_location="cpu", weights_only=True)
     except OSError:
+        raise
+    except DamagedFileError:
         raise
     except Exception as error:  # damaged files raise errors of many types
         raise ValueError(

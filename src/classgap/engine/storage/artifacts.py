@@ -10,6 +10,7 @@ import torch
 from torch import Tensor
 
 from classgap._atomic_write import atomic_write
+from classgap._checksum import KEY, checksum
 from classgap.audit import Audit, read_predictions
 from classgap.data.dataset import Split
 from classgap.distributed import barrier, rank
@@ -99,7 +100,8 @@ def _write_predictions(
                 tensors["head_bias"] = bias.detach().float().cpu()
     plain = {name: tensor.contiguous() for name, tensor in tensors.items()}
     with explain_write_errors(path), atomic_write(path) as file:
-        file.write(save(plain, {"class_names": json.dumps(list(run.data.class_names))}))
+        names = json.dumps(list(run.data.class_names))
+        file.write(save(plain, {"class_names": names, KEY: checksum(plain)}))
 
 
 def _to_half(values: Tensor) -> Tensor:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import shutil
 from dataclasses import MISSING, fields
 from pathlib import Path
@@ -13,6 +14,7 @@ from classgap.engine.config import TrainConfig, parse_settings, read_settings, w
 from classgap.engine.errors import RunLockedError
 from classgap.engine.storage.checkpoint import load_checkpoint
 from classgap.engine.storage.disk import explain_write_errors
+from classgap.engine.storage.fingerprint import changes, write_fingerprint
 
 # Settings that do not change the result; a run may be resumed with other values.
 _IRRELEVANT = ("out", "device", "save_every", "report", "tensorboard")
@@ -22,7 +24,8 @@ _DEFAULTS = {field.name: None if field.default is MISSING else field.default for
 class RunDirectory:
     """Directory of one run, finished or not.
 
-    Files: ``config.yaml``, ``env.json``, ``metrics.jsonl`` (one line per epoch, then the final one), ``checkpoints/``,
+    Files: ``config.yaml``, ``env.json``, ``data.json`` (a fingerprint of the data), ``metrics.jsonl`` (one line per
+    epoch, then the final one), ``checkpoints/``,
     ``predictions.safetensors``, ``val_predictions.safetensors`` and ``train_predictions.safetensors`` if there are any,
     ``audit.json``, ``report.html``.
 
@@ -35,9 +38,11 @@ class RunDirectory:
         self.path = path
         self.config = path / "config.yaml"
         self.environment = path / "env.json"
+        self.data = path / "data.json"
         self.metrics = path / "metrics.jsonl"
         self.checkpoints = path / "checkpoints"
         self.last = self.checkpoints / "last.pt"
+        self.previous = self.checkpoints / "previous.pt"
         self.initial = self.checkpoints / "initial.safetensors"
         self.model = self.checkpoints / "model.safetensors"
         self.predictions = path / "predictions.safetensors"
@@ -54,16 +59,24 @@ class RunDirectory:
             self._lock.close()
             self._lock = None
 
-    def begin(self, config: TrainConfig, environment: dict[str, Any], *, overwrite: bool = False) -> None:
+    def begin(
+        self,
+        config: TrainConfig,
+        environment: dict[str, Any],
+        *,
+        overwrite: bool = False,
+        data: dict[str, Any] | None = None,
+    ) -> None:
         """Create or reopen the directory of a run and lock it until :meth:`close`.
 
         Args:
             config: Configuration of the run; an existing run must have the same.
             environment: Versions and hardware, for ``env.json``.
             overwrite: Remove an existing run.
+            data: Fingerprint of the data; a run must be resumed with the same.
 
         Raises:
-            ValueError: If the directory cannot be used, or contains a run with other settings.
+            ValueError: If the directory cannot be used, or contains a run with other settings or data.
         """
         if self.path.exists() and self._is_foreign(overwrite=overwrite):
             raise ValueError(f"{self.path} contains files that are not a run; choose an empty or new directory.")
@@ -72,9 +85,13 @@ class RunDirectory:
             self._remove_run()
         if self.config.exists():
             self.check_same(config)
+            if data is not None:
+                self._check_data(data)
         else:
             with explain_write_errors(self.config):
                 atomic_write_text(self.environment, json.dumps(environment, indent=2) + "\n")
+                if data is not None:
+                    atomic_write_text(self.data, write_fingerprint(data))
                 write_config(config, self.config)
 
     def check_same(self, config: TrainConfig) -> None:
@@ -98,6 +115,18 @@ class RunDirectory:
                 "replace the run with --overwrite."
             )
 
+    def _check_data(self, data: dict[str, Any]) -> None:
+        """Reject data that changed since the run began. Runs of earlier versions stored no fingerprint."""
+        try:
+            stored = json.loads(self.data.read_text(encoding="utf-8")) if self.data.exists() else {}
+        except ValueError as error:
+            raise ValueError(f"{self.data} is damaged ({error}); start over with --overwrite.") from None
+        if different := changes(stored, data):
+            raise ValueError(
+                f"the data of {self.path} changed since the run began: {', '.join(different)}. Restore the data, or "
+                "start over with --overwrite."
+            )
+
     def stored_settings(self) -> dict[str, Any]:
         """Return the settings of the stored run, except ``out``: it may have been moved. Empty if there is no run."""
         settings = read_settings(self.config) if self.config.exists() else {}
@@ -113,17 +142,28 @@ class RunDirectory:
         if not self.metrics.exists():
             return []
         lines = []
-        for text in self.metrics.read_text(encoding="utf-8").splitlines():
+        texts = self.metrics.read_text(encoding="utf-8", errors="replace").split("\n")
+        for number, text in enumerate(texts, start=1):
             try:
-                lines.append(json.loads(text))
-            except json.JSONDecodeError:
-                break
+                line = json.loads(text)
+                if not isinstance(line, dict):
+                    raise ValueError("not an object")
+                lines.append(line)
+            except ValueError as error:
+                if number == len(texts):  # after the last complete line
+                    break
+                raise ValueError(
+                    f"line {number} of {self.metrics} is damaged ({error}); delete the line, or start over with "
+                    "--overwrite."
+                ) from None
         return lines
 
     def add_metrics(self, line: dict[str, Any]) -> None:
         """Append a line to ``metrics.jsonl``."""
         with explain_write_errors(self.metrics), self.metrics.open("a", encoding="utf-8") as file:
             file.write(json.dumps(line, allow_nan=False) + "\n")
+            file.flush()
+            os.fsync(file.fileno())  # a checkpoint that counts this line is on disk before long
 
     def keep_metrics(self, count: int) -> None:
         """Keep the first ``count`` lines; later ones were written after the last checkpoint."""
@@ -153,10 +193,11 @@ class RunDirectory:
         """Return the path of the weights of a best epoch."""
         return self.checkpoints / f"best-epoch{epoch}.safetensors"
 
-    def keep_best(self, epoch: int | None) -> None:
-        """Remove the weights of other epochs, once a checkpoint refers to this one."""
+    def keep_best(self, *epochs: int) -> None:
+        """Remove the weights of other epochs, once the checkpoints refer to these."""
+        kept = [self.best(epoch) for epoch in epochs]
         for file in self.checkpoints.glob("best-epoch*.safetensors"):
-            if epoch is None or file != self.best(epoch):
+            if file not in kept:
                 file.unlink()
 
     def _is_foreign(self, *, overwrite: bool) -> bool:
@@ -167,7 +208,7 @@ class RunDirectory:
             return overwrite and not self._holds_run()
         # A process that was killed while writing its first file leaves a temporary one.
         return any(
-            each.name not in ("checkpoints", self.environment.name) and not each.name.endswith(".tmp")
+            each.name not in ("checkpoints", self.environment.name, self.data.name) and not each.name.endswith(".tmp")
             for each in self.path.iterdir()
         )
 
@@ -185,9 +226,9 @@ class RunDirectory:
             return False
 
     def _remove_run(self) -> None:
-        files = (self.config, self.environment, self.metrics, self.audit, self.report, self.failure)
+        files = (self.config, self.environment, self.data, self.metrics, self.audit, self.report, self.failure)
         predictions = (self.predictions, self.val_predictions, self.train_predictions)
-        for file in (*files, *predictions, self.last, self.initial, self.model):
+        for file in (*files, *predictions, self.last, self.previous, self.initial, self.model):
             file.unlink(missing_ok=True)
-        self.keep_best(None)
+        self.keep_best()
         shutil.rmtree(self.path / "tensorboard", ignore_errors=True)

@@ -1,0 +1,123 @@
+"""Damaged files of a run are found before they are used, and training goes on from the checkpoint before."""
+
+import contextlib
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+
+from classgap.engine import RunDirectory, TrainConfig, train
+from classgap.engine.errors import TrainingInterrupted
+from classgap.engine.signals import StopRequest
+from classgap.engine.storage.checkpoint import load_checkpoint, load_weights, save_checkpoint, save_weights
+
+
+def flip_bits(path: Path, count: int, seed: int) -> None:
+    content = np.frombuffer(path.read_bytes(), dtype=np.uint8).copy()
+    rng = np.random.default_rng(seed)
+    for at in rng.integers(0, 8 * len(content), count):
+        content[at // 8] ^= 1 << (at % 8)
+    path.write_bytes(content.tobytes())
+
+
+def equal(a: dict, b: dict) -> bool:
+    return a.keys() == b.keys() and all(torch.equal(a[name], b[name]) for name in a)
+
+
+@pytest.mark.parametrize("count", [1, 5])
+def test_flipped_bits_are_found_or_harmless(tmp_path: Path, count: int):
+    path, model = tmp_path / "last.pt", torch.nn.Linear(40, 30)
+    state = {"a": torch.randn(2000), "b": {"c": torch.arange(500)}}
+    refused = 0
+    for seed in range(100):
+        save_checkpoint(state, path)
+        flip_bits(path, count, seed)
+        try:
+            found = load_checkpoint(path)
+        except ValueError:
+            refused += 1
+        else:
+            assert torch.equal(found["a"], state["a"])
+            assert torch.equal(found["b"]["c"], state["b"]["c"])
+    assert refused > 50
+    weights = tmp_path / "model.safetensors"
+    for seed in range(100):
+        save_weights(model, weights)
+        flip_bits(weights, count, seed)
+        with contextlib.suppress(ValueError):
+            assert equal(load_weights(weights), dict(model.state_dict()))
+
+
+class StopAfter(StopRequest):
+    """Stop after some steps."""
+
+    def __init__(self, steps: int) -> None:
+        super().__init__()
+        self.steps = steps
+
+    def poll(self) -> None:
+        self.steps -= 1
+        if self.steps == 0:
+            self.name = "the test"
+
+
+SETTINGS = {"data": "two-moons:n_train=128:n_test=64", "epochs": 6, "batch_size": 32, "report": False}
+
+
+def interrupted(out: Path, *stops: int, **settings) -> RunDirectory:
+    for steps in stops:
+        with pytest.raises(TrainingInterrupted):
+            train(TrainConfig(**SETTINGS | settings, out=out), quiet=True, stop=StopAfter(steps))
+    return RunDirectory(out)
+
+
+def weights_and_metrics(out: Path) -> tuple[dict, list]:
+    directory = RunDirectory(out)
+    lines = [{key: value for key, value in line.items() if key != "timing"} for line in directory.read_metrics()]
+    return load_weights(directory.model), lines
+
+
+@pytest.mark.parametrize("settings", [{}, {"val_fraction": 0.2, "monitor": "accuracy"}])
+def test_a_damaged_checkpoint_falls_back_to_the_one_before(tmp_path: Path, capfd, settings):
+    train(TrainConfig(**SETTINGS | settings, out=tmp_path / "whole"), quiet=True)
+    directory = interrupted(tmp_path / "run", 6, 7, **settings)
+    assert load_checkpoint(directory.previous)["position"] != load_checkpoint(directory.last)["position"]
+    middle = directory.last.stat().st_size // 2
+    content = bytearray(directory.last.read_bytes())
+    content[middle - 600 : middle + 600] = bytes(1200)
+    directory.last.write_bytes(content)
+    train(TrainConfig(**SETTINGS | settings, out=tmp_path / "run"), quiet=True)
+    assert "resuming from the one before" in capfd.readouterr().err
+    (ours, our_lines), (theirs, their_lines) = (weights_and_metrics(tmp_path / name) for name in ("run", "whole"))
+    assert equal(ours, theirs)
+    assert our_lines == their_lines
+
+
+def test_both_checkpoints_damaged_is_an_error(tmp_path: Path):
+    directory = interrupted(tmp_path / "run", 6, 7)
+    for path in (directory.last, directory.previous):
+        path.write_bytes(path.read_bytes()[:100])
+    with pytest.raises(ValueError, match=r"last\.pt is damaged"):
+        train(TrainConfig(**SETTINGS, out=tmp_path / "run"), quiet=True)
+
+
+def test_missing_checkpoints_start_over_without_old_metrics(tmp_path: Path):
+    directory = interrupted(tmp_path / "run", 14)
+    directory.last.unlink()
+    directory.previous.unlink()
+    train(TrainConfig(**SETTINGS, out=tmp_path / "run"), quiet=True)
+    assert [line.get("epoch") for line in directory.read_metrics()] == [1, 2, 3, 4, 5, 6, None]
+
+
+@pytest.mark.parametrize("damage", ["[1, 2]", "{", "\x00"])
+def test_a_damaged_line_of_metrics_is_named(tmp_path: Path, damage: str):
+    train(TrainConfig(**SETTINGS, out=tmp_path / "run"), quiet=True)
+    directory = RunDirectory(tmp_path / "run")
+    lines = directory.metrics.read_text().splitlines()
+    directory.metrics.write_text("\n".join([lines[0], damage, *lines[2:]]) + "\n")
+    with pytest.raises(ValueError, match=r"line 2 of .*metrics.jsonl"):
+        directory.read_metrics()
+    directory.metrics.write_text("\n".join([*lines[:3], json.dumps({"epoch": 4})[:5]]))  # killed while writing
+    assert len(directory.read_metrics()) == 3
