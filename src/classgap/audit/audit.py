@@ -49,6 +49,7 @@ from classgap.audit.serialization import (
     write_json,
 )
 from classgap.audit.settings import AuditSettings
+from classgap.audit.valid_results import ValidResult
 
 if TYPE_CHECKING:
     from classgap.audit.diff import AuditDiff
@@ -78,6 +79,7 @@ class Audit:
         samples: label and prediction of every sample, for paired comparisons.
         offset_change: change that class offsets would make; ``None`` without scores, or with one class.
         source: files that the predictions were read from.
+        valid: the metrics with every valid label counted as correct; ``None`` unless valid labels were given.
     """
 
     SCHEMA: ClassVar[int] = 2
@@ -98,6 +100,7 @@ class Audit:
     samples: Samples
     offset_change: OffsetChange | None = None
     source: AuditSource | None = None
+    valid: ValidResult | None = None
 
     @classmethod
     def from_predictions(
@@ -119,6 +122,7 @@ class Audit:
         groups: Groups | None = None,
         rank_by: RankBy | None = None,
         settings: AuditSettings | None = None,
+        valid_labels: Any = None,
     ) -> Audit:
         """Audit arrays, tensors, lists or DataFrames.
 
@@ -144,6 +148,8 @@ class Audit:
             rank_by: rank the thirds by the accuracies of another audit (or of a file or run directory), or by K
                 numbers, instead of the model's own accuracies.
             settings: additional settings.
+            valid_labels: classes that are right for each sample, which adds the metrics as valid: N lists of class
+                indices or names, or a mapping from ``index`` to such lists. Samples with an empty list are left out.
 
         Raises:
             ValueError: if an argument is invalid.
@@ -176,6 +182,7 @@ class Audit:
             train_features=train_features,
             index=index,
             name=name,
+            valid_labels=valid_labels,
         )
         return cls.from_checked(data, groups=groups, rank_by=rank_by, settings=settings)
 
@@ -187,9 +194,20 @@ class Audit:
         groups: Groups | None = None,
         rank_by: RankBy | None = None,
         settings: AuditSettings | None = None,
+        valid_labels: Any = None,
     ) -> Audit:
-        """Audit a prediction file or a run directory; :mod:`classgap.audit.io.readers` describes the formats."""
-        return cls.from_checked(read_predictions(path), groups=groups, rank_by=rank_by, settings=settings)
+        """Audit a prediction file or a run directory; :mod:`classgap.audit.io.readers` describes the formats.
+
+        Args:
+            path: file or run directory.
+            groups: as in :meth:`from_predictions`.
+            rank_by: as in :meth:`from_predictions`.
+            settings: additional settings.
+            valid_labels: sets of valid labels, or the path of a JSON file with them, instead of those of the file;
+                :mod:`classgap.audit.io.label_sets` describes how they are matched with the samples.
+        """
+        data = read_predictions(path, valid_labels=valid_labels)
+        return cls.from_checked(data, groups=groups, rank_by=rank_by, settings=settings)
 
     @classmethod
     def from_model(

@@ -27,12 +27,14 @@ from classgap.audit.metrics.confusions import confusion_pairs, top_confusions
 from classgap.audit.metrics.gaps import compute_gap, mean_interval
 from classgap.audit.metrics.groups import Grouping, build_groups
 from classgap.audit.metrics.scores import SampleScores, score_samples
+from classgap.audit.metrics.validity import Validity, valid_result
 from classgap.audit.per_class import ClassInputs, class_results
-from classgap.audit.results import Confusion, FeatureMap, GroupResult, Notice, Overall
+from classgap.audit.results import Confusion, FeatureMap, Gap, GroupResult, Notice, Overall
 from classgap.audit.samples import Samples
 from classgap.audit.settings import AuditSettings
 from classgap.audit.stats.intervals import resample_accuracies, wilson_interval
 from classgap.audit.stats.pairing import count_outcomes
+from classgap.audit.valid_results import ValidResult
 
 
 def build_audit(
@@ -79,20 +81,21 @@ def build_audit(
     if baseline_right_N is not None:
         right_N = data.targets_N == data.predictions_N
         shared_KBA = count_outcomes(data.targets_N, baseline_right_N, right_N, classes=data.num_classes)
+    gap = compute_gap(
+        counts,
+        replicates_RU,
+        data.class_names,
+        ranking_K=ranking_K,
+        shared_KBA=shared_KBA,
+        confidence_level=settings.confidence_level,
+        rng=rng,
+    )
     return Audit(
         name=data.name,
         overall=_overall(data, counts, scores, replicates_RU, settings),
         classes=classes,
         groups={group.name: _group(group, classes, counts, replicates_RU, settings) for group in groupings},
-        gap=compute_gap(
-            counts,
-            replicates_RU,
-            data.class_names,
-            ranking_K=ranking_K,
-            shared_KBA=shared_KBA,
-            confidence_level=settings.confidence_level,
-            rng=rng,
-        ),
+        gap=gap,
         pairs=confusion_pairs(
             data.targets_N,
             data.predictions_N,
@@ -113,6 +116,30 @@ def build_audit(
         samples=Samples(data.targets_N, data.predictions_N, data.index_N),
         offset_change=None if assignment is None else offset_change(data, assignment.found, settings.confidence_level),
         source=data.source,
+        valid=_valid(data, counts, groupings, gap, settings, ranking_K, baseline_right_N),
+    )
+
+
+def _valid(
+    data: Predictions,
+    counts: ClassCounts,
+    groupings: Sequence[Grouping],
+    gap: Gap,
+    settings: AuditSettings,
+    ranking_K: Floats | None,
+    baseline_right_N: NDArray[np.bool_] | None,
+) -> ValidResult | None:
+    if data.valid_labels is None:
+        return None
+    validity = Validity.from_sets(data.targets_N, data.predictions_N, data.valid_labels)
+    return valid_result(
+        validity,
+        data.class_names,
+        groupings,
+        gap,
+        settings,
+        ranking_K=counts.accuracy_K if ranking_K is None else ranking_K,
+        ranking_right_N=validity.labeled_N if ranking_K is None else baseline_right_N,
     )
 
 
@@ -186,6 +213,7 @@ def _evidence(
         broken_K={} if assignment is None else assignment.broken_K,
         lost_K=None if assignment is None else assignment.lost_K,
         confidence_level=settings.confidence_level,
+        valid_K=None if assignment is None else assignment.valid_K,
     )
 
 

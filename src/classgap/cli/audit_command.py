@@ -64,23 +64,36 @@ class AuditCommand(Command):
     seed: int | None = None
     """Seed of the bootstrap and of the embedding map."""
 
+    valid_labels: Path | None = None
+    """JSON file with all labels that are right for each sample: [["class", ...], ...] or {"index": ["class", ...],
+    ...}. Adds the figures as valid."""
+
     def run(self) -> None:
         """Audit the source, write the files, and print the audit."""
         from classgap.report import print_audit, write_csv, write_html
 
         outputs = {"--html": self.html, "--json": self.json, "--csv": self.csv}
-        check_outputs(outputs, [path for path in (self.source, self.rank_by, self.groups) if path is not None])
+        check_outputs(
+            outputs, [path for path in (self.source, self.rank_by, self.groups, self.valid_labels) if path is not None]
+        )
         choices = {name: value for name in ("confidence_level", "seed") if (value := getattr(self, name)) is not None}
         settings = AuditSettings(**choices)
         flags = [
             f"--{name.replace('_', '-')}"
-            for name in ("groups", "rank_by", "confidence_level", "seed")
+            for name in ("groups", "rank_by", "confidence_level", "seed", "valid_labels")
             if getattr(self, name) is not None
         ]
         groups = None if self.groups is None else _read_groups(self.groups)
         with busy(f"Auditing {self.source}"):
             rank_by = None if self.rank_by is None else read_audit(self.rank_by)
-            audit = read_audit(self.source, settings=settings, groups=groups, rank_by=rank_by, flags=flags)
+            audit = read_audit(
+                self.source,
+                settings=settings,
+                groups=groups,
+                rank_by=rank_by,
+                flags=flags,
+                valid_labels=self.valid_labels,
+            )
             if self.json is not None:
                 audit.save(self.json)
             if self.csv is not None:

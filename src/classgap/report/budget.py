@@ -15,7 +15,7 @@ CHANGES = ("labels", "decision", "head", "representation")
 PARTS = (*CHANGES, "unexplained")
 
 MEANINGS = {
-    "labels": "the label is in doubt: check it before you change the model.",
+    "labels": "the prediction is a valid label, or the label is in doubt: check it before you change the model.",
     "decision": "offsets of the class scores, fitted on other samples, remove these errors.",
     "head": "a refitted linear head on the same features removes these errors.",
     "representation": "neither a head nor nearest neighbors on these features remove these errors.",

@@ -100,7 +100,7 @@ def _too_few_to_tell(k: int, evidence: Evidence, balanced_accuracy: float, limit
 def _not_enough(evidence: Evidence) -> Cause:
     inputs = {
         "train-counts": evidence.train_counts_K,
-        "scores": evidence.doubted_K,
+        "scores": evidence.fixed_K.get("decision"),
         "features": evidence.lost_K,
         "train-accuracy": evidence.train_accuracy_K,
     }
