@@ -12,7 +12,8 @@ from numpy.typing import NDArray
 from torch import nn
 
 from classgap.audit._types import Floats
-from classgap.audit.figures import FIGURES, ClassResult
+from classgap.audit.class_tables import class_columns
+from classgap.audit.figures import ClassResult
 from classgap.audit.io.frames import (
     check_scores,
     check_target_column,
@@ -49,6 +50,8 @@ from classgap.audit.serialization import (
     write_json,
 )
 from classgap.audit.settings import AuditSettings
+from classgap.audit.slice_results import SliceResult
+from classgap.audit.superclass_results import SuperclassResult
 from classgap.audit.valid_results import ValidResult
 
 if TYPE_CHECKING:
@@ -80,6 +83,8 @@ class Audit:
         offset_change: change that class offsets would make; ``None`` without scores, or with one class.
         source: files that the predictions were read from.
         valid: the metrics with every valid label counted as correct; ``None`` unless valid labels were given.
+        slices: slices that carry the errors of failing classes; ``None`` unless slices were given.
+        superclasses: mistakes within and outside superclasses; ``None`` unless these, or a hierarchy, were given.
     """
 
     SCHEMA: ClassVar[int] = 2
@@ -101,6 +106,8 @@ class Audit:
     offset_change: OffsetChange | None = None
     source: AuditSource | None = None
     valid: ValidResult | None = None
+    slices: SliceResult | None = None
+    superclasses: SuperclassResult | None = None
 
     @classmethod
     def from_predictions(
@@ -123,6 +130,9 @@ class Audit:
         rank_by: RankBy | None = None,
         settings: AuditSettings | None = None,
         valid_labels: Any = None,
+        slices: Any = None,
+        superclasses: Groups | None = None,
+        hierarchy: Mapping[Any, Any] | None = None,
     ) -> Audit:
         """Audit arrays, tensors, lists or DataFrames.
 
@@ -150,6 +160,12 @@ class Audit:
             settings: additional settings.
             valid_labels: classes that are right for each sample, which adds the metrics as valid: N lists of class
                 indices or names, or a mapping from ``index`` to such lists. Samples with an empty list are left out.
+            slices: metadata of each sample, such as the camera: a column (N,), or a mapping from name to column. Tests
+                whether one slice carries the errors of a failing class.
+            superclasses: superclass → classes, or one superclass per class. Separates mistakes within a superclass
+                from mistakes outside it.
+            hierarchy: child → parent, or class → all its ancestors, nearest first. Without ``superclasses``, the parent
+                of a class is its superclass.
 
         Raises:
             ValueError: if an argument is invalid.
@@ -183,8 +199,11 @@ class Audit:
             index=index,
             name=name,
             valid_labels=valid_labels,
+            slices=slices,
         )
-        return cls.from_checked(data, groups=groups, rank_by=rank_by, settings=settings)
+        return cls.from_checked(
+            data, groups=groups, rank_by=rank_by, settings=settings, superclasses=superclasses, hierarchy=hierarchy
+        )
 
     @classmethod
     def from_file(
@@ -195,6 +214,9 @@ class Audit:
         rank_by: RankBy | None = None,
         settings: AuditSettings | None = None,
         valid_labels: Any = None,
+        slices: Sequence[str] = (),
+        superclasses: Groups | None = None,
+        hierarchy: Mapping[Any, Any] | None = None,
     ) -> Audit:
         """Audit a prediction file or a run directory; :mod:`classgap.audit.io.readers` describes the formats.
 
@@ -205,9 +227,14 @@ class Audit:
             settings: additional settings.
             valid_labels: sets of valid labels, or the path of a JSON file with them, instead of those of the file;
                 :mod:`classgap.audit.io.label_sets` describes how they are matched with the samples.
+            slices: names of arrays or columns of the file that divide the samples into slices.
+            superclasses: as in :meth:`from_predictions`.
+            hierarchy: as in :meth:`from_predictions`.
         """
-        data = read_predictions(path, valid_labels=valid_labels)
-        return cls.from_checked(data, groups=groups, rank_by=rank_by, settings=settings)
+        data = read_predictions(path, valid_labels=valid_labels, slices=slices)
+        return cls.from_checked(
+            data, groups=groups, rank_by=rank_by, settings=settings, superclasses=superclasses, hierarchy=hierarchy
+        )
 
     @classmethod
     def from_model(
@@ -259,6 +286,8 @@ class Audit:
         groups: Groups | None = None,
         rank_by: RankBy | None = None,
         settings: AuditSettings | None = None,
+        superclasses: Groups | None = None,
+        hierarchy: Mapping[Any, Any] | None = None,
     ) -> Audit:
         """Audit predictions that are already checked."""
         from classgap.audit.build import build_audit  # imports this module
@@ -272,6 +301,8 @@ class Audit:
             ranking_K=None if rank_by is None else _ranking(rank_by, data.class_names),
             baseline_right_N=_correct_samples(rank_by, data) if isinstance(rank_by, Audit) else None,
             groups=groups,
+            superclasses=superclasses,
+            hierarchy=hierarchy,
         )
 
     @property
@@ -306,7 +337,7 @@ class Audit:
         Raises:
             ImportError: if pandas is not installed.
         """
-        return to_frame(FIGURES, self.classes)
+        return to_frame(*class_columns(self))
 
     def __repr__(self) -> str:
         hard = self.groups["hard"].accuracy if "hard" in self.groups else None

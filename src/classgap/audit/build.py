@@ -8,16 +8,17 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from classgap.audit._types import Floats
+from classgap.audit._types import Floats, Integers
 from classgap.audit.audit import Audit
 from classgap.audit.diagnosis.budget import Assignment
 from classgap.audit.diagnosis.causes import Evidence
-from classgap.audit.diagnosis.diagnose import diagnose
+from classgap.audit.diagnosis.diagnose import ROUNDING, diagnose
 from classgap.audit.diagnosis.loss_trend import LossTrend
 from classgap.audit.diagnosis.offset_change import offset_change
 from classgap.audit.figures import ClassResult
 from classgap.audit.geometry.embedding_map import feature_map, worst_neighbors
 from classgap.audit.geometry.features import FeatureMetrics, measure_features
+from classgap.audit.io.hierarchy import Superclasses, check_superclasses
 from classgap.audit.io.labels import encode
 from classgap.audit.io.predictions import Predictions
 from classgap.audit.metrics.accuracy import ClassCounts, top_k_accuracy
@@ -27,13 +28,17 @@ from classgap.audit.metrics.confusions import confusion_pairs, top_confusions
 from classgap.audit.metrics.gaps import compute_gap, mean_interval
 from classgap.audit.metrics.groups import Grouping, build_groups
 from classgap.audit.metrics.scores import SampleScores, score_samples
+from classgap.audit.metrics.slices import slice_result
+from classgap.audit.metrics.superclasses import superclass_result
 from classgap.audit.metrics.validity import Validity, valid_result
 from classgap.audit.per_class import ClassInputs, class_results
 from classgap.audit.results import Confusion, FeatureMap, Gap, GroupResult, Notice, Overall
 from classgap.audit.samples import Samples
 from classgap.audit.settings import AuditSettings
+from classgap.audit.slice_results import SliceResult
 from classgap.audit.stats.intervals import resample_accuracies, wilson_interval
 from classgap.audit.stats.pairing import count_outcomes
+from classgap.audit.superclass_results import SuperclassResult
 from classgap.audit.valid_results import ValidResult
 
 
@@ -44,6 +49,8 @@ def build_audit(
     ranking_K: Floats | None = None,
     baseline_right_N: NDArray[np.bool_] | None = None,
     groups: Mapping[str, Sequence[Any]] | Sequence[Any] | None = None,
+    superclasses: Any = None,
+    hierarchy: Any = None,
 ) -> Audit:
     """Compute every metric that the inputs allow.
 
@@ -53,7 +60,10 @@ def build_audit(
         ranking_K: accuracies that rank the thirds, if not the model's own.
         baseline_right_N: which of these samples the ranking model predicts correctly, if known.
         groups: additional groups.
+        superclasses: superclass → classes.
+        hierarchy: child → parent.
     """
+    parents = check_superclasses(superclasses, hierarchy, data.class_names)
     rng = np.random.default_rng(settings.seed)
     counts = ClassCounts.from_labels(data.targets_N, data.predictions_N, data.num_classes)
     order = ClassOrder.from_labels(data.targets_N, data.num_classes)
@@ -112,11 +122,14 @@ def build_audit(
         notices=(
             *_notices(data, counts, figures),
             *([Notice("unpaired-ranking")] if ranking_K is not None and baseline_right_N is None else []),
+            *([] if parents is None else parents.notices),
         ),
         samples=Samples(data.targets_N, data.predictions_N, data.index_N),
         offset_change=None if assignment is None else offset_change(data, assignment.found, settings.confidence_level),
         source=data.source,
         valid=_valid(data, counts, groupings, gap, settings, ranking_K, baseline_right_N),
+        slices=_slices(data, counts, hard_U, settings),
+        superclasses=None if parents is None else _superclasses(data, counts, parents, settings),
     )
 
 
@@ -140,6 +153,22 @@ def _valid(
         settings,
         ranking_K=counts.accuracy_K if ranking_K is None else ranking_K,
         ranking_right_N=validity.labeled_N if ranking_K is None else baseline_right_N,
+    )
+
+
+def _slices(data: Predictions, counts: ClassCounts, hard_U: Integers, settings: AuditSettings) -> SliceResult | None:
+    if not data.slices:
+        return None
+    failing = hard_U[counts.accuracy_K[hard_U] < counts.balanced_accuracy - ROUNDING]
+    correct_N = data.targets_N == data.predictions_N
+    return slice_result(data.targets_N, correct_N, data.slices, data.class_names, failing, settings.confidence_level)
+
+
+def _superclasses(
+    data: Predictions, counts: ClassCounts, parents: Superclasses, settings: AuditSettings
+) -> SuperclassResult:
+    return superclass_result(
+        data.targets_N, data.predictions_N, counts, data.class_names, parents, settings.confidence_level
     )
 
 

@@ -20,7 +20,8 @@ if TYPE_CHECKING:
 
 TEST, TRAINING, MARGINS, FEATURES = "Test set", "Training set", "Margins", "Features and head"
 ACCURACY, SIGNIFICANCE = "Accuracy", "Significance"
-SECTIONS = (TEST, TRAINING, MARGINS, FEATURES, ACCURACY, SIGNIFICANCE)
+VALID, SUPERCLASS = "Valid labels", "Superclass"
+SECTIONS = (TEST, VALID, SUPERCLASS, TRAINING, MARGINS, FEATURES, ACCURACY, SIGNIFICANCE)
 
 
 @dataclass(frozen=True)

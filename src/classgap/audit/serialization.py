@@ -161,6 +161,10 @@ def _check_classes(audit: Audit) -> None:
         if entry.logit_margin is not None and len(entry.logit_margin.quantiles) != len(QUANTILE_LEVELS):
             found = f"{len(QUANTILE_LEVELS)} quantiles, got {len(entry.logit_margin.quantiles)}"
             raise ValueError(f"classes[{position}].logit_margin must have {found}; {FIX}.")
+    for part in ("valid", "superclasses"):
+        found = getattr(audit, part)
+        if found is not None and tuple(entry.name for entry in found.classes) != audit.class_names:
+            raise ValueError(f"{part}.classes must name the {count} classes in their order; {FIX}.")
     if len(set(audit.class_names)) != count:
         raise ValueError(f"classes must have unique names; some of the {count} names are equal; {FIX}.")
 
@@ -188,6 +192,8 @@ def _class_names_in(audit: Audit) -> Iterator[tuple[str, str]]:
         yield from ((f"classes[{entry.index}].confusions", confusion.name) for confusion in entry.confusions)
     if audit.map is not None:
         yield from (("map", name) for name in audit.map.classes)
+    if audit.slices is not None:
+        yield from ((f"slices.classes[{i}]", entry.name) for i, entry in enumerate(audit.slices.classes))
 
 
 def _class_indices_in(audit: Audit) -> Iterator[tuple[str, Integers]]:

@@ -9,10 +9,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from classgap.audit.figures import row, table_of
+from classgap.audit.figures import VALID, row, table_of
 from classgap.audit.results import STRICT, Gap, Interval
-
-VALID = "Valid labels"  # section of a class's details
 
 
 @dataclass(frozen=True)

@@ -71,6 +71,10 @@ SENTENCES: Mapping[str, str | Callable[[Mapping[str, Any]], str]] = {
         "the true class, or of every other class, is 0. Pass logits instead."
     ),
     "duplicate-index": _duplicates,
+    "no-superclass": lambda of: (
+        f"Classes without a superclass: {format_count(of['missing'])} of {format_count(of['classes'])}. Their mistakes "
+        "count as outside."
+    ),
     "valid-labels-from-one": lambda of: (
         f"The {format_count(of['entries'])} sets of valid labels are numbered from 1: index 1 is the first entry."
     ),

@@ -24,6 +24,7 @@ from numpy.typing import NDArray
 from classgap.audit._types import Floats, Integers
 from classgap.audit.io.fields import suggest_rename
 from classgap.audit.io.probabilities import sum_to_one
+from classgap.audit.io.slice_columns import check_slice_names
 from classgap.audit.results import Notice
 
 MAX_SHOWN = 40  # characters of a cell shown in a message
@@ -135,6 +136,7 @@ class ExtraColumns:
     """
 
     def __init__(self, header: Sequence[str], slices: Sequence[str]) -> None:
+        check_slice_names(slices, header)
         self.places = {name: header.index(name) for name in ("valid_labels", *slices) if name in header}
         self.content: dict[str, list[Any]] = {name: [] for name in self.places}
 

@@ -28,6 +28,7 @@ from classgap.audit.io.fields import FIELDS, KINDS, NAMES, suggest_rename
 from classgap.audit.io.label_sets import RaggedLabels, sets_from
 from classgap.audit.io.predictions import Predictions
 from classgap.audit.io.run_settings import describe_source
+from classgap.audit.io.slice_columns import check_slice_names
 from classgap.audit.results import Notice
 from classgap.registry import nearest
 
@@ -67,7 +68,8 @@ def read_predictions(
         with file.open("rb"):  # zipfile reports an unreadable file as "not a zip file"
             pass
         content, notices = reader(file, slices)
-        arguments = _to_arguments(content) | ({"slices": _pick(slices, content)} if slices else {})
+        check_slice_names(slices, content)
+        arguments = _to_arguments(content) | ({"slices": {name: content[name] for name in slices}} if slices else {})
         if valid_labels is not None:
             arguments["valid_labels"] = sets_from(valid_labels)
         predictions = Predictions.from_arrays(**arguments, name=name)
@@ -149,19 +151,6 @@ def _unknown_suffix(file: Path) -> str:
         return f"{file} is not a prediction file: load a saved audit with Audit.load."
     expected = f"{', '.join(READERS)} or .json (a saved audit)"
     return f"{file} must be a run directory or end in {expected}, got {file.suffix or 'no file extension'}."
-
-
-def _pick(slices: Sequence[str], content: dict[str, Any]) -> dict[str, Any]:
-    """Return the columns that divide the samples into slices."""
-    own = next((name for name in slices if name in (*NAMES, "target", "prediction")), None)
-    if own is not None:
-        raise ValueError(f"slices must name metadata of the samples, got {own!r}, which is part of the predictions.")
-    missing = next((name for name in slices if name not in content), None)
-    if missing is not None:
-        near = nearest(missing, sorted(content))
-        hint = f"; did you mean {near}?" if near else f", found {', '.join(sorted(content))}."
-        raise ValueError(f"slices names {missing!r}, which the file does not contain{hint}")
-    return {name: content[name] for name in slices}
 
 
 def _unused(content: dict[str, Any], slices: Sequence[str]) -> tuple[Notice, ...]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -10,6 +10,8 @@ import numpy as np
 from torch import Tensor
 
 from classgap.audit._types import Integers
+from classgap.audit.io.fields import NAMES
+from classgap.registry import nearest
 
 MAX_VALUES = 1000  # more distinct values are ids or measurements, not categories
 EMPTY = "(empty)"
@@ -21,6 +23,24 @@ class SliceColumn:
 
     codes_N: Integers
     values: tuple[str, ...]
+
+
+def check_slice_names(slices: Iterable[str], found: Iterable[str]) -> None:
+    """Check that a file contains the columns that divide its samples.
+
+    Raises:
+        ValueError: if a column is missing, or is part of the predictions.
+    """
+    for name in slices:
+        if name in (*NAMES, "target", "prediction"):
+            raise ValueError(
+                f"slices must name metadata of the samples, got {name!r}, which is part of the predictions."
+            )
+        others = sorted(set(found) - {*NAMES, "target", "prediction"})
+        if name not in others:
+            near = nearest(name, others)
+            hint = f"did you mean {near}?" if near else f"other columns are {', '.join(others[:6]) or 'missing'}."
+            raise ValueError(f"slices names {name!r}, which the file does not contain; {hint}")
 
 
 def check_slices(slices: Any, n_samples: int) -> dict[str, SliceColumn]:

@@ -23,7 +23,7 @@ def read_audit(
     groups: Mapping[str, Sequence[Any]] | Sequence[Any] | None = None,
     rank_by: Audit | None = None,
     flags: Sequence[str] = (),
-    valid_labels: Any = None,
+    **inputs: Any,
 ) -> Audit:
     """Load a saved audit, or audit predictions.
 
@@ -33,7 +33,7 @@ def read_audit(
         groups: additional groups for auditing predictions.
         rank_by: audit that ranks the thirds, for auditing predictions.
         flags: command-line flags given that a saved audit cannot follow.
-        valid_labels: sets of valid labels, or the path of a JSON file, for auditing predictions.
+        inputs: other arguments of :meth:`Audit.from_file`, for auditing predictions.
 
     Raises:
         ValueError: if ``source`` cannot be read, or is a saved audit and ``flags`` are given.
@@ -43,7 +43,7 @@ def read_audit(
         raise ValueError(f"{path} does not exist.")
     saved = path if path.suffix.lower() == ".json" else _saved_in(path)
     if saved is None:
-        return Audit.from_file(path, groups=groups, rank_by=rank_by, settings=settings, valid_labels=valid_labels)
+        return Audit.from_file(path, groups=groups, rank_by=rank_by, settings=settings, **inputs)
     if flags:
         raise ValueError(f"{saved} is a saved audit: remove {' and '.join(flags)}, or pass its predictions instead.")
     return Audit.load(saved)
