@@ -121,7 +121,7 @@ def _wrong_labels(cause: Cause, entry: ClassResult, source: AuditSource | None) 
         return "Check the labels of its misclassified samples", ""
     if "valid" in cause.details:
         return (
-            f"Count every valid label as correct, and correct these labels: {list_samples(entry.doubted_samples)}",
+            f"Count every valid label as correct; these errors predict one: {list_samples(entry.doubted_samples)}",
             "",
         )
     return f"Label these samples again: {list_samples(entry.doubted_samples)}", ""
