@@ -57,7 +57,7 @@ def test_the_terminal_shows_both_figures(labels: Audit):
     text = " ".join(audit_text(labels).split())
     valid = labels.valid
     assert f"Accuracy {format_percent(valid.overall.accuracy)} % as valid" in text
-    assert f"{format_percent(valid.gap.easy_hard)} points as valid" in text
+    assert f"hard third is {format_percent(valid.gap.easy_hard)} points instead of" in text
     assert f"re-ranked by accuracy as valid are {format_percent(valid.reranked_easy_hard)} points apart" in text
     assert f"{valid.overall.left_out} samples without a valid label are left out" in text
     assert f"{format_percent(valid.groups['hard'].label_validity)} % in the hard third" in text

@@ -47,8 +47,8 @@ def gap_sentence(audit: Audit) -> str:
     which = "the easy and the hard third" if audit.rank_by == "own" else "classes easy and hard for the baseline"
     level = format_level(audit.confidence_level)
     text = (
-        f"The gap between {which} is {format_percent(valid.gap.easy_hard)} points as valid and "
-        f"{format_percent(audit.gap.easy_hard)} as labeled ({level} CI of the change "
+        f"As valid, the gap between {which} is {format_percent(valid.gap.easy_hard)} points instead of "
+        f"{format_percent(audit.gap.easy_hard)} ({level} CI of the change "
         f"{format_points_interval(valid.gap_change_interval)})"
     )
     if valid.reranked_easy_hard is None or audit.rank_by != "own":

@@ -64,14 +64,15 @@ def read_predictions(
         raise ValueError(f"{file} does not exist.")
     if file.stat().st_size == 0:
         raise ValueError(f"{file} is empty.")
+    sets = None if valid_labels is None else sets_from(valid_labels)
     try:
         with file.open("rb"):  # zipfile reports an unreadable file as "not a zip file"
             pass
         content, notices = reader(file, slices)
         check_slice_names(slices, content)
         arguments = _to_arguments(content) | ({"slices": {name: content[name] for name in slices}} if slices else {})
-        if valid_labels is not None:
-            arguments["valid_labels"] = sets_from(valid_labels)
+        if sets is not None:
+            arguments["valid_labels"] = sets
         predictions = Predictions.from_arrays(**arguments, name=name)
     except ValueError as error:
         raise ValueError(f"{file}: {error}") from None
