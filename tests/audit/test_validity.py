@@ -59,7 +59,7 @@ def test_sets_of_the_label_alone_repeat_the_labeled_figures():
     assert [entry.accuracy for entry in valid.classes] == [entry.accuracy for entry in audit.classes]
     assert valid.gap.easy_hard == audit.gap.easy_hard == valid.reranked_easy_hard
     assert (valid.gap_change, valid.overall.label_validity, valid.overall.valid_errors) == (0.0, 1.0, 0)
-    assert valid.gap_change_interval == (0.0, 0.0)
+    assert -0.1 < valid.gap_change_interval.low < 0 < valid.gap_change_interval.high < 0.1
 
 
 def test_a_class_without_valid_samples_has_no_accuracy():
@@ -157,8 +157,8 @@ def test_real_labels_explain_a_third_of_the_gap(model, gap, valid, reranked):
     assert 100 * audit.valid.gap.easy_hard == pytest.approx(valid, abs=0.2)
     assert 100 * audit.valid.reranked_easy_hard == pytest.approx(reranked, abs=0.2)
     validity = {name: 100 * group.label_validity for name, group in audit.valid.groups.items()}
-    assert validity["hard"] == pytest.approx(82, abs=0.35)
-    assert validity["easy"] == pytest.approx(96, abs=0.35)
+    assert validity["hard"] == pytest.approx(82, abs=0.6)
+    assert validity["easy"] == pytest.approx(96, abs=0.6)
     assert audit.valid.overall.left_out == sum(not entry for entry in json.loads(labels.read_text()))
 
 
@@ -171,3 +171,34 @@ def test_validity_counts_by_hand():
     assert validity.right_N.tolist() == [True, False, False]
     assert validity.own_N.tolist() == [True, False, False]
     assert validity.valid_errors_N.tolist() == [True, False, False]
+
+
+def test_few_samples_have_wide_intervals():
+    audit = audit_of(np.array([0, 1]), np.array([1, 1]), [[0, 1], [1]])
+    interval = audit.valid.gap_change_interval
+    assert interval.low <= audit.valid.gap_change == -1.0 < interval.high - 0.3
+
+
+def test_audits_without_these_parts_still_load():
+    targets, predictions, sets = labeled()
+    plain = Audit.from_predictions(targets=targets, predictions=predictions, settings=QUICK)
+    saved = plain.to_dict()
+    for name in ("valid", "slices", "superclasses"):
+        del saved[name]
+    assert Audit.from_dict(saved) == plain
+    damaged = audit_of(targets, predictions, sets).to_dict()
+    damaged["valid"]["classes"][0]["name"] = "another"
+    with pytest.raises(ValueError, match=r"valid\.classes"):
+        Audit.from_dict(damaged)
+
+
+@pytest.mark.parametrize(
+    ("targets", "predictions", "sets"),
+    [([0, 0, 0], [0, 0, 0], [[0], [], [0]]), ([0, 0, 1], [0, 0, 0], [[0], [0], []]), ([0], [0], [[0]])],
+)
+def test_one_class_has_no_gap(targets, predictions, sets):
+    audit = audit_of(targets, predictions, sets)
+    assert (audit.valid.gap.easy_hard, audit.valid.gap_change, audit.valid.reranked_easy_hard) == (None, None, None)
+    assert audit.valid.overall.accuracy == 1.0
+    assert Audit.from_dict(audit.to_dict()) == audit
+    assert "as valid" in str(audit)

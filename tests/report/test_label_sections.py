@@ -78,6 +78,7 @@ def test_the_page_shows_every_section(labels: Audit):
             assert table.caption in texts
     assert SCRIPT not in re.sub(r'<script type="application/json".*?</script>', "", source, flags=re.DOTALL)
     assert "Accuracy as valid, %" in texts
+    assert "one of the sample's valid labels, or" in " ".join(texts)
     assert "Errors outside superclass" in texts
 
 

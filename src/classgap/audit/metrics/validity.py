@@ -17,7 +17,7 @@ from classgap.audit.metrics.groups import Grouping
 from classgap.audit.metrics.groups import thirds as rank_thirds
 from classgap.audit.results import Gap, Interval
 from classgap.audit.settings import AuditSettings
-from classgap.audit.stats.intervals import resample_accuracies, wilson_bounds, wilson_interval
+from classgap.audit.stats.intervals import agresti_min_bounds, resample_accuracies, wilson_bounds, wilson_interval
 from classgap.audit.stats.pairing import count_outcomes
 from classgap.audit.valid_results import ValidClass, ValidGroup, ValidOverall, ValidResult
 
@@ -219,7 +219,7 @@ def _change_interval(validity: Validity, thirds: dict[str, Integers], change: fl
     The change of class k is v_k - a_k: a_k is the mean of its correct samples as labeled, v_k the mean as valid over
     the fraction q_k of samples that have a valid label. A sample with outcomes a and v contributes
     (v - v_k) / q_k if it has a valid label, else 0, minus a - a_k; the variance of v_k - a_k is that of the mean of
-    these contributions.
+    these contributions. If that is 0, the Agresti-Min intervals of both thirds are combined instead.
     """
     targets_N, known_N = validity.targets_N, validity.known_N
     n_K = np.bincount(targets_N)
@@ -236,8 +236,23 @@ def _change_interval(validity: Validity, thirds: dict[str, Integers], change: fl
     for name in ("easy", "hard"):
         members = thirds[name][known_K[thirds[name]] > 0]
         variance += float(variance_K[members].sum()) / max(len(members), 1) ** 2
+    if variance == 0:
+        return _agresti_min_change(validity, thirds, change, level)
     half = NormalDist().inv_cdf((1 + level) / 2) * variance**0.5
     return Interval(change - half, change + half)
+
+
+def _agresti_min_change(validity: Validity, thirds: dict[str, Integers], change: float, level: float) -> Interval:
+    """Combine the intervals of the changes of both thirds, each over its pooled samples, as Newcombe's method does."""
+    ends = []
+    for name in ("easy", "hard"):
+        rows = validity.known_N & np.isin(validity.targets_N, thirds[name])
+        moves = validity.right_N[rows].astype(np.int64) - validity.labeled_N[rows]
+        sums = np.array([moves.sum()], dtype=np.float64), np.array([(moves**2).sum()], dtype=np.float64)
+        low, high = agresti_min_bounds(*sums, np.array([len(moves)]), level)
+        ends.append((float(moves.mean() - low[0]), float(high[0] - moves.mean())))
+    (easy_below, easy_above), (hard_below, hard_above) = ends
+    return Interval(change - float(np.hypot(easy_below, hard_above)), change + float(np.hypot(easy_above, hard_below)))
 
 
 def _classes(

@@ -100,7 +100,7 @@ def _budget_section(audit: Audit) -> dict[str, Any] | None:
     classes = class_budgets(audit)
     shown = classes[:MAX_BARS]
     bars = [Bar("All classes", whole), *(Bar(entry.name, budget, entry.index) for entry, budget in shown)]
-    parts = budget_legend(bar.budget for bar in bars)
+    parts = budget_legend((bar.budget for bar in bars), valid=audit.valid is not None)
     columns = [part for part, _ in parts]
     return {
         "chart": budget_chart(bars, audit.confidence_level),
