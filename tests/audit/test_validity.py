@@ -202,3 +202,26 @@ def test_one_class_has_no_gap(targets, predictions, sets):
     assert audit.valid.overall.accuracy == 1.0
     assert Audit.from_dict(audit.to_dict()) == audit
     assert "as valid" in str(audit)
+
+
+def test_top_k_and_calibration_equal_a_loop():
+    targets, _, sets = labeled(classes=7)
+    rng = np.random.default_rng(0)
+    logits = (rng.integers(-2, 3, size=(len(targets), 7)) + 2 * np.eye(7)[targets]).astype(np.float32)  # with ties
+    settings = AuditSettings(map="none", n_resamples=20, top_k=(1, 3))
+    audit = Audit.from_predictions(logits, targets, valid_labels=sets, settings=settings)
+    found = {1: [], 3: []}
+    bins: dict[int, list[tuple[float, bool]]] = {}
+    for row, entry in zip(logits, sets, strict=True):
+        if not entry:
+            continue
+        order = sorted(range(7), key=lambda k: (-row[k], k))
+        for k, hits in found.items():
+            hits.append(any(label in entry for label in order[:k]))
+        confidence = float(np.exp(row.max()) / np.exp(row.astype(np.float64)).sum())
+        bins.setdefault(int(np.ceil(confidence * 15)), []).append((confidence, order[0] in entry))
+    overall = audit.valid.overall
+    assert overall.top_k == {k: pytest.approx(np.mean(hits)) for k, hits in found.items()}
+    assert overall.top_k[1] == pytest.approx(overall.accuracy)
+    error = sum(abs(sum(right - confidence for confidence, right in members)) for members in bins.values())
+    assert overall.calibration_error == pytest.approx(error / overall.n_samples, abs=1e-6)

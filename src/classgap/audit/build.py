@@ -30,6 +30,7 @@ from classgap.audit.metrics.groups import Grouping, build_groups
 from classgap.audit.metrics.scores import SampleScores, score_samples
 from classgap.audit.metrics.slices import slice_result
 from classgap.audit.metrics.superclasses import superclass_result
+from classgap.audit.metrics.valid_scores import valid_ranks
 from classgap.audit.metrics.validity import Validity, valid_result
 from classgap.audit.per_class import ClassInputs, class_results
 from classgap.audit.results import Confusion, FeatureMap, Gap, GroupResult, Notice, Overall
@@ -127,7 +128,7 @@ def build_audit(
         samples=Samples(data.targets_N, data.predictions_N, data.index_N),
         offset_change=None if assignment is None else offset_change(data, assignment.found, settings.confidence_level),
         source=data.source,
-        valid=_valid(data, counts, groupings, gap, settings, ranking_K, baseline_right_N),
+        valid=_valid(data, counts, scores, groupings, gap, settings, ranking_K, baseline_right_N),
         slices=_slices(data, counts, hard_U, settings),
         superclasses=None if parents is None else _superclasses(data, counts, parents, settings),
     )
@@ -136,6 +137,7 @@ def build_audit(
 def _valid(
     data: Predictions,
     counts: ClassCounts,
+    scores: SampleScores | None,
     groupings: Sequence[Grouping],
     gap: Gap,
     settings: AuditSettings,
@@ -153,6 +155,8 @@ def _valid(
         settings,
         ranking_K=counts.accuracy_K if ranking_K is None else ranking_K,
         ranking_right_N=validity.labeled_N if ranking_K is None else baseline_right_N,
+        rank_N=None if data.logits_NK is None else valid_ranks(data.logits_NK, data.valid_labels),
+        confidence_N=None if scores is None else scores.confidence_N,
     )
 
 

@@ -119,6 +119,24 @@ def check_consistency(audit: Audit) -> None:
     _check_lengths(audit)
 
 
+def check_schema(data: Any, schema: int) -> None:
+    """Check that ``data`` is an audit of this schema.
+
+    Raises:
+        ValueError: if it is a comparison, no audit, or an audit of another schema.
+    """
+    if isinstance(data, dict) and ("before_name" in data or "comparisons" in data):
+        raise ValueError(
+            "this is a saved comparison, not an audit: pass the sources it compares, or read it in Python with "
+            "AuditDiff.load."
+        )
+    found = data.get("schema") if isinstance(data, dict) else None
+    if found is None:
+        raise ValueError("not an audit: the key schema is missing.")
+    if found != schema:
+        raise ValueError(f"schema must be {schema}, got {found!r}: audit the predictions again.")
+
+
 class _RepeatedKeyError(ValueError):
     """A JSON object that has a key twice."""
 

@@ -27,6 +27,8 @@ class ValidOverall:
         label_validity: fraction of samples whose own label is valid.
         label_validity_interval: Wilson interval of ``label_validity``.
         valid_errors: errors as labeled whose prediction is valid.
+        top_k: k → fraction of samples with a valid label among the k highest scores; only k = 1 without scores.
+        calibration_error: expected calibration error of the predicted label's probability of being valid.
     """
 
     __pydantic_config__ = STRICT
@@ -40,6 +42,8 @@ class ValidOverall:
     label_validity: float
     label_validity_interval: Interval
     valid_errors: int
+    top_k: Mapping[int, float]
+    calibration_error: float | None
 
 
 @dataclass(frozen=True)

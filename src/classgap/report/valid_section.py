@@ -109,6 +109,12 @@ def _figures(audit: Audit, valid: ValidResult) -> SectionTable:
             MISSING,
         ),
     ]
+    for k in sorted(key for key in overall.top_k if key > 1):
+        top = format_percent(labeled.top_k.get(k)), format_percent(overall.top_k[k])
+        rows.append((f"top-{k} accuracy, %", *top, MISSING, MISSING))
+    if overall.calibration_error is not None:
+        errors = format_percent(labeled.calibration_error), format_percent(overall.calibration_error)
+        rows.append(("calibration error, %", *errors, MISSING, MISSING))
     for group in order_groups(audit.groups):
         found = valid.groups[group.name]
         name = third_name(group.name, audit.rank_by) if group.name in THIRDS else group.name

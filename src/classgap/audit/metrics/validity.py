@@ -11,7 +11,8 @@ from numpy.typing import NDArray
 
 from classgap.audit._types import Floats, Integers
 from classgap.audit.io.label_sets import LabelSets
-from classgap.audit.metrics.accuracy import ClassCounts
+from classgap.audit.metrics.accuracy import ClassCounts, top_k_accuracy
+from classgap.audit.metrics.calibration import calibration_errors
 from classgap.audit.metrics.gaps import compute_gap, difference_interval, mean_interval
 from classgap.audit.metrics.groups import Grouping
 from classgap.audit.metrics.groups import thirds as rank_thirds
@@ -71,6 +72,8 @@ def valid_result(
     *,
     ranking_K: Floats,
     ranking_right_N: Booleans | None,
+    rank_N: Integers | None = None,
+    confidence_N: Floats | None = None,
 ) -> ValidResult:
     """Compute the metrics as valid.
 
@@ -82,6 +85,8 @@ def valid_result(
         settings: settings of the audit.
         ranking_K: numbers that rank the thirds of the audit.
         ranking_right_N: which samples the ranking counts as correct, if known.
+        rank_N: rank of each sample's best valid label among its scores.
+        confidence_N: probability of each sample's predicted label.
     """
     level, classes = settings.confidence_level, len(names)
     support_K, correct_K = validity.count(validity.known_N, classes), validity.count(validity.right_N, classes)
@@ -104,7 +109,7 @@ def valid_result(
         change = gap.easy_hard - labeled.easy_hard
         change_interval = _change_interval(validity, thirds, change, level)
     return ValidResult(
-        overall=_overall(validity, counts, own, accuracies, level),
+        overall=_overall(validity, counts, own, accuracies, settings, rank_N, confidence_N),
         groups={
             group.name: ValidGroup(
                 name=group.name,
@@ -168,9 +173,21 @@ class _Bootstrap:
 
 
 def _overall(
-    validity: Validity, counts: ClassCounts, own: ClassCounts, accuracies: _Bootstrap, level: float
+    validity: Validity,
+    counts: ClassCounts,
+    own: ClassCounts,
+    accuracies: _Bootstrap,
+    settings: AuditSettings,
+    rank_N: Integers | None,
+    confidence_N: Floats | None,
 ) -> ValidOverall:
-    n = int(counts.support_K.sum())
+    n, level, known_N = int(counts.support_K.sum()), settings.confidence_level, validity.known_N
+    top_k, calibration = {1: counts.accuracy}, None
+    if rank_N is not None:
+        top_k = top_k_accuracy(rank_N[known_N], settings.top_k, len(counts.support_K))
+    if confidence_N is not None:
+        one_group_N = np.zeros(n, dtype=np.int64)
+        calibration = float(calibration_errors(confidence_N[known_N], validity.right_N[known_N], one_group_N, 1)[0])
     balanced = accuracies.interval(accuracies.seen_U)
     assert balanced is not None
     return ValidOverall(
@@ -183,6 +200,8 @@ def _overall(
         label_validity=own.accuracy,
         label_validity_interval=wilson_interval(int(own.correct_K.sum()), n, level),
         valid_errors=int(validity.valid_errors_N.sum()),
+        top_k=top_k,
+        calibration_error=calibration,
     )
 
 
