@@ -159,7 +159,7 @@ class Audit:
             settings: additional settings.
             valid_labels: classes that are right for each sample, which adds the metrics as valid: N lists of class
                 indices or names, or a mapping from ``index`` to such lists. Samples with an empty list are left out.
-            slices: metadata that may explain errors, such as the camera: a column (N,), or a mapping from name to column.
+            slices: metadata that may explain errors, such as the camera: a column (N,), or a mapping name → column.
             superclasses: superclass → classes, or one superclass per class; separates mistakes within and outside it.
             hierarchy: child → parent, or class → ancestors, nearest first; the parent is the default superclass.
 
