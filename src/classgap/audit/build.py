@@ -155,7 +155,9 @@ def _valid(
         settings,
         ranking_K=counts.accuracy_K if ranking_K is None else ranking_K,
         ranking_right_N=validity.labeled_N if ranking_K is None else baseline_right_N,
-        rank_N=None if data.logits_NK is None else valid_ranks(data.logits_NK, data.valid_labels),
+        rank_N=None
+        if scores is None or data.logits_NK is None
+        else valid_ranks(data.logits_NK, data.valid_labels, data.targets_N, scores.rank_N),
         confidence_N=None if scores is None else scores.confidence_N,
     )
 
