@@ -7,12 +7,10 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar
 
-import numpy as np
-from numpy.typing import NDArray
 from torch import nn
 
-from classgap.audit._types import Floats
-from classgap.audit.figures import FIGURES, ClassResult
+from classgap.audit.class_tables import class_columns
+from classgap.audit.figures import ClassResult
 from classgap.audit.io.frames import (
     check_scores,
     check_target_column,
@@ -26,6 +24,7 @@ from classgap.audit.io.labels import check_class_names
 from classgap.audit.io.predictions import Predictions
 from classgap.audit.io.readers import read_predictions
 from classgap.audit.metrics.confusion_matrix import confusion_matrix
+from classgap.audit.rank_by import read_ranking
 from classgap.audit.results import (
     STRICT,
     AuditSource,
@@ -42,6 +41,7 @@ from classgap.audit.results import (
 from classgap.audit.samples import Samples
 from classgap.audit.serialization import (
     check_consistency,
+    check_schema,
     from_plain,
     name_file_in_errors,
     read_json,
@@ -49,6 +49,9 @@ from classgap.audit.serialization import (
     write_json,
 )
 from classgap.audit.settings import AuditSettings
+from classgap.audit.slice_results import SliceResult
+from classgap.audit.superclass_results import SuperclassResult
+from classgap.audit.valid_results import ValidResult
 
 if TYPE_CHECKING:
     from classgap.audit.diff import AuditDiff
@@ -78,6 +81,9 @@ class Audit:
         samples: label and prediction of every sample, for paired comparisons.
         offset_change: change that class offsets would make; ``None`` without scores, or with one class.
         source: files that the predictions were read from.
+        valid: the metrics with every valid label counted as correct; ``None`` unless valid labels were given.
+        slices: slices that carry the errors of failing classes; ``None`` unless slices were given.
+        superclasses: mistakes within and outside superclasses; ``None`` unless these, or a hierarchy, were given.
     """
 
     SCHEMA: ClassVar[int] = 2
@@ -98,6 +104,9 @@ class Audit:
     samples: Samples
     offset_change: OffsetChange | None = None
     source: AuditSource | None = None
+    valid: ValidResult | None = None
+    slices: SliceResult | None = None
+    superclasses: SuperclassResult | None = None
 
     @classmethod
     def from_predictions(
@@ -119,6 +128,10 @@ class Audit:
         groups: Groups | None = None,
         rank_by: RankBy | None = None,
         settings: AuditSettings | None = None,
+        valid_labels: Any = None,
+        slices: Any = None,
+        superclasses: Groups | None = None,
+        hierarchy: Mapping[Any, Any] | None = None,
     ) -> Audit:
         """Audit arrays, tensors, lists or DataFrames.
 
@@ -144,6 +157,11 @@ class Audit:
             rank_by: rank the thirds by the accuracies of another audit (or of a file or run directory), or by K
                 numbers, instead of the model's own accuracies.
             settings: additional settings.
+            valid_labels: classes that are right for each sample, which adds the metrics as valid: N lists of class
+                indices or names, or a mapping from ``index`` to such lists. Samples with an empty list are left out.
+            slices: metadata that may explain errors, such as the camera: a column (N,), or a mapping name → column.
+            superclasses: superclass → classes, or one superclass per class; separates mistakes within and outside it.
+            hierarchy: child → parent, or class → ancestors, nearest first; the parent is the default superclass.
 
         Raises:
             ValueError: if an argument is invalid.
@@ -176,8 +194,12 @@ class Audit:
             train_features=train_features,
             index=index,
             name=name,
+            valid_labels=valid_labels,
+            slices=slices,
         )
-        return cls.from_checked(data, groups=groups, rank_by=rank_by, settings=settings)
+        return cls.from_checked(
+            data, groups=groups, rank_by=rank_by, settings=settings, superclasses=superclasses, hierarchy=hierarchy
+        )
 
     @classmethod
     def from_file(
@@ -187,9 +209,27 @@ class Audit:
         groups: Groups | None = None,
         rank_by: RankBy | None = None,
         settings: AuditSettings | None = None,
+        valid_labels: Any = None,
+        slices: Sequence[str] = (),
+        superclasses: Groups | None = None,
+        hierarchy: Mapping[Any, Any] | None = None,
     ) -> Audit:
-        """Audit a prediction file or a run directory; :mod:`classgap.audit.io.readers` describes the formats."""
-        return cls.from_checked(read_predictions(path), groups=groups, rank_by=rank_by, settings=settings)
+        """Audit a prediction file or a run directory; :mod:`classgap.audit.io.readers` describes the formats.
+
+        Args:
+            path: file or run directory.
+            groups: as in :meth:`from_predictions`.
+            rank_by: as in :meth:`from_predictions`.
+            settings: additional settings.
+            valid_labels: sets, or a JSON file; :mod:`classgap.audit.io.label_sets` matches them with the samples.
+            slices: names of arrays or columns of the file that divide the samples into slices.
+            superclasses: as in :meth:`from_predictions`.
+            hierarchy: as in :meth:`from_predictions`.
+        """
+        data = read_predictions(path, valid_labels=valid_labels, slices=slices)
+        return cls.from_checked(
+            data, groups=groups, rank_by=rank_by, settings=settings, superclasses=superclasses, hierarchy=hierarchy
+        )
 
     @classmethod
     def from_model(
@@ -241,19 +281,21 @@ class Audit:
         groups: Groups | None = None,
         rank_by: RankBy | None = None,
         settings: AuditSettings | None = None,
+        superclasses: Groups | None = None,
+        hierarchy: Mapping[Any, Any] | None = None,
     ) -> Audit:
         """Audit predictions that are already checked."""
         from classgap.audit.build import build_audit  # imports this module
-        from classgap.audit.io.sources import read_audit  # imports this module
 
-        if isinstance(rank_by, str | os.PathLike):
-            rank_by = read_audit(rank_by)
+        ranking_K, baseline_right_N = read_ranking(rank_by, data)
         return build_audit(
             data,
             settings or AuditSettings(),
-            ranking_K=None if rank_by is None else _ranking(rank_by, data.class_names),
-            baseline_right_N=_correct_samples(rank_by, data) if isinstance(rank_by, Audit) else None,
+            ranking_K=ranking_K,
+            baseline_right_N=baseline_right_N,
             groups=groups,
+            superclasses=superclasses,
+            hierarchy=hierarchy,
         )
 
     @property
@@ -288,7 +330,7 @@ class Audit:
         Raises:
             ImportError: if pandas is not installed.
         """
-        return to_frame(FIGURES, self.classes)
+        return to_frame(*class_columns(self))
 
     def __repr__(self) -> str:
         hard = self.groups["hard"].accuracy if "hard" in self.groups else None
@@ -318,16 +360,7 @@ class Audit:
         Raises:
             ValueError: if ``data`` is not an audit of this schema, or its parts are inconsistent.
         """
-        if isinstance(data, dict) and ("before_name" in data or "comparisons" in data):
-            raise ValueError(
-                "this is a saved comparison, not an audit: pass the sources it compares, or read it in Python with "
-                "AuditDiff.load."
-            )
-        schema = data.get("schema") if isinstance(data, dict) else None
-        if schema is None:
-            raise ValueError("not an audit: the key schema is missing.")
-        if schema != cls.SCHEMA:
-            raise ValueError(f"schema must be {cls.SCHEMA}, got {schema!r}: audit the predictions again.")
+        check_schema(data, cls.SCHEMA)
         audit = from_plain(cls, {key: value for key, value in data.items() if key != "schema"})
         check_consistency(audit)
         return audit
@@ -365,26 +398,3 @@ class Audit:
 
 Source = Audit | str | os.PathLike[str]
 RankBy = Source | Sequence[float]
-
-
-def _ranking(rank_by: Audit | Sequence[float], names: tuple[str, ...]) -> Floats:
-    if isinstance(rank_by, Audit):
-        if rank_by.class_names != names:
-            raise ValueError("rank_by must be an audit of the same classes in the same order; its class names differ.")
-        return np.array([np.nan if entry.accuracy is None else entry.accuracy for entry in rank_by.classes])
-    try:
-        numbers = np.asarray(rank_by, dtype=np.float64)
-    except (TypeError, ValueError):
-        raise ValueError(
-            f"rank_by must be an audit, a path or one number per class, got {type(rank_by).__name__}."
-        ) from None
-    if numbers.shape != (len(names),):
-        raise ValueError(f"rank_by must have {len(names)} numbers, one per class, got shape {numbers.shape}.")
-    return numbers
-
-
-def _correct_samples(baseline: Audit, data: Predictions) -> NDArray[np.bool_] | None:
-    """Which samples the baseline predicts correctly; ``None`` if its samples are not these."""
-    theirs, index = baseline.samples, data.index_N
-    other_numbers = theirs.index is not None and index is not None and not np.array_equal(theirs.index, index)
-    return None if other_numbers or not np.array_equal(theirs.targets, data.targets_N) else theirs.correct

@@ -8,16 +8,17 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from classgap.audit._types import Floats
+from classgap.audit._types import Floats, Integers
 from classgap.audit.audit import Audit
 from classgap.audit.diagnosis.budget import Assignment
 from classgap.audit.diagnosis.causes import Evidence
-from classgap.audit.diagnosis.diagnose import diagnose
+from classgap.audit.diagnosis.diagnose import ROUNDING, diagnose
 from classgap.audit.diagnosis.loss_trend import LossTrend
 from classgap.audit.diagnosis.offset_change import offset_change
 from classgap.audit.figures import ClassResult
 from classgap.audit.geometry.embedding_map import feature_map, worst_neighbors
 from classgap.audit.geometry.features import FeatureMetrics, measure_features
+from classgap.audit.io.hierarchy import Superclasses, check_superclasses
 from classgap.audit.io.labels import encode
 from classgap.audit.io.predictions import Predictions
 from classgap.audit.metrics.accuracy import ClassCounts, top_k_accuracy
@@ -27,12 +28,19 @@ from classgap.audit.metrics.confusions import confusion_pairs, top_confusions
 from classgap.audit.metrics.gaps import compute_gap, mean_interval
 from classgap.audit.metrics.groups import Grouping, build_groups
 from classgap.audit.metrics.scores import SampleScores, score_samples
+from classgap.audit.metrics.slices import slice_result
+from classgap.audit.metrics.superclasses import superclass_result
+from classgap.audit.metrics.valid_scores import valid_ranks
+from classgap.audit.metrics.validity import Validity, valid_result
 from classgap.audit.per_class import ClassInputs, class_results
-from classgap.audit.results import Confusion, FeatureMap, GroupResult, Notice, Overall
+from classgap.audit.results import Confusion, FeatureMap, Gap, GroupResult, Notice, Overall
 from classgap.audit.samples import Samples
 from classgap.audit.settings import AuditSettings
+from classgap.audit.slice_results import SliceResult
 from classgap.audit.stats.intervals import resample_accuracies, wilson_interval
 from classgap.audit.stats.pairing import count_outcomes
+from classgap.audit.superclass_results import SuperclassResult
+from classgap.audit.valid_results import ValidResult
 
 
 def build_audit(
@@ -42,6 +50,8 @@ def build_audit(
     ranking_K: Floats | None = None,
     baseline_right_N: NDArray[np.bool_] | None = None,
     groups: Mapping[str, Sequence[Any]] | Sequence[Any] | None = None,
+    superclasses: Any = None,
+    hierarchy: Any = None,
 ) -> Audit:
     """Compute every metric that the inputs allow.
 
@@ -51,7 +61,10 @@ def build_audit(
         ranking_K: accuracies that rank the thirds, if not the model's own.
         baseline_right_N: which of these samples the ranking model predicts correctly, if known.
         groups: additional groups.
+        superclasses: superclass → classes.
+        hierarchy: child → parent.
     """
+    parents = check_superclasses(superclasses, hierarchy, data.class_names)
     rng = np.random.default_rng(settings.seed)
     counts = ClassCounts.from_labels(data.targets_N, data.predictions_N, data.num_classes)
     order = ClassOrder.from_labels(data.targets_N, data.num_classes)
@@ -79,20 +92,21 @@ def build_audit(
     if baseline_right_N is not None:
         right_N = data.targets_N == data.predictions_N
         shared_KBA = count_outcomes(data.targets_N, baseline_right_N, right_N, classes=data.num_classes)
+    gap = compute_gap(
+        counts,
+        replicates_RU,
+        data.class_names,
+        ranking_K=ranking_K,
+        shared_KBA=shared_KBA,
+        confidence_level=settings.confidence_level,
+        rng=rng,
+    )
     return Audit(
         name=data.name,
         overall=_overall(data, counts, scores, replicates_RU, settings),
         classes=classes,
         groups={group.name: _group(group, classes, counts, replicates_RU, settings) for group in groupings},
-        gap=compute_gap(
-            counts,
-            replicates_RU,
-            data.class_names,
-            ranking_K=ranking_K,
-            shared_KBA=shared_KBA,
-            confidence_level=settings.confidence_level,
-            rng=rng,
-        ),
+        gap=gap,
         pairs=confusion_pairs(
             data.targets_N,
             data.predictions_N,
@@ -109,10 +123,58 @@ def build_audit(
         notices=(
             *_notices(data, counts, figures),
             *([Notice("unpaired-ranking")] if ranking_K is not None and baseline_right_N is None else []),
+            *([] if parents is None else parents.notices),
         ),
         samples=Samples(data.targets_N, data.predictions_N, data.index_N),
         offset_change=None if assignment is None else offset_change(data, assignment.found, settings.confidence_level),
         source=data.source,
+        valid=_valid(data, counts, scores, groupings, gap, settings, ranking_K, baseline_right_N),
+        slices=_slices(data, counts, hard_U, settings),
+        superclasses=None if parents is None else _superclasses(data, counts, parents, settings),
+    )
+
+
+def _valid(
+    data: Predictions,
+    counts: ClassCounts,
+    scores: SampleScores | None,
+    groupings: Sequence[Grouping],
+    gap: Gap,
+    settings: AuditSettings,
+    ranking_K: Floats | None,
+    baseline_right_N: NDArray[np.bool_] | None,
+) -> ValidResult | None:
+    if data.valid_labels is None:
+        return None
+    validity = Validity.from_sets(data.targets_N, data.predictions_N, data.valid_labels)
+    return valid_result(
+        validity,
+        data.class_names,
+        groupings,
+        gap,
+        settings,
+        ranking_K=counts.accuracy_K if ranking_K is None else ranking_K,
+        ranking_right_N=validity.labeled_N if ranking_K is None else baseline_right_N,
+        rank_N=None
+        if scores is None or data.logits_NK is None
+        else valid_ranks(data.logits_NK, data.valid_labels, data.targets_N, scores.rank_N),
+        confidence_N=None if scores is None else scores.confidence_N,
+    )
+
+
+def _slices(data: Predictions, counts: ClassCounts, hard_U: Integers, settings: AuditSettings) -> SliceResult | None:
+    if not data.slices:
+        return None
+    failing = hard_U[counts.accuracy_K[hard_U] < counts.balanced_accuracy - ROUNDING]
+    correct_N = data.targets_N == data.predictions_N
+    return slice_result(data.targets_N, correct_N, data.slices, data.class_names, failing, settings.confidence_level)
+
+
+def _superclasses(
+    data: Predictions, counts: ClassCounts, parents: Superclasses, settings: AuditSettings
+) -> SuperclassResult:
+    return superclass_result(
+        data.targets_N, data.predictions_N, counts, data.class_names, parents, settings.confidence_level
     )
 
 
@@ -186,6 +248,7 @@ def _evidence(
         broken_K={} if assignment is None else assignment.broken_K,
         lost_K=None if assignment is None else assignment.lost_K,
         confidence_level=settings.confidence_level,
+        valid_K=None if assignment is None else assignment.valid_K,
     )
 
 

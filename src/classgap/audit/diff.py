@@ -21,6 +21,7 @@ from classgap.audit.diff_build import (
     run_changes,
 )
 from classgap.audit.diff_results import CLASS_CHANGES, Change, ClassChange, GroupChange, RunsChange
+from classgap.audit.figures import column_names, column_values
 from classgap.audit.io.frames import to_frame
 from classgap.audit.metrics.groups import thirds
 from classgap.audit.results import STRICT
@@ -178,7 +179,8 @@ class AuditDiff:
         Raises:
             ImportError: if pandas is not installed.
         """
-        return to_frame(CLASS_CHANGES, self.classes)
+        rows = [column_values(CLASS_CHANGES, entry) for entry in self.classes]
+        return to_frame(column_names(CLASS_CHANGES), rows)
 
     def to_dict(self) -> dict[str, Any]:
         """Return the content of the JSON file."""

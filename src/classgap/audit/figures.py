@@ -20,7 +20,8 @@ if TYPE_CHECKING:
 
 TEST, TRAINING, MARGINS, FEATURES = "Test set", "Training set", "Margins", "Features and head"
 ACCURACY, SIGNIFICANCE = "Accuracy", "Significance"
-SECTIONS = (TEST, TRAINING, MARGINS, FEATURES, ACCURACY, SIGNIFICANCE)
+VALID, SUPERCLASS = "Valid labels", "Superclass"
+SECTIONS = (TEST, VALID, SUPERCLASS, TRAINING, MARGINS, FEATURES, ACCURACY, SIGNIFICANCE)
 
 
 @dataclass(frozen=True)
@@ -73,7 +74,8 @@ def column_values(table: Iterable[Figure], record: Any) -> dict[str, Any]:
         if figure.columns is None:
             values[figure.name] = value
         else:
-            values |= {name: None if not value else pick(value) for name, pick in figure.columns.items()}
+            unknown = value is None or value == ()  # 0 is known
+            values |= {name: None if unknown else pick(value) for name, pick in figure.columns.items()}
     return values
 
 
@@ -170,7 +172,7 @@ class ClassResult:
             unit="count",
             section=TEST,
             note="Errors that look like ordinary samples of the class they are predicted as, with calibrated "
-            "probabilities that rule the label out.",
+            "probabilities that rule the label out. With valid labels: errors whose prediction is valid.",
             compute=lambda of: of.label_issues,
         )
     )

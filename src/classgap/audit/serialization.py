@@ -119,6 +119,24 @@ def check_consistency(audit: Audit) -> None:
     _check_lengths(audit)
 
 
+def check_schema(data: Any, schema: int) -> None:
+    """Check that ``data`` is an audit of this schema.
+
+    Raises:
+        ValueError: if it is a comparison, no audit, or an audit of another schema.
+    """
+    if isinstance(data, dict) and ("before_name" in data or "comparisons" in data):
+        raise ValueError(
+            "this is a saved comparison, not an audit: pass the sources it compares, or read it in Python with "
+            "AuditDiff.load."
+        )
+    found = data.get("schema") if isinstance(data, dict) else None
+    if found is None:
+        raise ValueError("not an audit: the key schema is missing.")
+    if found != schema:
+        raise ValueError(f"schema must be {schema}, got {found!r}: audit the predictions again.")
+
+
 class _RepeatedKeyError(ValueError):
     """A JSON object that has a key twice."""
 
@@ -161,6 +179,10 @@ def _check_classes(audit: Audit) -> None:
         if entry.logit_margin is not None and len(entry.logit_margin.quantiles) != len(QUANTILE_LEVELS):
             found = f"{len(QUANTILE_LEVELS)} quantiles, got {len(entry.logit_margin.quantiles)}"
             raise ValueError(f"classes[{position}].logit_margin must have {found}; {FIX}.")
+    for part in ("valid", "superclasses"):
+        found = getattr(audit, part)
+        if found is not None and tuple(entry.name for entry in found.classes) != audit.class_names:
+            raise ValueError(f"{part}.classes must name the {count} classes in their order; {FIX}.")
     if len(set(audit.class_names)) != count:
         raise ValueError(f"classes must have unique names; some of the {count} names are equal; {FIX}.")
 
@@ -188,6 +210,8 @@ def _class_names_in(audit: Audit) -> Iterator[tuple[str, str]]:
         yield from ((f"classes[{entry.index}].confusions", confusion.name) for confusion in entry.confusions)
     if audit.map is not None:
         yield from (("map", name) for name in audit.map.classes)
+    if audit.slices is not None:
+        yield from ((f"slices.classes[{i}]", entry.name) for i, entry in enumerate(audit.slices.classes))
 
 
 def _class_indices_in(audit: Audit) -> Iterator[tuple[str, Integers]]:

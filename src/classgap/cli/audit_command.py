@@ -7,11 +7,14 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, ClassVar
 
+from classgap.audit.io.hierarchy import read_hierarchy, read_superclasses
 from classgap.audit.io.sources import read_audit
 from classgap.audit.serialization import read_json
 from classgap.audit.settings import AuditSettings
 from classgap.cli.outputs import busy, check_outputs, print_written
 from classgap.cli.parser import Arg, Command
+
+LABEL_FLAGS = ("valid_labels", "slices", "superclasses", "hierarchy")
 
 
 @dataclass(frozen=True)
@@ -23,9 +26,11 @@ class AuditCommand(Command):
                            "predictions"); optional: "features", "head_weight",
                            "head_bias", "class_names", "train_counts",
                            "train_predictions", "train_targets",
-                           "train_features"
+                           "train_features", "valid_labels" with
+                           "valid_labels_offsets"
       .csv                 columns "target" and "prediction", or "target" and
-                           one column of scores per class
+                           one column of scores per class; optional:
+                           "index", "valid_labels" ("a|b")
       directory            a run of classgap train
       .json                an audit saved with --json
 
@@ -38,6 +43,7 @@ class AuditCommand(Command):
         "rank_by": Arg("SOURCE"),
         "confidence_level": Arg(default=f"{AuditSettings.confidence_level:g}"),
         "seed": Arg(default=f"{AuditSettings.seed}"),
+        "slices": Arg("COLUMN"),
     }
 
     source: Path
@@ -64,23 +70,52 @@ class AuditCommand(Command):
     seed: int | None = None
     """Seed for the bootstrap and the embedding map."""
 
+    valid_labels: Path | None = None
+    """JSON file with all labels that are right for each sample: [["class", ...], ...] or {"index": ["class", ...],
+    ...}. Adds the figures as valid."""
+
+    slices: tuple[str, ...] = ()
+    """Columns or arrays of the source that divide the samples, such as camera or site. Tests whether one slice carries
+    the errors of a failing class."""
+
+    superclasses: Path | None = None
+    """JSON file with superclasses: {"superclass": ["class", ...], ...}. Separates mistakes within a superclass from
+    mistakes outside it."""
+
+    hierarchy: Path | None = None
+    """JSON file with a hierarchy of the classes: {"child": "parent", ...}, or all ancestors of each class, nearest
+    first."""
+
     def run(self) -> None:
         """Audit the source, write the files, and print the audit."""
         from classgap.report import print_audit, write_csv, write_html
 
         outputs = {"--html": self.html, "--json": self.json, "--csv": self.csv}
-        check_outputs(outputs, [path for path in (self.source, self.rank_by, self.groups) if path is not None])
+        companions = (self.valid_labels, self.superclasses, self.hierarchy)
+        check_outputs(
+            outputs, [path for path in (self.source, self.rank_by, self.groups, *companions) if path is not None]
+        )
         choices = {name: value for name in ("confidence_level", "seed") if (value := getattr(self, name)) is not None}
         settings = AuditSettings(**choices)
         flags = [
             f"--{name.replace('_', '-')}"
-            for name in ("groups", "rank_by", "confidence_level", "seed")
-            if getattr(self, name) is not None
+            for name in ("groups", "rank_by", "confidence_level", "seed", *LABEL_FLAGS)
+            if getattr(self, name) not in (None, ())
         ]
         groups = None if self.groups is None else _read_groups(self.groups)
         with busy(f"Auditing {self.source}"):
             rank_by = None if self.rank_by is None else read_audit(self.rank_by)
-            audit = read_audit(self.source, settings=settings, groups=groups, rank_by=rank_by, flags=flags)
+            audit = read_audit(
+                self.source,
+                settings=settings,
+                groups=groups,
+                rank_by=rank_by,
+                flags=flags,
+                valid_labels=self.valid_labels,
+                slices=self.slices,
+                superclasses=None if self.superclasses is None else read_superclasses(self.superclasses),
+                hierarchy=None if self.hierarchy is None else read_hierarchy(self.hierarchy),
+            )
             if self.json is not None:
                 audit.save(self.json)
             if self.csv is not None:

@@ -119,6 +119,11 @@ def _to_measure(cause: Cause) -> str:
 def _wrong_labels(cause: Cause, entry: ClassResult, source: AuditSource | None) -> Advice:
     if not entry.doubted_samples:
         return "Check the labels of its misclassified samples", ""
+    if "valid" in cause.details:
+        return (
+            f"Count every valid label as correct; these errors predict one: {list_samples(entry.doubted_samples)}",
+            "",
+        )
     return f"Label these samples again: {list_samples(entry.doubted_samples)}", ""
 
 

@@ -21,6 +21,7 @@ MEANINGS = {
     "representation": "neither a head nor nearest neighbors on these features remove these errors.",
     "unexplained": "more inputs are needed to examine these errors.",
 }
+VALID = "the prediction is one of the sample's valid labels, or the label is in doubt."
 LOWER_BOUND = "at least this many, because the head was refitted on test features only."
 
 
@@ -101,14 +102,19 @@ def untried_changes(budget: ErrorBudget) -> tuple[str, ...]:
     return tuple(change for change in CHANGES if getattr(budget, change) is None)
 
 
-def budget_legend(budgets: Iterable[ErrorBudget]) -> list[tuple[str, str]]:
-    """Return the parts that occur in the budgets, each with a sentence that explains it."""
+def budget_legend(budgets: Iterable[ErrorBudget], *, valid: bool = False) -> list[tuple[str, str]]:
+    """Return the parts that occur in the budgets, each with a sentence that explains it.
+
+    Args:
+        budgets: budgets that are shown.
+        valid: whether valid labels were given.
+    """
     shown = [segment for budget in budgets for segment in segments(budget)]
     bounded = any(segment.at_least for segment in shown)
     entries = []
     for part in PARTS:
         if any(segment.part == part for segment in shown):
-            meaning = MEANINGS[part]
+            meaning = VALID if valid and part == "labels" else MEANINGS[part]
             if part == "head" and bounded:
                 meaning = f"{meaning.removesuffix('.')}; {LOWER_BOUND}"
             entries.append((part, meaning))

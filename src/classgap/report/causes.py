@@ -85,6 +85,8 @@ def _overlap(cause: Cause, details: Mapping[str, Any]) -> str:
 def _wrong_labels(cause: Cause, details: Mapping[str, Any]) -> str:
     usual = details.get("usual")
     others = "" if usual is None else f"; for the other classes it is usually {format_percent(usual)} %"
+    if "valid" in details:
+        return f"{_of_errors(details, 'valid')} predict a valid label of the sample{others}."
     return f"{_of_errors(details, 'doubted')} look like ordinary samples of the class they are predicted as{others}."
 
 

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from classgap.audit.audit import Audit
+from classgap.audit.class_tables import class_tables
 from classgap.audit.diff import AuditDiff
 from classgap.audit.diff_results import CLASS_CHANGES
 from classgap.audit.figures import FIGURES, Figure
@@ -79,7 +80,13 @@ class ClassTable:
 
 def audit_table(audit: Audit) -> ClassTable:
     """The classes of an audit, hardest first."""
-    return _table(FIGURES, audit.classes, audit.confidence_level, "accuracy")
+    table = _table(FIGURES, audit.classes, audit.confidence_level, "accuracy")
+    more = [
+        column
+        for figures, records in class_tables(audit)[1:]
+        for column in _table(figures, records, audit.confidence_level, "").columns
+    ]
+    return replace(table, columns=(*table.columns, *more))
 
 
 def diff_table(diff: AuditDiff) -> ClassTable:
@@ -122,6 +129,8 @@ def _table(figures: Sequence[Figure], rows: Sequence[Any], confidence_level: flo
             columns.append(Column(header, cells, _kind(figure)))
         if figure.name == sort_by:
             sorted_by = header
+    if not sort_by:
+        return ClassTable((), (), tuple(columns), (), "")
     values = [getattr(entry, sort_by) for entry in rows]
     order = sorted(range(len(rows)), key=lambda i: (values[i] is None, values[i] or 0.0, i))  # unknown last
     names, indices = tuple(entry.name for entry in rows), tuple(entry.index for entry in rows)

@@ -10,9 +10,10 @@ from typing import Any
 
 from classgap._atomic_write import atomic_write_text
 from classgap.audit.audit import Audit
+from classgap.audit.class_tables import class_columns
 from classgap.audit.diff import AuditDiff
 from classgap.audit.diff_results import CLASS_CHANGES
-from classgap.audit.figures import FIGURES, column_names, column_values
+from classgap.audit.figures import column_names, column_values
 
 FORMULA_STARTS = ("=", "+", "-", "@", "\t", "\r")
 SIDES = ("before_name", "after_name")
@@ -25,7 +26,7 @@ def write_csv(audit: Audit, path: str | os.PathLike[str]) -> None:
         audit: the audit to write.
         path: the file, which is replaced atomically.
     """
-    _write(column_names(FIGURES), [column_values(FIGURES, entry) for entry in audit.classes], path)
+    _write(*class_columns(audit), path)
 
 
 def write_diff_csv(diffs: Sequence[AuditDiff], path: str | os.PathLike[str]) -> None:

@@ -9,9 +9,10 @@ from typing import Any
 from markupsafe import Markup
 
 from classgap.audit.audit import Audit
+from classgap.audit.class_tables import ClassTables, class_tables
 from classgap.audit.diff import AuditDiff
 from classgap.audit.diff_results import CLASS_CHANGES
-from classgap.audit.figures import FIGURES, SECTIONS, ClassResult, Figure
+from classgap.audit.figures import SECTIONS, ClassResult
 from classgap.audit.results import AuditSource, BudgetShare, Cause, ErrorBudget
 from classgap.report.advice import MAX_SAMPLES, advice_parts
 from classgap.report.budget import CHANGES
@@ -40,7 +41,7 @@ def audit_details(audit: Audit) -> dict[str, Any]:
         "names": list(audit.class_names),
         "kinds": [entry.group or "unseen" for entry in audit.classes],
         "kind_names": {name: third_name(name, audit.rank_by) for name in GROUP_ORDER[:3]} | {"unseen": UNSEEN},
-        "facts": _sections(FIGURES, audit.classes, audit.confidence_level),
+        "facts": _sections(class_tables(audit), audit.confidence_level),
         "confusions": [
             [[names[c.name], format_count(c.count), format_percent(c.rate)] for c in entry.confusions]
             for entry in audit.classes
@@ -68,7 +69,7 @@ def diff_details(diff: AuditDiff) -> dict[str, Any]:
         "names": [entry.name for entry in diff.classes],
         "kinds": [entry.verdict if entry.status == "ok" else "unseen" for entry in diff.classes],
         "kind_names": {"unseen": UNSEEN},
-        "facts": _sections(CLASS_CHANGES, diff.classes, diff.confidence_level),
+        "facts": _sections([(CLASS_CHANGES, diff.classes)], diff.confidence_level),
     }
 
 
@@ -84,10 +85,10 @@ def island(data: Any) -> Markup:
     return Markup(text)
 
 
-def _sections(figures: Sequence[Figure], classes: Sequence[Any], confidence_level: float) -> list[Any]:
+def _sections(tables: ClassTables, confidence_level: float) -> list[Any]:
     """[[section, [[label, [text of class 0, …]], …]], …] without rows in which nothing is known."""
     found: dict[str, list[Any]] = {section: [] for section in SECTIONS}
-    for figure in figures:
+    for figure, classes in ((figure, records) for figures, records in tables for figure in figures):
         if not figure.label:
             continue
         label = figure.label.replace("{level}", format_level(confidence_level)) + UNITS.get(figure.unit, "")

@@ -48,6 +48,7 @@ TITLES = {
     "error_budget": "error budget",
     "diagnosis": "diagnosis",
     "own_groups": "each side's own thirds",
+    "valid": "valid labels",
     "choice": "choice of the remedy",
     "change": "change of each remedy",
     "over_runs": "statistics over runs",
@@ -92,6 +93,7 @@ def audit_notes(audit: Audit) -> dict[str, str]:
         ),
         "error_budget": next(figure.note for figure in FIGURES if figure.name == "error_budget"),
         "diagnosis": DIAGNOSIS,
+        **_label_notes(audit),
     }
 
 
@@ -155,6 +157,12 @@ def fix_notes(result: FixResult) -> dict[str, str]:
     )
 
 
+def _label_notes(audit: Audit) -> dict[str, str]:
+    """Notes on the inputs beside the labels that were given."""
+    given = {"valid": audit.valid, "slices": audit.slices, "superclasses": audit.superclasses}
+    return {key: LABEL_NOTES[key] for key, found in given.items() if found is not None}
+
+
 def note_name(key: str) -> str:
     """Return the title of a note.
 
@@ -213,6 +221,26 @@ def _gap_notes(confidence_level: str, bootstrap: str) -> dict[str, str]:
         ),
     }
 
+
+LABEL_NOTES = {
+    "valid": (
+        "A prediction is correct if it is one of the sample's valid labels; samples without any are left out. Groups "
+        "keep their classes. Intervals as for the labeled figures. Interval of the change of the gap: normal, from the "
+        "same samples judged both ways. The labeled gap is between thirds ranked by the labels they are judged by. "
+        "Judged otherwise, they regress to the mean, which exaggerates the change. Re-ranked thirds are ranked as they "
+        "are judged, too, so that their gap can be compared with the labeled one."
+    ),
+    "slices": (
+        "Fisher's exact test, one-sided: errors are more frequent in the slice than in the rest of the class. Holm's "
+        "correction over all classes, slices and columns, without pairs that no outcome could make significant "
+        "(Tarone). Expected accuracy of a slice: mean accuracy of the classes of its samples."
+    ),
+    "superclasses": (
+        "Errors whose predicted class has the superclass of the label. By chance: the errors of each class spread "
+        "evenly over all other classes. Level of an error: steps from the true class up to an ancestor of the "
+        "predicted class."
+    ),
+}
 
 DIAGNOSIS = (
     "A class fails if it is in the hard third and significantly below the balanced accuracy (exact binomial test, "

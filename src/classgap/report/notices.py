@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from classgap.audit.results import Notice
-from classgap.report.formatting import format_count, pluralize
+from classgap.report.formatting import format_count, format_percent, pluralize
 
 LISTED = 6  # names in one sentence
 
@@ -71,6 +71,17 @@ SENTENCES: Mapping[str, str | Callable[[Mapping[str, Any]], str]] = {
         "the true class, or of every other class, is 0. Pass logits instead."
     ),
     "duplicate-index": _duplicates,
+    "no-superclass": lambda of: (
+        f"Classes without a superclass: {format_count(of['missing'])} of {format_count(of['classes'])}. Their mistakes "
+        "count as outside."
+    ),
+    "valid-labels-from-one": lambda of: (
+        f"The {format_count(of['entries'])} sets of valid labels are numbered from 1: index 1 is the first entry."
+    ),
+    "labels-mostly-invalid": lambda of: (
+        f"Only {format_percent(of['fraction'])} % of the labels are among their valid labels: check that both belong "
+        "to the same samples and number the classes alike."
+    ),
     "unused-arrays": _unused_arrays,
     "unused-columns": lambda of: f"{_not_used(of)}.",
     "unused-columns-maybe-scores": lambda of: (

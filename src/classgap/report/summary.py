@@ -22,6 +22,7 @@ from classgap.report.formatting import (
     pluralize,
 )
 from classgap.report.ordering import sort_by_accuracy
+from classgap.report.valid_section import gap_sentence
 
 
 def headline(audit: Audit) -> str:
@@ -53,7 +54,8 @@ def gap_is_significant(audit: Audit) -> bool:
 
 def summarize_audit(audit: Audit) -> list[str]:
     """Return the sentences below the headline, most important first."""
-    found = [_overall(audit), _gap(audit), _worst_class(audit), _confused_pair(audit.pairs), _spread(audit)]
+    found = [_overall(audit), _gap(audit), gap_sentence(audit), _worst_class(audit), _confused_pair(audit.pairs)]
+    found.append(_spread(audit))
     return [sentence for sentence in found if sentence]
 
 

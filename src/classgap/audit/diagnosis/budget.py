@@ -28,12 +28,14 @@ class Assignment:
         found: the counterfactuals.
         doubted_N: errors whose label is in doubt.
         part_N: index into ``PARTS`` of each error; -1 for correct samples and errors without an explanation.
+        valid_N: errors whose prediction is one of the sample's valid labels; ``None`` if these are not given.
     """
 
     data: Predictions
     found: Counterfactuals
     doubted_N: NDArray[np.bool_]
     part_N: Integers
+    valid_N: NDArray[np.bool_] | None = None
 
     @classmethod
     def from_predictions(cls, data: Predictions, seed: int) -> Assignment:
@@ -41,6 +43,11 @@ class Assignment:
         found = counterfactuals(data, seed)
         doubted_N = doubted_labels(data, found)
         wrong_N = data.predictions_N != data.targets_N
+        valid_N = None
+        if data.valid_labels is not None:
+            valid_N = wrong_N & data.valid_labels.contain(data.predictions_N)
+            # Where people judged the sample, their judgment replaces the doubts of the model.
+            doubted_N = valid_N | (doubted_N & ~data.valid_labels.known_N)
         # k-NN was computed only for errors that the head leaves, so -1 does not mean that it fails.
         known_N = np.zeros(len(data), dtype=np.bool_) if found.neighbors_N is None else found.neighbors_N >= 0
         lost_N = wrong_N & known_N & (found.neighbors_N != data.targets_N)
@@ -48,14 +55,21 @@ class Assignment:
         removed = (doubted_N, removed_by(found.decision_N, data), removed_by(found.head_N, data), lost_N)
         for part, removed_N in reversed(list(enumerate(removed))):
             part_N[removed_N] = part
-        return cls(data, found, doubted_N, part_N)
+        return cls(data, found, doubted_N, part_N, valid_N)
 
     @property
     def doubted_K(self) -> Integers | None:
         """Errors of each class whose label is in doubt."""
-        if self.found.decision_N is None:
+        if self.found.decision_N is None and self.valid_N is None:
             return None
         return np.bincount(self.data.targets_N[self.doubted_N], minlength=self.data.num_classes)
+
+    @property
+    def valid_K(self) -> Integers | None:
+        """Errors of each class whose prediction is valid."""
+        if self.valid_N is None:
+            return None
+        return np.bincount(self.data.targets_N[self.valid_N], minlength=self.data.num_classes)
 
     @property
     def fixed_K(self) -> dict[str, Integers]:
@@ -84,7 +98,8 @@ class Assignment:
     def available(self) -> dict[str, bool]:
         """Which parts could be examined."""
         scores, features = self.found.decision_N is not None, self.found.head_N is not None
-        return {"labels": scores, "decision": scores, "head": features, "representation": features}
+        labels = scores or self.valid_N is not None
+        return {"labels": labels, "decision": scores, "head": features, "representation": features}
 
     def budgets(self, confidence_level: float) -> list[ErrorBudget | None]:
         """Budget of each class; ``None`` without errors, or if only labels are known."""

@@ -65,6 +65,7 @@ class Evidence:
         broken_K: change → correct predictions of each class that it breaks.
         lost_K: errors that neither a head nor nearest neighbors remove.
         confidence_level: level of the intervals.
+        valid_K: errors whose prediction is one of the sample's valid labels.
     """
 
     names: Sequence[str]
@@ -84,6 +85,7 @@ class Evidence:
     broken_K: dict[str, Integers]
     lost_K: Integers | None
     confidence_level: float
+    valid_K: Integers | None = None
 
     @property
     def accuracy_K(self) -> Floats:
@@ -139,13 +141,26 @@ def few_training_samples(k: int, evidence: Evidence) -> Cause | None:
 
 
 def wrong_labels(k: int, evidence: Evidence) -> Cause | None:
-    """Many of its errors look like ordinary samples of other classes, many more than in the median class."""
+    """Many of its errors look like ordinary samples of other classes, many more than in the median class.
+
+    Where valid labels are given, many of its errors are predictions that are valid.
+    """
     if evidence.doubted_K is None:
         return None
     from scipy.stats import binom
 
     doubted, support, errors = int(evidence.doubted_K[k]), int(evidence.support_K[k]), evidence.errors(k)
     seen_K = evidence.support_K > 0
+    valid = 0 if evidence.valid_K is None else int(evidence.valid_K[k])
+    if evidence.valid_K is not None and valid >= max(LABEL_SAMPLES, LABEL_FRACTION * errors, LABEL_RATE * support):
+        # People judged these samples, so that no comparison with other classes is needed.
+        return _cause(
+            "wrong-labels",
+            figure=valid / support,
+            reference=float(np.median(evidence.valid_K[seen_K] / evidence.support_K[seen_K])),
+            strength=valid / errors,
+            details={"valid": valid, "errors": errors, "usual": _usual_fraction(evidence.valid_K, evidence)},
+        )
     usual = float(np.median(evidence.doubted_K[seen_K] / evidence.support_K[seen_K]))
     if (
         doubted < max(LABEL_SAMPLES, LABEL_FRACTION * errors, LABEL_RATE * support)
@@ -159,7 +174,7 @@ def wrong_labels(k: int, evidence: Evidence) -> Cause | None:
         figure=doubted / support,
         reference=usual,
         strength=doubted / errors,
-        details={"doubted": doubted, "errors": errors, "usual": _usual_doubts(evidence)},
+        details={"doubted": doubted, "errors": errors, "usual": _usual_fraction(evidence.doubted_K, evidence)},
     )
 
 
@@ -331,12 +346,11 @@ def _removed_by(change: str, name: str, k: int, evidence: Evidence, methods: tup
     )
 
 
-def _usual_doubts(evidence: Evidence) -> float:
-    """Median over classes of the fraction of errors whose label is in doubt."""
-    assert evidence.doubted_K is not None
+def _usual_fraction(part_K: Integers, evidence: Evidence) -> float:
+    """Median over classes of the fraction of errors that belong to a part."""
     errors_K = evidence.support_K - evidence.correct_K
     wrong_K = errors_K > 0
-    return float(np.median(evidence.doubted_K[wrong_K] / errors_K[wrong_K]))
+    return float(np.median(part_K[wrong_K] / errors_K[wrong_K]))
 
 
 def _samples_for(change: float, accuracy: float) -> int:

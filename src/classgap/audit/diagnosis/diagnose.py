@@ -12,7 +12,7 @@ from classgap.audit.results import Cause
 from classgap.audit.stats.paired_tests import benjamini_hochberg
 
 CLEARLY_MORE = 0.15  # of the errors
-_ROUNDING = 1e-9  # the mean of equal accuracies may differ from them by rounding
+ROUNDING = 1e-9  # the mean of equal accuracies may differ from them by rounding
 
 
 def diagnose(evidence: Evidence, hard_U: Integers, balanced_accuracy: float) -> dict[int, tuple[Cause, ...]]:
@@ -31,7 +31,7 @@ def diagnose(evidence: Evidence, hard_U: Integers, balanced_accuracy: float) -> 
     limit = (1 - evidence.confidence_level) * min(1.0, (fails_K.sum() + 1) / len(seen_U))
     found: dict[int, tuple[Cause, ...]] = {}
     for k in hard_U.tolist():
-        if evidence.accuracy_K[k] >= balanced_accuracy - _ROUNDING:
+        if evidence.accuracy_K[k] >= balanced_accuracy - ROUNDING:
             continue
         if not fails_K[k]:
             found[k] = (_too_few_to_tell(k, evidence, balanced_accuracy, limit, len(seen_U)),)
@@ -100,7 +100,7 @@ def _too_few_to_tell(k: int, evidence: Evidence, balanced_accuracy: float, limit
 def _not_enough(evidence: Evidence) -> Cause:
     inputs = {
         "train-counts": evidence.train_counts_K,
-        "scores": evidence.doubted_K,
+        "scores": evidence.fixed_K.get("decision"),
         "features": evidence.lost_K,
         "train-accuracy": evidence.train_accuracy_K,
     }

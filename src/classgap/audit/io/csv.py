@@ -6,7 +6,9 @@
   name matches, a class index from 0. Scores in [0, 1] whose rows sum to 1 are probabilities, others are logits; with
   two decimals, a row sum may be off by 0.005 per class. A column that numbers the samples is an error.
 
-Both layouts may have an ``index`` column with the sample's position in the test set.
+Both layouts may have an ``index`` column with the sample's position in the test set, a ``valid_labels`` column with the
+labels that are right for the sample, separated by "|" (empty if none is), and columns that divide the samples into
+slices.
 """
 
 from __future__ import annotations
@@ -22,6 +24,7 @@ from numpy.typing import NDArray
 from classgap.audit._types import Floats, Integers
 from classgap.audit.io.fields import suggest_rename
 from classgap.audit.io.probabilities import sum_to_one
+from classgap.audit.io.slice_columns import check_slice_names
 from classgap.audit.results import Notice
 
 MAX_SHOWN = 40  # characters of a cell shown in a message
@@ -31,8 +34,12 @@ LIKELY_SUMS = (0.5, 2.0)  # median row sums of scores in [0, 1] that were probab
 Content = tuple[dict[str, Any], tuple[Notice, ...]]  # arrays by name, and notices
 
 
-def read_csv(path: Path) -> Content:
+def read_csv(path: Path, slices: Sequence[str] = ()) -> Content:
     """Read a CSV file into arrays, named as in an ``.npz`` file, and notices about how it was interpreted.
+
+    Args:
+        path: file to read.
+        slices: columns to keep beside those of the layout.
 
     Raises:
         ValueError: if the file is not a valid prediction file. The message does not contain the path.
@@ -47,20 +54,24 @@ def read_csv(path: Path) -> Content:
             if len(set(header)) != len(header):
                 duplicate = next(column for i, column in enumerate(header) if column in header[:i])
                 raise ValueError(f"column names must be unique, but {duplicate!r} appears more than once.")
-            return _read_labels(header, rows) if "prediction" in header else _read_scores(header, rows)
+            if "prediction" in header:
+                return _read_labels(header, rows, slices)
+            return _read_scores(header, rows, slices)
     except UnicodeDecodeError:
         raise ValueError("the file is not UTF-8 text: save it with UTF-8 encoding.") from None
     except csv.Error as error:
         raise ValueError(f"the file is not valid CSV: {error}.") from None
 
 
-def _read_labels(header: list[str], rows: Any) -> Content:
+def _read_labels(header: list[str], rows: Any, slices: Sequence[str]) -> Content:
     wanted = [name for name in ("target", "prediction", "index") if name in header]
     columns = [header.index(name) for name in wanted]
     entries: list[list[str]] = []
+    extra = ExtraColumns(header, slices)
     for row in rows:
         if row:
             _check_width(row, header, rows.line_num)
+            extra.add(row)
             entries.append([row[column].strip() for column in columns])
             if "" in entries[-1]:
                 raise ValueError(f"line {rows.line_num}: {wanted[entries[-1].index('')]} must not be empty.")
@@ -72,8 +83,9 @@ def _read_labels(header: list[str], rows: Any) -> Content:
     result = {"targets": content["target"], "predictions": content["prediction"]}
     if "index" in content:
         result["index"] = _to_integers(content["index"])
-    unused = [name or f"column {i + 1}" for i, name in enumerate(header) if name not in wanted]
-    return result, _unused(unused, classes=len({*content["target"], *content["prediction"]}))
+    taken = {*wanted, *extra.places}
+    unused = [name or f"column {i + 1}" for i, name in enumerate(header) if name not in taken]
+    return extra.content | result, _unused(unused, classes=len({*content["target"], *content["prediction"]}))
 
 
 def _unused(columns: list[str], classes: int) -> tuple[Notice, ...]:
@@ -84,9 +96,10 @@ def _unused(columns: list[str], classes: int) -> tuple[Notice, ...]:
     return (Notice(code, {"names": tuple(columns)}),)
 
 
-def _read_scores(header: list[str], rows: Any) -> Content:
+def _read_scores(header: list[str], rows: Any, slices: Sequence[str]) -> Content:
     target, index = header.index("target"), header.index("index") if "index" in header else None
-    classes = [i for i in range(len(header)) if i not in (target, index)]
+    extra = ExtraColumns(header, slices)
+    classes = [i for i in range(len(header)) if i not in (target, index, *extra.places.values())]
     if not classes:
         raise ValueError("column prediction is missing: add it, or one column of scores per class.")
     if "" in header:
@@ -96,6 +109,7 @@ def _read_scores(header: list[str], rows: Any) -> Content:
         if not row:
             continue
         _check_width(row, header, rows.line_num)
+        extra.add(row)
         targets.append(row[target].strip())
         if index is not None:
             numbers.append(row[index].strip())
@@ -109,7 +123,37 @@ def _read_scores(header: list[str], rows: Any) -> Content:
     content = {"targets": np.array(targets), kind: scores_NK, "class_names": scores.names}
     if index is not None:
         content["index"] = _to_integers(numbers)
-    return content, (Notice("columns-are-classes", {"classes": len(classes), "kind": kind}),)
+    return extra.content | content, (Notice("columns-are-classes", {"classes": len(classes), "kind": kind}),)
+
+
+class ExtraColumns:
+    """Collect the sets of valid labels and the columns of slices.
+
+    >>> extra = ExtraColumns(["target", "valid_labels", "camera"], ["camera"])
+    >>> extra.add(["cat", "cat|dog", "left"])
+    >>> extra.content
+    {'valid_labels': [['cat', 'dog']], 'camera': ['left']}
+    """
+
+    def __init__(self, header: Sequence[str], slices: Sequence[str]) -> None:
+        check_slice_names(slices, header)
+        self.places = {name: header.index(name) for name in ("valid_labels", *slices) if name in header}
+        self.content: dict[str, list[Any]] = {name: [] for name in self.places}
+
+    def add(self, row: Sequence[str]) -> None:
+        """Add the cells of one sample."""
+        for name, place in self.places.items():
+            cell = row[place].strip()
+            self.content[name].append(split_labels(cell) if name == "valid_labels" else cell)
+
+
+def split_labels(cell: str) -> list[str]:
+    """Split a cell of valid labels.
+
+    >>> split_labels("cat | dog"), split_labels("")
+    (['cat', 'dog'], [])
+    """
+    return [label.strip() for label in cell.split("|")] if cell else []
 
 
 class ScoreColumns:

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
 from torch import Tensor
 
-from classgap.audit.figures import Figure, column_names, column_values
 from classgap.audit.io.labels import are_integers
 
 
@@ -85,8 +84,8 @@ def check_scores(what: str, scores: Any) -> None:
         )
 
 
-def to_frame(table: Sequence[Figure], records: Iterable[Any]) -> Any:
-    """Return a DataFrame with one row per record, indexed by class name.
+def to_frame(columns: Sequence[str], rows: Sequence[Mapping[str, Any]]) -> Any:
+    """Return a DataFrame with one row per class, indexed by class name.
 
     Raises:
         ImportError: if pandas is not installed.
@@ -95,8 +94,6 @@ def to_frame(table: Sequence[Figure], records: Iterable[Any]) -> Any:
         import pandas
     except ImportError:
         raise ImportError("to_pandas needs pandas: pip install pandas") from None
-    columns = column_names(table)
-    rows = [column_values(table, record) for record in records]
     frame = pandas.DataFrame(rows, columns=list(columns)).set_index("name")
     for name in frame.columns:
         if not any(isinstance(entry[name], str) for entry in rows) and frame[name].isna().any():

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -12,9 +12,11 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 
 from classgap.audit._types import Floats, Integers
+from classgap.audit.io.label_sets import LabelSets, check_label_sets
 from classgap.audit.io.labels import check_class_names, encode, infer_class_names, is_text
 from classgap.audit.io.probabilities import as_log_probabilities, count_zero_margins, normalized_if_probabilities
 from classgap.audit.io.sample_ids import check_duplicates, dropped_duplicates
+from classgap.audit.io.slice_columns import SliceColumn, check_slices
 from classgap.audit.results import AuditSource, Notice
 
 MAX_FEATURE = 1e15  # sums of squares over all samples and features must not overflow in single precision
@@ -44,6 +46,8 @@ class Predictions:
         name: title of the audit.
         notices: warnings about the inputs.
         source: files that the inputs were read from.
+        valid_labels: set of valid classes of each sample.
+        slices: metadata columns by name.
     """
 
     targets_N: Integers
@@ -64,6 +68,8 @@ class Predictions:
     name: str = "audit"
     notices: tuple[Notice, ...] = ()
     source: AuditSource | None = None
+    valid_labels: LabelSets | None = None
+    slices: Mapping[str, SliceColumn] = field(default_factory=dict)
 
     @classmethod
     def from_arrays(
@@ -82,6 +88,8 @@ class Predictions:
         train_features: Any = None,
         index: Any = None,
         name: str = "audit",
+        valid_labels: Any = None,
+        slices: Any = None,
     ) -> Predictions:
         """Validate and convert arrays, tensors or lists.
 
@@ -101,6 +109,9 @@ class Predictions:
             index: (N,), position of each sample in the test set. Samples are sorted by it. Repeated positions, such as
                 the padding of a distributed sampler, are dropped with a notice.
             name: title of the audit.
+            valid_labels: classes that are right for each sample: lists of class indices or names in the order of the
+                samples, or a mapping from ``index`` to such lists; see :mod:`classgap.audit.io.label_sets`.
+            slices: (N,), a category per sample, or a mapping from name to such a column.
 
         Raises:
             ValueError: if an argument is invalid, with a message of one sentence.
@@ -135,6 +146,10 @@ class Predictions:
         _check_head(weight, bias, len(names), features_ND)
         train_labels, train_truth = _training(train_predictions, train_targets, names)
         train_features_MD = _train_features(train_features, train_truth, features_ND)
+        sets = None
+        if valid_labels is not None:
+            sets, found = check_label_sets(valid_labels, names, targets_N, index_N, by_name=is_text(targets))
+            notices.extend(found)
         checked = cls(
             targets_N=targets_N,
             predictions_N=labels,
@@ -150,6 +165,8 @@ class Predictions:
             logit_margins=not zeros,
             name=name,
             notices=tuple(notices),
+            valid_labels=sets,
+            slices={} if slices is None else check_slices(slices, len(targets_N)),
         )
         return checked if index_N is None else checked._each_once(index_N)
 
@@ -176,6 +193,8 @@ class Predictions:
             features_ND=None if self.features_ND is None else self.features_ND[rows],
             index_N=numbers,
             notices=(*self.notices, *dropped_duplicates(len(index), len(numbers))),
+            valid_labels=None if self.valid_labels is None else self.valid_labels.take(first),
+            slices={name: replace(column, codes_N=column.codes_N[first]) for name, column in self.slices.items()},
         )
 
 

@@ -2,8 +2,10 @@
 
 ``.npz`` and ``.safetensors`` files hold ``targets`` and one of ``logits``, ``probabilities`` and ``predictions``.
 Optional arrays: ``features``, ``head_weight``, ``head_bias``, ``class_names`` (a JSON list in the metadata of a
-safetensors file), ``train_counts``, ``train_predictions``, ``train_targets``, ``train_features`` and ``index``. Other
-arrays are ignored with a notice. The losses in ``metrics.jsonl`` of a run directory are read too.
+safetensors file), ``train_counts``, ``train_predictions``, ``train_targets``, ``train_features``, ``index``, and
+``valid_labels`` with ``valid_labels_offsets``: the valid labels of all samples in one array, and N + 1 positions in it.
+Those of sample i are ``valid_labels[valid_labels_offsets[i]:valid_labels_offsets[i + 1]]``. Other arrays are ignored
+with a notice. The losses in ``metrics.jsonl`` of a run directory are read too.
 
 :mod:`classgap.audit.io.csv` describes the CSV layouts.
 """
@@ -23,8 +25,10 @@ import numpy as np
 from classgap.audit._types import Floats
 from classgap.audit.io.csv import Content, read_csv
 from classgap.audit.io.fields import FIELDS, KINDS, NAMES, suggest_rename
+from classgap.audit.io.label_sets import RaggedLabels, sets_from
 from classgap.audit.io.predictions import Predictions
 from classgap.audit.io.run_settings import describe_source
+from classgap.audit.io.slice_columns import check_slice_names
 from classgap.audit.results import Notice
 from classgap.registry import nearest
 
@@ -33,8 +37,16 @@ AUDIT_FILE = "audit.json"
 METRICS_FILE = "metrics.jsonl"
 
 
-def read_predictions(path: str | os.PathLike[str]) -> Predictions:
+def read_predictions(
+    path: str | os.PathLike[str], *, valid_labels: Any = None, slices: Sequence[str] = ()
+) -> Predictions:
     """Read a prediction file, or the predictions of a run directory.
+
+    Args:
+        path: file or run directory.
+        valid_labels: sets of valid labels instead of those of the file: as for ``Predictions.from_arrays``, or the path
+            of a JSON file.
+        slices: names of arrays or columns of the file that divide the samples into slices.
 
     Raises:
         ValueError: if the file is missing, unreadable, damaged, of an unknown type, or has invalid content. The
@@ -52,11 +64,15 @@ def read_predictions(path: str | os.PathLike[str]) -> Predictions:
         raise ValueError(f"{file} does not exist.")
     if file.stat().st_size == 0:
         raise ValueError(f"{file} is empty.")
+    sets = None if valid_labels is None else sets_from(valid_labels)
     try:
         with file.open("rb"):  # zipfile reports an unreadable file as "not a zip file"
             pass
-        content, notices = reader(file)
-        arguments = _to_arguments(content)
+        content, notices = reader(file, slices)
+        check_slice_names(slices, content)
+        arguments = _to_arguments(content) | ({"slices": {name: content[name] for name in slices}} if slices else {})
+        if sets is not None:
+            arguments["valid_labels"] = sets
         predictions = Predictions.from_arrays(**arguments, name=name)
     except ValueError as error:
         raise ValueError(f"{file}: {error}") from None
@@ -138,9 +154,9 @@ def _unknown_suffix(file: Path) -> str:
     return f"{file} must be a run directory or end in {expected}, got {file.suffix or 'no file extension'}."
 
 
-def _unused(content: dict[str, Any]) -> tuple[Notice, ...]:
+def _unused(content: dict[str, Any], slices: Sequence[str]) -> tuple[Notice, ...]:
     """Notice about arrays with unknown names, with the names that may have been meant."""
-    unknown = sorted(set(content) - set(NAMES))
+    unknown = sorted(set(content) - {*NAMES, *slices})
     if not unknown:
         return ()
     missing = [name for name in NAMES if name not in content and name not in KINDS]
@@ -162,7 +178,19 @@ def _to_arguments(content: dict[str, Any]) -> dict[str, Any]:
         arguments["head"] = (content["head_weight"], content.get("head_bias"))
     if "class_names" in content:
         arguments["class_names"] = content["class_names"]
+    if "valid_labels" in content or "valid_labels_offsets" in content:
+        arguments["valid_labels"] = _ragged(content)
     return arguments
+
+
+def _ragged(content: dict[str, Any]) -> Any:
+    """Return the sets of a file; those of a CSV file are lists already."""
+    if isinstance(content.get("valid_labels"), list):
+        return content["valid_labels"]
+    for name in ("valid_labels", "valid_labels_offsets"):
+        if name not in content:
+            raise ValueError(f"{name} is missing: save valid_labels and valid_labels_offsets, or neither.")
+    return RaggedLabels(content["valid_labels"], content["valid_labels_offsets"])
 
 
 def _rename_hint(expected: Sequence[str], content: dict[str, Any]) -> str:
@@ -170,7 +198,7 @@ def _rename_hint(expected: Sequence[str], content: dict[str, Any]) -> str:
     return f": {hint}" if hint else ""
 
 
-def _read_npz(path: Path) -> Content:
+def _read_npz(path: Path, slices: Sequence[str]) -> Content:
     damaged = "not a valid .npz archive of arrays; the file is truncated or damaged."
     if not zipfile.is_zipfile(path):
         raise ValueError(damaged)
@@ -181,10 +209,10 @@ def _read_npz(path: Path) -> Content:
         if "allow_pickle" in str(error):
             raise ValueError("the archive contains pickled objects, which are unsafe to load: save arrays.") from None
         raise ValueError(damaged) from None
-    return content, _unused(content)
+    return content, _unused(content, slices)
 
 
-def _read_safetensors(path: Path) -> Content:
+def _read_safetensors(path: Path, slices: Sequence[str]) -> Content:
     from safetensors import SafetensorError, safe_open
 
     try:
@@ -204,10 +232,10 @@ def _read_safetensors(path: Path) -> Content:
     # Other metadata may serve other programs; only a misspelled class_names is worth reporting.
     typos = {name: text for name, text in metadata.items() if nearest(name, NAMES) == "class_names"}
     content = typos | content
-    return content, _unused(content)
+    return content, _unused(content, slices)
 
 
-READERS: dict[str, Callable[[Path], Content]] = {
+READERS: dict[str, Callable[[Path, Sequence[str]], Content]] = {
     ".npz": _read_npz,
     ".safetensors": _read_safetensors,
     ".csv": read_csv,

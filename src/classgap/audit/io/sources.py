@@ -23,6 +23,7 @@ def read_audit(
     groups: Mapping[str, Sequence[Any]] | Sequence[Any] | None = None,
     rank_by: Audit | None = None,
     flags: Sequence[str] = (),
+    **inputs: Any,
 ) -> Audit:
     """Load a saved audit, or audit predictions.
 
@@ -32,6 +33,7 @@ def read_audit(
         groups: additional groups for auditing predictions.
         rank_by: audit that ranks the thirds, for auditing predictions.
         flags: command-line flags given that a saved audit cannot follow.
+        inputs: other arguments of :meth:`Audit.from_file`, for auditing predictions.
 
     Raises:
         ValueError: if ``source`` cannot be read, or is a saved audit and ``flags`` are given.
@@ -41,7 +43,7 @@ def read_audit(
         raise ValueError(f"{path} does not exist.")
     saved = path if path.suffix.lower() == ".json" else _saved_in(path)
     if saved is None:
-        return Audit.from_file(path, groups=groups, rank_by=rank_by, settings=settings)
+        return Audit.from_file(path, groups=groups, rank_by=rank_by, settings=settings, **inputs)
     if flags:
         raise ValueError(f"{saved} is a saved audit: remove {' and '.join(flags)}, or pass its predictions instead.")
     return Audit.load(saved)

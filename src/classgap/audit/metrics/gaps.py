@@ -137,7 +137,7 @@ def compute_gap(
         )
         easy, hard = parts["easy"], parts["hard"]
         difference = float(accuracy_U[easy].mean() - accuracy_U[hard].mean())
-        intervals["easy_hard"] = _difference_interval(replicates_RU, easy, hard, correct_U, support_U, confidence_level)
+        intervals["easy_hard"] = difference_interval(replicates_RU, easy, hard, correct_U, support_U, confidence_level)
     return Gap(
         easy_hard=difference,
         best_worst=values["best_worst"],
@@ -166,7 +166,7 @@ def mean_interval(
     return percentile_interval(replicates_RU[:, members_U].mean(axis=1), confidence_level, within=(0.0, 1.0))
 
 
-def _difference_interval(
+def difference_interval(
     replicates_RU: Floats,
     first_U: Integers,
     second_U: Integers,

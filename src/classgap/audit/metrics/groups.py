@@ -57,8 +57,12 @@ def by_frequency(train_counts_K: Floats, cuts: tuple[float, float] = (100, 20)) 
     return {name: np.flatnonzero(level_K == i) for i, name in enumerate(FREQUENCIES)}
 
 
-def parse_groups(groups: Mapping[str, Sequence[Any]] | Sequence[Any], names: Sequence[str]) -> dict[str, Integers]:
+def parse_groups(
+    groups: Mapping[str, Sequence[Any]] | Sequence[Any], names: Sequence[str], what: str = "groups"
+) -> dict[str, Integers]:
     """Parse custom groups: a mapping from group name to classes (names or indices), or one group name per class.
+
+    Errors name the groups as ``what``.
 
     >>> {name: part.tolist() for name, part in parse_groups({"pets": ["cat", 1]}, ["cat", "dog", "car"]).items()}
     {'pets': [0, 1]}
@@ -66,15 +70,15 @@ def parse_groups(groups: Mapping[str, Sequence[Any]] | Sequence[Any], names: Seq
     {'pet': [0, 1], 'thing': [2]}
     """
     if not isinstance(groups, Mapping):
-        labels = [str(group) for group in _to_list("groups", groups, "group names, one per class")]
+        labels = [str(group) for group in _to_list(what, groups, "group names, one per class")]
         if len(labels) != len(names):
-            raise ValueError(f"groups must have {len(names)} group names, one per class, got {len(labels)}.")
+            raise ValueError(f"{what} must have {len(names)} group names, one per class, got {len(labels)}.")
         return {name: np.array([k for k, own in enumerate(labels) if own == name]) for name in dict.fromkeys(labels)}
     position = {name: k for k, name in enumerate(names)}
     found = {}
     for group, members in groups.items():
-        listed = _to_list(f"groups[{group!r}]", members, "at least one class")
-        indices = [_class_index(member, position, str(group)) for member in listed]
+        listed = _to_list(f"{what}[{group!r}]", members, "at least one class")
+        indices = [_class_index(member, position, f"{what}[{str(group)!r}]") for member in listed]
         found[str(group)] = np.array(list(dict.fromkeys(indices)))
     return found
 
@@ -89,19 +93,17 @@ def _to_list(what: str, values: Any, content: str) -> list[Any]:
     return listed
 
 
-def _class_index(member: Any, position: Mapping[str, int], group: str) -> int:
+def _class_index(member: Any, position: Mapping[str, int], where: str) -> int:
     if isinstance(member, bool) or not isinstance(member, (str, int, np.integer)):
         raise ValueError(
-            f"groups[{group!r}] must hold class names or class indices, got {reprlib.repr(member)} of type "
+            f"{where} must hold class names or class indices, got {reprlib.repr(member)} of type "
             f"{type(member).__name__}: list each class by name."
         )
     if isinstance(member, str) and member in position:
         return position[member]
     if not isinstance(member, str) and 0 <= member < len(position):
         return int(member)
-    raise ValueError(
-        f"groups[{group!r}] has the unknown class {member!r}: use a class name, or an index below {len(position)}."
-    )
+    raise ValueError(f"{where} has the unknown class {member!r}: use a class name, or an index below {len(position)}.")
 
 
 def build_groups(

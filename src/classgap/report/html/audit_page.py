@@ -23,6 +23,7 @@ from classgap.report.formatting import (
     format_percent_interval,
 )
 from classgap.report.gap_rows import gap_rows
+from classgap.report.label_sections import label_sections
 from classgap.report.notes import audit_notes
 from classgap.report.notices import notice_text
 from classgap.report.ordering import THIRDS, failing_classes, order_groups
@@ -56,6 +57,7 @@ def audit_page(audit: Audit) -> dict[str, Any]:
         "table": audit_table(audit),
         **_group_table(audit),
         "gap_rows": gap_rows(audit),
+        "label_sections": label_sections(audit),
         "failing": failing[:MAX_FAILING],
         "more_failing": max(0, len(failing) - MAX_FAILING),
         "advice": {
@@ -98,7 +100,7 @@ def _budget_section(audit: Audit) -> dict[str, Any] | None:
     classes = class_budgets(audit)
     shown = classes[:MAX_BARS]
     bars = [Bar("All classes", whole), *(Bar(entry.name, budget, entry.index) for entry, budget in shown)]
-    parts = budget_legend(bar.budget for bar in bars)
+    parts = budget_legend((bar.budget for bar in bars), valid=audit.valid is not None)
     columns = [part for part, _ in parts]
     return {
         "chart": budget_chart(bars, audit.confidence_level),

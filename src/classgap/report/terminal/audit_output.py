@@ -25,8 +25,10 @@ from classgap.report.formatting import (
     pluralize,
 )
 from classgap.report.gap_rows import gap_rows
+from classgap.report.label_sections import label_sections
 from classgap.report.notices import notice_text
 from classgap.report.ordering import failing_classes, order_groups, sort_by_accuracy
+from classgap.report.sections import Section
 from classgap.report.summary import cause_sentence, headline, offset_sentence
 from classgap.report.terminal.console import (
     STYLES,
@@ -42,6 +44,8 @@ from classgap.report.terminal.table import new_table
 WORST_CLASSES = 10
 CONFUSED_PAIRS = 5
 DIAGNOSES = 5
+SECTION_CLASSES = 5
+SECTION_ROWS = 16
 
 
 def print_audit(audit: Audit, file: TextIO | None = None) -> None:
@@ -65,6 +69,8 @@ def _show(console: Console, audit: Audit) -> None:
     tables = [_group_table(audit), _gap_table(audit), _worst_table(audit)]
     for table in tables + ([_pair_table(audit)] if audit.pairs else []):
         console.print("\n", table, sep="")
+    for section in label_sections(audit):
+        _print_section(console, section)
     console.print()
     _print_diagnoses(console, audit)
     for notice in audit.notices:
@@ -145,6 +151,21 @@ def _pair_table(audit: Audit) -> Table:
         rates = format_percent(pair.first_rate), format_percent(pair.second_rate)
         table.add_row(name_cell(pair.first), name_cell(pair.second), *rates, both)
     return table
+
+
+def _print_section(console: Console, section: Section) -> None:
+    """Print the findings of a section and the first rows of its tables."""
+    console.print()
+    console.print(plain_text(section.title, "bold"))
+    for sentence in section.sentences:
+        _print_indented(console, plain_text(sentence), 2)
+    for found in section.tables:
+        text = tuple(found.headers[i] for i in found.text_columns)
+        table = new_table(found.caption, *found.headers, text=text, optional=found.optional)
+        for first, *cells in found.rows[: SECTION_CLASSES if found.classes else SECTION_ROWS]:
+            named = (plain_text(cell) if i in found.text_columns else cell for i, cell in enumerate(cells, 1))
+            table.add_row(name_cell(first) if found.classes else plain_text(first), *named)
+        console.print("\n", table, sep="")
 
 
 def _print_diagnoses(console: Console, audit: Audit) -> None:
