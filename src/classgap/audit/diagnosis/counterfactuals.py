@@ -16,7 +16,8 @@ from torch import Tensor
 from classgap.audit._types import Floats, Integers
 from classgap.audit.diagnosis.linear_head import ClassMoments, linear_scores
 from classgap.audit.io.predictions import Predictions
-from classgap.audit.metrics.scores import row_chunks, score_samples
+from classgap.audit.io.rows import Matrix, row_chunks
+from classgap.audit.metrics.scores import score_samples
 
 N_FOLDS = 5
 CANDIDATES = 24  # highest scores of a sample that are considered; lower ones decide nothing
@@ -112,7 +113,7 @@ class TopScores:
     num_classes: int
 
     @classmethod
-    def from_logits(cls, logits_NK: Tensor, targets_N: Integers) -> TopScores:
+    def from_logits(cls, logits_NK: Matrix, targets_N: Integers) -> TopScores:
         """Take the ``CANDIDATES`` highest scores, chunk by chunk; the predicted class is the first."""
         labels_N, width = torch.from_numpy(targets_N), min(CANDIDATES, logits_NK.shape[1])
         parts = []

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from classgap.audit._types import Integers
-from classgap.audit.metrics.scores import row_chunks
+from classgap.audit.io.rows import Matrix, row_chunks
 
 SHRINKAGE = 0.1  # least weight of the diagonal in the covariance
 
@@ -34,7 +34,7 @@ class ClassMoments:
 
     @classmethod
     def from_features(
-        cls, features_ND: Tensor, labels_N: Integers, num_classes: int, chosen_N: NDArray[np.bool_] | None = None
+        cls, features_ND: Matrix, labels_N: Integers, num_classes: int, chosen_N: NDArray[np.bool_] | None = None
     ) -> ClassMoments:
         """Sum over the chosen samples, chunk by chunk."""
         wide = features_ND.shape[1]

@@ -7,7 +7,7 @@ import torch
 from torch import Tensor
 
 from classgap.audit._types import Floats, Integers
-from classgap.audit.metrics.scores import row_chunks
+from classgap.audit.io.rows import Matrix, row_chunks
 
 NEIGHBORS = 3
 # Multiplications spent on comparing samples with class means; beyond this, a random subset of the samples is used.
@@ -62,7 +62,7 @@ def nearest_centroids(centroids_KD: Tensor, seen_U: Integers, neighbors: int = N
 
 
 def centroid_agreement(
-    features_ND: Tensor, centroids_KD: Tensor, seen_U: Integers, predictions_N: Integers, rng: np.random.Generator
+    features_ND: Matrix, centroids_KD: Tensor, seen_U: Integers, predictions_N: Integers, rng: np.random.Generator
 ) -> float:
     """Fraction of samples whose nearest class mean is that of the predicted class.
 

@@ -9,6 +9,7 @@ import torch
 from torch import Tensor
 
 from classgap.audit._types import Floats
+from classgap.audit.io.rows import Matrix
 from classgap.audit.metrics.class_order import ClassOrder
 from classgap.functional import class_margins, squared_norm
 
@@ -50,7 +51,7 @@ class ClassClouds:
         return np.where(unseen_K, np.nan, gamma_K)
 
 
-def class_clouds(features_ND: Tensor, order: ClassOrder) -> ClassClouds:
+def class_clouds(features_ND: Matrix, order: ClassOrder) -> ClassClouds:
     """Compute the statistics of each class.
 
     >>> clouds = class_clouds(torch.tensor([[1.0, 0.0], [3.0, 0.0]]), ClassOrder.from_labels(np.array([0, 0]), 1))

@@ -23,6 +23,7 @@ import numpy as np
 from classgap.audit._types import Floats
 from classgap.audit.io.csv import Content, read_csv
 from classgap.audit.io.fields import FIELDS, KINDS, NAMES, suggest_rename
+from classgap.audit.io.mapped import map_npz
 from classgap.audit.io.predictions import Predictions
 from classgap.audit.io.run_settings import describe_source
 from classgap.audit.results import Notice
@@ -175,8 +176,7 @@ def _read_npz(path: Path) -> Content:
     if not zipfile.is_zipfile(path):
         raise ValueError(damaged)
     try:
-        with np.load(path, allow_pickle=False) as archive:
-            content = {name: archive[name] for name in archive.files}
+        content = map_npz(path)
     except (zipfile.BadZipFile, EOFError, ValueError, OSError, KeyError) as error:
         if "allow_pickle" in str(error):
             raise ValueError("the archive contains pickled objects, which are unsafe to load: save arrays.") from None
