@@ -13,6 +13,7 @@ from classgap.audit.audit import Audit
 from classgap.audit.diagnosis.budget import Assignment
 from classgap.audit.diagnosis.causes import Evidence
 from classgap.audit.diagnosis.diagnose import diagnose
+from classgap.audit.diagnosis.examined import examined_rows
 from classgap.audit.diagnosis.loss_trend import LossTrend
 from classgap.audit.diagnosis.offset_change import offset_change
 from classgap.audit.figures import ClassResult
@@ -67,7 +68,7 @@ def build_audit(
         names=data.class_names,
     )
     figures = measure_features(data, order, counts.accuracy_K, rng)
-    assignment = Assignment.from_predictions(data, settings.seed) if settings.diagnose else None
+    assignment = _examine(data, order, scores, settings) if settings.diagnose else None
     confusions = top_confusions(
         data.targets_N, data.predictions_N, data.class_names, counts.support_K, settings.confusions
     )
@@ -108,10 +109,13 @@ def build_audit(
         settings=settings,
         notices=(
             *_notices(data, counts, figures),
+            *_sampled(data, assignment),
             *([Notice("unpaired-ranking")] if ranking_K is not None and baseline_right_N is None else []),
         ),
         samples=Samples(data.targets_N, data.predictions_N, data.index_N),
-        offset_change=None if assignment is None else offset_change(data, assignment.found, settings.confidence_level),
+        offset_change=None
+        if assignment is None
+        else offset_change(assignment.data, assignment.found, settings.confidence_level),
         source=data.source,
     )
 
@@ -154,6 +158,20 @@ def _overall(
     )
 
 
+def _examine(data: Predictions, order: ClassOrder, scores: SampleScores | None, settings: AuditSettings) -> Assignment:
+    """Assign errors to changes, in a part of the samples if there are many."""
+    rows = examined_rows(order, settings.diagnosis_samples, settings.seed)
+    if rows is None or (data.logits_NK is None and data.features_ND is None):
+        return Assignment.from_predictions(data, settings.seed, scores)
+    return Assignment.from_predictions(data.take(rows), settings.seed, scores and scores.take(rows))
+
+
+def _sampled(data: Predictions, assignment: Assignment | None) -> list[Notice]:
+    if assignment is None or len(assignment.data) == len(data):
+        return []
+    return [Notice("diagnosis-sampled", {"examined": len(assignment.data), "samples": len(data)})]
+
+
 def _evidence(
     data: Predictions,
     counts: ClassCounts,
@@ -186,6 +204,10 @@ def _evidence(
         broken_K={} if assignment is None else assignment.broken_K,
         lost_K=None if assignment is None else assignment.lost_K,
         confidence_level=settings.confidence_level,
+        examined_support_K=None
+        if assignment is None
+        else np.bincount(assignment.data.targets_N, minlength=data.num_classes),
+        examined_errors_K=None if assignment is None else assignment.errors_K,
     )
 
 

@@ -65,6 +65,8 @@ class Evidence:
         broken_K: change → correct predictions of each class that it breaks.
         lost_K: errors that neither a head nor nearest neighbors remove.
         confidence_level: level of the intervals.
+        examined_support_K: number of samples in which errors were assigned to changes; by default all.
+        examined_errors_K: number of errors among them.
     """
 
     names: Sequence[str]
@@ -84,6 +86,8 @@ class Evidence:
     broken_K: dict[str, Integers]
     lost_K: Integers | None
     confidence_level: float
+    examined_support_K: Integers | None = None
+    examined_errors_K: Integers | None = None
 
     @property
     def accuracy_K(self) -> Floats:
@@ -98,6 +102,16 @@ class Evidence:
     def errors(self, k: int) -> int:
         """Number of errors of a class."""
         return int(self.support_K[k] - self.correct_K[k])
+
+    @property
+    def examined_K(self) -> Integers:
+        """Number of samples of each class in which errors were assigned to changes."""
+        return self.support_K if self.examined_support_K is None else self.examined_support_K
+
+    @property
+    def wrong_K(self) -> Integers:
+        """Number of errors of each class among them."""
+        return self.support_K - self.correct_K if self.examined_errors_K is None else self.examined_errors_K
 
     def net(self, change: str, k: int) -> int:
         """Errors of a class that a change removes, minus the correct predictions that it breaks."""
@@ -144,9 +158,9 @@ def wrong_labels(k: int, evidence: Evidence) -> Cause | None:
         return None
     from scipy.stats import binom
 
-    doubted, support, errors = int(evidence.doubted_K[k]), int(evidence.support_K[k]), evidence.errors(k)
-    seen_K = evidence.support_K > 0
-    usual = float(np.median(evidence.doubted_K[seen_K] / evidence.support_K[seen_K]))
+    doubted, support, errors = int(evidence.doubted_K[k]), int(evidence.examined_K[k]), int(evidence.wrong_K[k])
+    seen_K = evidence.examined_K > 0
+    usual = float(np.median(evidence.doubted_K[seen_K] / evidence.examined_K[seen_K]))
     if (
         doubted < max(LABEL_SAMPLES, LABEL_FRACTION * errors, LABEL_RATE * support)
         or doubted > MAX_LABEL_RATE * support
@@ -188,8 +202,8 @@ def under_trained(k: int, evidence: Evidence) -> Cause | None:
         details |= {"loss_before": trend.before, "loss_after": trend.after, "loss_epoch": trend.epoch}
     if _head_lifts_all(k, evidence):
         net = evidence.net("head", k)
-        figure, reference = test + net / int(support_K[k]), test
-        strengths.append(net / evidence.errors(k))
+        figure, reference = test + net / int(evidence.examined_K[k]), test
+        strengths.append(net / int(evidence.wrong_K[k]))
         details["refitted_accuracy"] = figure
     if not strengths:
         return None
@@ -198,10 +212,10 @@ def under_trained(k: int, evidence: Evidence) -> Cause | None:
 
 def _head_lifts_all(k: int, evidence: Evidence) -> bool:
     """Whether a refitted head improves the class and the others clearly."""
-    if not evidence.improves("head", k) or evidence.net("head", k) < UNDER_TRAINED_FRACTION * evidence.errors(k):
+    if not evidence.improves("head", k) or evidence.net("head", k) < UNDER_TRAINED_FRACTION * evidence.wrong_K[k]:
         return False
     net_K = evidence.fixed_K["head"] - evidence.broken_K["head"]
-    others = int(evidence.support_K.sum() - evidence.support_K[k])
+    others = int(evidence.examined_K.sum() - evidence.examined_K[k])
     return float(net_K.sum() - net_K[k]) / max(others, 1) >= LIFT
 
 
@@ -290,8 +304,8 @@ def representation(k: int, evidence: Evidence) -> Cause | None:
     """Neither a refitted head nor nearest neighbors on these features remove many of its errors."""
     if evidence.lost_K is None:
         return None
-    lost, errors = int(evidence.lost_K[k]), evidence.errors(k)
-    if lost < LOST * errors:
+    lost, errors = int(evidence.lost_K[k]), int(evidence.wrong_K[k])
+    if not errors or lost < LOST * errors:
         return None
     return _cause(
         "representation",
@@ -317,8 +331,8 @@ CAUSES = (
 
 
 def _removed_by(change: str, name: str, k: int, evidence: Evidence, methods: tuple[str, ...]) -> Cause | None:
-    errors, net = evidence.errors(k), evidence.net(change, k)
-    if net < REMOVED * errors or not evidence.improves(change, k):
+    errors, net = int(evidence.wrong_K[k]), evidence.net(change, k)
+    if not errors or net < REMOVED * errors or not evidence.improves(change, k):
         return None
     fixed, broken = int(evidence.fixed_K[change][k]), int(evidence.broken_K[change][k])
     return _cause(
@@ -334,9 +348,8 @@ def _removed_by(change: str, name: str, k: int, evidence: Evidence, methods: tup
 def _usual_doubts(evidence: Evidence) -> float:
     """Median over classes of the fraction of errors whose label is in doubt."""
     assert evidence.doubted_K is not None
-    errors_K = evidence.support_K - evidence.correct_K
-    wrong_K = errors_K > 0
-    return float(np.median(evidence.doubted_K[wrong_K] / errors_K[wrong_K]))
+    failed_K = evidence.wrong_K > 0
+    return float(np.median(evidence.doubted_K[failed_K] / evidence.wrong_K[failed_K]))
 
 
 def _samples_for(change: float, accuracy: float) -> int:

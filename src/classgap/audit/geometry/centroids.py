@@ -7,7 +7,7 @@ import torch
 from torch import Tensor
 
 from classgap.audit._types import Floats, Integers
-from classgap.audit.io.rows import Matrix, row_chunks
+from classgap.audit.io.rows import Matrix, highest_columns, read_rows, row_chunks
 
 NEIGHBORS = 3
 # Multiplications spent on comparing samples with class means; beyond this, a random subset of the samples is used.
@@ -80,8 +80,8 @@ def centroid_agreement(
     half_squares_U = means_UD.square().sum(dim=1) / 2
     agree = 0
     for rows in row_chunks(len(samples), features_ND.shape[1] + len(seen_U)):
-        features_BD = features_ND[torch.from_numpy(samples[rows])].to(means_UD.dtype) - center_D
+        features_BD = read_rows(features_ND, samples[rows]).to(means_UD.dtype) - center_D
         # The nearest mean maximizes f·μ - ‖μ‖²/2.
-        nearest_B = (features_BD @ means_UD.T - half_squares_U).argmax(dim=1)
-        agree += int((seen_U[nearest_B.numpy()] == predictions_N[samples[rows]]).sum())
+        nearest_B = highest_columns(features_BD @ means_UD.T - half_squares_U)
+        agree += int((seen_U[nearest_B] == predictions_N[samples[rows]]).sum())
     return agree / len(samples)

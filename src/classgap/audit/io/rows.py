@@ -111,12 +111,13 @@ class Rows:
 
     def _read_rows(self, rows_B: Integers) -> Tensor:
         if len(self.parts) == 1:
-            return self.parts[0][torch.from_numpy(rows_B)]
+            return read_rows(self.parts[0], rows_B)
         part_B = np.searchsorted(self._starts, rows_B, side="right") - 1
         result = torch.empty(len(rows_B), self.shape[1], dtype=self._join([]).dtype)
         for i in np.unique(part_B).tolist():
-            place = torch.from_numpy(np.flatnonzero(part_B == i))
-            result[place] = self.parts[i][torch.from_numpy(rows_B)[place] - int(self._starts[i])].to(result.dtype)
+            place = np.flatnonzero(part_B == i)
+            found = read_rows(self.parts[i], rows_B[place] - int(self._starts[i]))
+            result[torch.from_numpy(place)] = found.to(result.dtype)
         return result
 
     def _join(self, parts: list[Tensor]) -> Tensor:
@@ -129,6 +130,16 @@ class Rows:
 Matrix = Tensor | Rows
 
 
+def read_rows(matrix: Matrix, rows: Integers) -> Tensor:
+    """Read some rows of a matrix.
+
+    >>> read_rows(torch.tensor([[1.0], [2.0]]), np.array([1])).tolist()
+    [[2.0]]
+    """
+    at = torch.from_numpy(rows)
+    return matrix.index_select(0, at) if isinstance(matrix, Tensor) else matrix[at]  # copies rows, not entries
+
+
 def take_rows(matrix: Matrix, rows: Integers) -> Matrix:
     """Return some rows of a matrix; a large matrix is not copied.
 
@@ -138,7 +149,7 @@ def take_rows(matrix: Matrix, rows: Integers) -> Matrix:
     if isinstance(matrix, Rows):
         return matrix.take(rows)
     if len(rows) * matrix.shape[1] <= MAX_COPIED:
-        return matrix[torch.from_numpy(rows)]
+        return read_rows(matrix, rows)
     return Rows([matrix], order=rows)
 
 
@@ -172,6 +183,15 @@ def row_chunks(rows: int, columns: int, entries: int = CHUNK_ENTRIES) -> Iterato
     step = max(1, entries // max(columns, 1))
     for start in range(0, rows, step):
         yield slice(start, min(start + step, rows))
+
+
+def highest_columns(scores_BK: Tensor) -> Integers:
+    """Return the column of the highest entry of each row, the first of equal ones.
+
+    >>> highest_columns(torch.tensor([[1.0, 3.0, 3.0]])).tolist()
+    [1]
+    """
+    return single_or_double(scores_BK).numpy().argmax(axis=1)  # several times faster than torch
 
 
 def single_or_double(values: Tensor) -> Tensor:
