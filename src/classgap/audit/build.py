@@ -35,6 +35,9 @@ from classgap.audit.settings import AuditSettings
 from classgap.audit.stats.intervals import resample_accuracies, wilson_interval
 from classgap.audit.stats.pairing import count_outcomes
 
+LARGE_SAMPLES = 200_000  # t-SNE of all points of the map would take as long as the scores of so many samples
+LARGE_MAP_POINTS = 300
+
 
 def build_audit(
     data: Predictions,
@@ -109,7 +112,7 @@ def build_audit(
         settings=settings,
         notices=(
             *_notices(data, counts, figures),
-            *_sampled(data, assignment),
+            *_sampled(data, assignment, settings),
             *([Notice("unpaired-ranking")] if ranking_K is not None and baseline_right_N is None else []),
         ),
         samples=Samples(data.targets_N, data.predictions_N, data.index_N),
@@ -166,10 +169,15 @@ def _examine(data: Predictions, order: ClassOrder, scores: SampleScores | None, 
     return Assignment.from_predictions(data.take(rows), settings.seed, scores and scores.take(rows))
 
 
-def _sampled(data: Predictions, assignment: Assignment | None) -> list[Notice]:
-    if assignment is None or len(assignment.data) == len(data):
-        return []
-    return [Notice("diagnosis-sampled", {"examined": len(assignment.data), "samples": len(data)})]
+def _sampled(data: Predictions, assignment: Assignment | None, settings: AuditSettings) -> list[Notice]:
+    """Notices about metrics that use a part of the samples because there are many."""
+    notices = []
+    if assignment is not None and len(assignment.data) < len(data):
+        notices.append(Notice("diagnosis-sampled", {"examined": len(assignment.data), "samples": len(data)}))
+    points = _map_points(data, settings)
+    if data.features_ND is not None and settings.map != "none" and points < settings.map_points:
+        notices.append(Notice("map-sampled", {"points": points}))
+    return notices
 
 
 def _evidence(
@@ -268,9 +276,13 @@ def _map(
         data.predictions_N,
         data.class_names,
         chosen,
-        points=settings.map_points,
+        points=_map_points(data, settings),
         seed=settings.seed,
     )
+
+
+def _map_points(data: Predictions, settings: AuditSettings) -> int:
+    return min(settings.map_points, LARGE_MAP_POINTS) if len(data) > LARGE_SAMPLES else settings.map_points
 
 
 def _notices(data: Predictions, counts: ClassCounts, figures: FeatureMetrics) -> list[Notice]:

@@ -80,6 +80,7 @@ SENTENCES: Mapping[str, str | Callable[[Mapping[str, Any]], str]] = {
         f"Error budget, causes and label checks examine {format_count(of['examined'])} of "
         f"{format_count(of['samples'])} samples, a random part of each class; their counts are of these samples."
     ),
+    "map-sampled": lambda of: f"The map shows at most {of['points']} samples.",
     "distances-sampled": lambda of: (
         f"Distances within a class are to the {of['outermost']} samples farthest from its mean: the largest distances "
         "are lower bounds."

@@ -12,6 +12,8 @@ from classgap.audit.io.rows import Matrix, highest_columns, read_rows, row_chunk
 NEIGHBORS = 3
 # Multiplications spent on comparing samples with class means; beyond this, a random subset of the samples is used.
 AGREEMENT_BUDGET = 20_000_000_000
+LARGE_AGREEMENT_BUDGET = 5_000_000_000  # for features of more than LARGE entries
+LARGE = 2**27
 # ‖a‖² + ‖b‖² - 2ab has the rounding error of ‖a‖² + ‖b‖². Below this fraction of that sum, the square is computed from
 # the difference itself, so that float32 keeps three digits of each distance.
 CANCELLATION = 1e-3
@@ -73,7 +75,8 @@ def centroid_agreement(
     means_UD = centroids_KD[torch.from_numpy(seen_U)]
     center_D = means_UD.mean(dim=0)
     means_UD = means_UD - center_D
-    affordable = max(1, AGREEMENT_BUDGET // means_UD.numel())
+    large = features_ND.shape[0] * features_ND.shape[1] > LARGE
+    affordable = max(1, (LARGE_AGREEMENT_BUDGET if large else AGREEMENT_BUDGET) // means_UD.numel())
     samples = np.arange(len(features_ND))
     if affordable < len(samples):
         samples = np.sort(rng.choice(samples, affordable, replace=False))

@@ -9,6 +9,7 @@ import torch
 from torch import Tensor
 
 from classgap.audit._types import Floats
+from classgap.audit.geometry.centroids import LARGE
 from classgap.audit.io.rows import Matrix, read_rows
 from classgap.audit.metrics.class_order import ClassOrder
 from classgap.functional import class_margins, squared_norm
@@ -16,9 +17,8 @@ from classgap.functional import class_margins, squared_norm
 # Distances within a class are computed to at most this many of its samples, those farthest from the class mean. The
 # most distant pairs are among them, and a class of 25,000 samples does not need 25,000² distances.
 OUTERMOST = 1024
-# In a large set of features, the distances to 1024 samples would take longer than all else. The most distant pair is
+# In more than LARGE entries of features, the distances to 1024 samples would take longer than all else. The most distant pair is
 # rarely missed with the outermost 16.
-LARGE = 2**27  # entries of the features
 FEW_OUTERMOST = 16
 
 

@@ -45,9 +45,11 @@ def score_samples(logits_NK: Matrix, targets_N: Integers) -> SampleScores:
     samples, classes = logits_NK.shape
     confidence_N, output_N, logit_N = np.empty(samples), np.empty(samples), np.empty(samples)
     rank_N = np.empty(samples, dtype=np.int64)
+    # One buffer that is changed in place: the system needs longer to provide new memory than the arithmetic takes.
+    step = next(row_chunks(samples, classes, CACHED_ENTRIES), slice(0, 0)).stop
+    buffer_BK = torch.empty(step, classes, dtype=torch.promote_types(logits_NK.dtype, torch.float32))
     for rows in row_chunks(samples, classes, CACHED_ENTRIES):
-        block_BK = logits_NK[rows]
-        z_BK = block_BK.to(torch.promote_types(block_BK.dtype, torch.float32), copy=True)  # changed in place below
+        z_BK = buffer_BK[: rows.stop - rows.start].copy_(logits_NK[rows])
         y_B1 = torch.from_numpy(targets_N[rows])[:, None]
         own_B1 = z_BK.gather(1, y_B1)
         own_B, runner_B = own_B1[:, 0], z_BK.scatter_(1, y_B1, -torch.inf).amax(dim=1)
@@ -68,8 +70,10 @@ def _ranks(z_BK: Tensor, own_B1: Tensor, y_B1: Tensor, runner_B: Tensor) -> Inte
     """Number of classes ahead of the true one; only rows where some class is ahead or equal are counted."""
     rank_B = np.zeros(len(z_BK), dtype=np.int64)
     behind = (own_B1[:, 0] <= runner_B).nonzero()[:, 0]
-    z_EK, own_E1, y_E1 = z_BK[behind], own_B1[behind], y_B1[behind]
-    ahead_EK = (z_EK > own_E1) | ((z_EK >= own_E1) & (torch.arange(z_BK.shape[1]) < y_E1))
-    # Sums of bytes are several times faster than torch's sum of booleans.
-    rank_B[behind.numpy()] = np.add.reduce(ahead_EK.numpy().view(np.uint8), axis=1, dtype=np.int64)
+    # NumPy compares with broadcasting, and sums bytes, several times faster than torch.
+    z_EK, own_E1 = z_BK.index_select(0, behind).numpy(), own_B1[behind].numpy()
+    small = np.min_scalar_type(z_BK.shape[1])
+    earlier_EK = np.arange(z_BK.shape[1], dtype=small) < y_B1[behind].numpy().astype(small)
+    ahead_EK = (z_EK > own_E1) | ((z_EK >= own_E1) & earlier_EK)
+    rank_B[behind.numpy()] = np.add.reduce(ahead_EK.view(np.uint8), axis=1, dtype=small)
     return rank_B
