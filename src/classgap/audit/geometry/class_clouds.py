@@ -17,8 +17,8 @@ from classgap.functional import class_margins, squared_norm
 # Distances within a class are computed to at most this many of its samples, those farthest from the class mean. The
 # most distant pairs are among them, and a class of 25,000 samples does not need 25,000² distances.
 OUTERMOST = 1024
-# In more than LARGE entries of features, the distances to 1024 samples would take longer than all else. The most distant pair is
-# rarely missed with the outermost 16.
+# In more than LARGE entries of features, the distances to 1024 samples would take longer than all else. The most
+# distant pair is rarely missed with the outermost 16.
 FEW_OUTERMOST = 16
 
 

@@ -6,7 +6,9 @@
   name matches, a class index from 0. Scores in [0, 1] whose rows sum to 1 are probabilities, others are logits; with
   two decimals, a row sum may be off by 0.005 per class. A column that numbers the samples is an error.
 
-Both layouts may have an ``index`` column with the sample's position in the test set.
+Instead of one column per class, a column ``logits`` or ``probabilities`` may hold a list for each sample. All layouts
+may have an ``index`` column with the sample's position in the test set. Files of other tools are read as they come:
+:mod:`classgap.audit.io.csv_layouts`.
 """
 
 from __future__ import annotations
@@ -20,6 +22,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from classgap.audit._types import Floats, Integers
+from classgap.audit.io.csv_layouts import LISTS, NumberedRows, is_timm, parse_lists, rename_columns, timm_content
 from classgap.audit.io.fields import suggest_rename
 from classgap.audit.io.probabilities import sum_to_one
 from classgap.audit.results import Notice
@@ -42,33 +45,71 @@ def read_csv(path: Path) -> Content:
         with path.open(newline="", encoding="utf-8-sig") as file:
             rows = csv.reader(file, strict=True)
             header = [column.strip() for column in next(rows, [])]
-            if "target" not in header:
-                raise ValueError(f"column target is missing, found {_join(header)}{_target_hint(header)}.")
-            if len(set(header)) != len(header):
-                duplicate = next(column for i, column in enumerate(header) if column in header[:i])
-                raise ValueError(f"column names must be unique, but {duplicate!r} appears more than once.")
-            return _read_labels(header, rows) if "prediction" in header else _read_scores(header, rows)
+            if header[:1] == [""] and len(header) > 1:  # the row numbers of a DataFrame
+                return _read_numbered(header, rows)
+            return _read(header, rows)
     except UnicodeDecodeError:
         raise ValueError("the file is not UTF-8 text: save it with UTF-8 encoding.") from None
     except csv.Error as error:
         raise ValueError(f"the file is not valid CSV: {error}.") from None
 
 
-def _read_labels(header: list[str], rows: Any) -> Content:
-    wanted = [name for name in ("target", "prediction", "index") if name in header]
-    columns = [header.index(name) for name in wanted]
-    entries: list[list[str]] = []
+def _read_numbered(header: list[str], rows: Any) -> Content:
+    """Read a file whose first column has no name; it is dropped if it numbers the rows."""
+    numbered = NumberedRows(rows)
+    content, notices = _read(header[1:], numbered)
+    if numbered.numbered:
+        return content, notices
+    if "predictions" not in content:
+        raise ValueError("column 1 has no name: name it after its class or remove it.")
+    return content, (*notices, Notice("unused-columns", {"names": ("column 1",)}))
+
+
+def _read(header: list[str], rows: Any) -> Content:
+    if is_timm(header):
+        return timm_content(_read_columns(header, header, rows)), ()
+    header = rename_columns(header)
+    if "target" not in header:
+        raise ValueError(f"column target is missing, found {_join(header)}{_target_hint(header)}.")
+    if len(set(header)) != len(header):
+        duplicate = next(column for i, column in enumerate(header) if column in header[:i])
+        raise ValueError(f"column names must be unique, but {duplicate!r} appears more than once.")
+    if "prediction" in header:
+        return _read_labels(header, rows)
+    lists = [name for name in LISTS if name in header]
+    return _read_lists(header, lists[0], rows) if lists else _read_scores(header, rows)
+
+
+def _read_lists(header: list[str], kind: str, rows: Any) -> Content:
+    """Read a column that holds the scores of all classes as a list."""
+    wanted = ["target", kind, *(["index"] if "index" in header else [])]
+    columns = _read_columns(header, wanted, rows)
+    content = {"targets": np.array(columns["target"]), kind: parse_lists(kind, columns[kind])}
+    if "index" in columns:
+        content["index"] = _to_integers(columns["index"])
+    unused = tuple(name or f"column {i + 1}" for i, name in enumerate(header) if name not in wanted)
+    return content, (Notice("unused-columns", {"names": unused}),) if unused else ()
+
+
+def _read_columns(header: list[str], wanted: Sequence[str], rows: Any) -> dict[str, list[str]]:
+    """Read the cells of some columns; none may be empty."""
+    places = {name: header.index(name) for name in wanted}
+    columns: dict[str, list[str]] = {name: [] for name in wanted}
     for row in rows:
         if row:
             _check_width(row, header, rows.line_num)
-            entries.append([row[column].strip() for column in columns])
-            if "" in entries[-1]:
-                raise ValueError(f"line {rows.line_num}: {wanted[entries[-1].index('')]} must not be empty.")
-    if not entries:
+            for name, place in places.items():
+                columns[name].append(row[place].strip())
+                if not columns[name][-1]:
+                    raise ValueError(f"line {rows.line_num}: {name} must not be empty.")
+    if not columns[wanted[0]]:
         raise ValueError("the file has no samples, only a header.")
-    content: dict[str, Any] = dict(
-        zip(wanted, (np.array(column) for column in zip(*entries, strict=True)), strict=True)
-    )
+    return columns
+
+
+def _read_labels(header: list[str], rows: Any) -> Content:
+    wanted = [name for name in ("target", "prediction", "index") if name in header]
+    content: dict[str, Any] = {name: np.array(column) for name, column in _read_columns(header, wanted, rows).items()}
     result = {"targets": content["target"], "predictions": content["prediction"]}
     if "index" in content:
         result["index"] = _to_integers(content["index"])
