@@ -187,9 +187,26 @@ class Audit:
         groups: Groups | None = None,
         rank_by: RankBy | None = None,
         settings: AuditSettings | None = None,
+        targets: str | os.PathLike[str] | None = None,
+        features: str | os.PathLike[str] | None = None,
+        train_counts: str | os.PathLike[str] | None = None,
     ) -> Audit:
-        """Audit a prediction file or a run directory; :mod:`classgap.audit.io.readers` describes the formats."""
-        return cls.from_checked(read_predictions(path), groups=groups, rank_by=rank_by, settings=settings)
+        """Audit a prediction file or a run directory; :mod:`classgap.audit.io.readers` describes the formats.
+
+        Args:
+            path: file, run directory, or a pattern such as ``preds-*.npz`` whose files are joined.
+            groups: as in :meth:`from_predictions`.
+            rank_by: as in :meth:`from_predictions`.
+            settings: additional settings.
+            targets: file with the true labels, if the predictions have none.
+            features: ``.npy`` file with the features.
+            train_counts: file with the number of training samples of each class.
+
+        Raises:
+            ValueError: if a file cannot be read, with the path in the message.
+        """
+        data = read_predictions(path, targets=targets, features=features, train_counts=train_counts)
+        return cls.from_checked(data, groups=groups, rank_by=rank_by, settings=settings)
 
     @classmethod
     def from_model(

@@ -7,11 +7,14 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, ClassVar
 
+from classgap.audit.io.shards import find_shards
 from classgap.audit.io.sources import read_audit
 from classgap.audit.serialization import read_json
 from classgap.audit.settings import AuditSettings
 from classgap.cli.outputs import busy, check_outputs, print_written
 from classgap.cli.parser import Arg, Command
+
+COMPANIONS = ("targets", "features", "train_counts")  # inputs that may be in files of their own
 
 
 @dataclass(frozen=True)
@@ -25,8 +28,14 @@ class AuditCommand(Command):
                            "train_predictions", "train_targets",
                            "train_features"
       .csv                 columns "target" and "prediction", or "target" and
-                           one column of scores per class
-      directory            a run of classgap train
+                           one column of scores per class; files of pandas,
+                           Hugging Face and timm's inference.py as they come
+      .parquet             columns "target" and "prediction", or "target" and
+                           lists "logits" or "probabilities"
+      .npy                 scores or predicted labels, with --targets
+      directory            a run of classgap train, or .npy files named as the
+                           arrays above
+      'preds-*.npz'        several files, joined
       .json                an audit saved with --json
 
     Example:
@@ -64,23 +73,36 @@ class AuditCommand(Command):
     seed: int | None = None
     """Seed of the bootstrap and of the embedding map."""
 
+    targets: Path | None = None
+    """True labels, if SOURCE has none: .npy, .txt, .json or .csv."""
+
+    features: Path | None = None
+    """Penultimate features: .npy, in the order of the samples."""
+
+    train_counts: Path | None = None
+    """Training samples per class: .npy, .txt, or .csv or .json by class name."""
+
     def run(self) -> None:
         """Audit the source, write the files, and print the audit."""
         from classgap.report import print_audit, write_csv, write_html
 
         outputs = {"--html": self.html, "--json": self.json, "--csv": self.csv}
-        check_outputs(outputs, [path for path in (self.source, self.rank_by, self.groups) if path is not None])
+        companions = {name: path for name in COMPANIONS if (path := getattr(self, name)) is not None}
+        inputs = (*(find_shards(self.source) or [self.source]), self.rank_by, self.groups, *companions.values())
+        check_outputs(outputs, [path for path in inputs if path is not None])
         choices = {name: value for name in ("confidence_level", "seed") if (value := getattr(self, name)) is not None}
         settings = AuditSettings(**choices)
         flags = [
             f"--{name.replace('_', '-')}"
-            for name in ("groups", "rank_by", "confidence_level", "seed")
+            for name in ("groups", "rank_by", "confidence_level", "seed", *COMPANIONS)
             if getattr(self, name) is not None
         ]
         groups = None if self.groups is None else _read_groups(self.groups)
         with busy(f"Auditing {self.source}"):
             rank_by = None if self.rank_by is None else read_audit(self.rank_by)
-            audit = read_audit(self.source, settings=settings, groups=groups, rank_by=rank_by, flags=flags)
+            audit = read_audit(
+                self.source, settings=settings, groups=groups, rank_by=rank_by, flags=flags, companions=companions
+            )
             if self.json is not None:
                 audit.save(self.json)
             if self.csv is not None:

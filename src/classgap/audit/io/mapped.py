@@ -24,6 +24,21 @@ def map_npy(path: Path) -> NDArray[Any]:
         return _map(path, file, offset=0, size=path.stat().st_size)
 
 
+def map_directory(path: Path) -> dict[str, NDArray[Any]]:
+    """Map every ``.npy`` file of a directory, by its name.
+
+    Raises:
+        ValueError: if a file is not a valid array.
+    """
+    found = {}
+    for file in sorted(path.glob("*.npy")):
+        try:
+            found[file.stem] = map_npy(file)
+        except (ValueError, EOFError) as error:
+            raise ValueError(f"{file.name} is not a valid .npy file: {str(error).rstrip('.')}.") from None
+    return found
+
+
 def map_npz(path: Path) -> dict[str, NDArray[Any]]:
     """Read an ``.npz`` archive; large members that are stored without compression are mapped.
 

@@ -1,11 +1,12 @@
-"""Read prediction files (``.npz``, ``.safetensors``, ``.csv``) and run directories that contain one.
+"""Read prediction files (``.npz``, ``.safetensors``, ``.csv``, ``.parquet``, ``.npy``) and run directories.
 
 ``.npz`` and ``.safetensors`` files hold ``targets`` and one of ``logits``, ``probabilities`` and ``predictions``.
 Optional arrays: ``features``, ``head_weight``, ``head_bias``, ``class_names`` (a JSON list in the metadata of a
 safetensors file), ``train_counts``, ``train_predictions``, ``train_targets``, ``train_features`` and ``index``. Other
-arrays are ignored with a notice. The losses in ``metrics.jsonl`` of a run directory are read too.
+arrays are ignored with a notice. A directory may hold the same arrays as ``.npy`` files (and ``class_names.json``), and
+a single ``.npy`` file scores or predicted labels. The losses in ``metrics.jsonl`` of a run directory are read too.
 
-:mod:`classgap.audit.io.csv` describes the CSV layouts.
+:mod:`classgap.audit.io.csv` and :mod:`classgap.audit.io.parquet` describe the columns of these files.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ from __future__ import annotations
 import json
 import os
 import zipfile
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -21,11 +22,14 @@ from typing import Any
 import numpy as np
 
 from classgap.audit._types import Floats
+from classgap.audit.io.companions import add_companions, read_companion
 from classgap.audit.io.csv import Content, read_csv
 from classgap.audit.io.fields import FIELDS, KINDS, NAMES, suggest_rename
-from classgap.audit.io.mapped import map_npz
+from classgap.audit.io.mapped import map_directory, map_npy, map_npz
+from classgap.audit.io.parquet import read_parquet
 from classgap.audit.io.predictions import Predictions
 from classgap.audit.io.run_settings import describe_source
+from classgap.audit.io.shards import find_shards, join_shards
 from classgap.audit.results import Notice
 from classgap.registry import nearest
 
@@ -34,31 +38,39 @@ AUDIT_FILE = "audit.json"
 METRICS_FILE = "metrics.jsonl"
 
 
-def read_predictions(path: str | os.PathLike[str]) -> Predictions:
-    """Read a prediction file, or the predictions of a run directory.
+def read_predictions(
+    path: str | os.PathLike[str],
+    *,
+    targets: str | os.PathLike[str] | None = None,
+    features: str | os.PathLike[str] | None = None,
+    train_counts: str | os.PathLike[str] | None = None,
+) -> Predictions:
+    """Read a prediction file, the predictions of a run directory, or all files that match a pattern.
+
+    Large arrays are mapped into memory where the format allows, and not read until they are used.
+
+    Args:
+        path: file, directory, or a pattern such as ``preds-*.npz``; the samples of all matching files are joined.
+        targets: file with the true labels, if the predictions have none.
+        features: ``.npy`` file with the features.
+        train_counts: file with the number of training samples of each class.
 
     Raises:
-        ValueError: if the file is missing, unreadable, damaged, of an unknown type, or has invalid content. The
+        ValueError: if a file is missing, unreadable, damaged, of an unknown type, or has invalid content. The
             message is one sentence that starts with the path.
     """
     source = Path(path)
+    shards = find_shards(path)
+    given = {"targets": targets, "features": features, "train_counts": train_counts}
+    companions = {name: read_companion(name, file) for name, file in given.items() if file is not None}
     name = source.resolve().name if source.is_dir() else source.stem
-    file = find_predictions(source) if source.is_dir() else source
+    file = find_predictions(source) if source.is_dir() and not _holds_arrays(source) else source
     if source.is_file() and source.stem == "predictions":
         name = source.resolve().parent.name  # every run's file has this name; its directory is more telling
-    reader = READERS.get(file.suffix.lower())
-    if reader is None:
-        raise ValueError(_unknown_suffix(file))
-    if not file.is_file():
-        raise ValueError(f"{file} does not exist.")
-    if file.stat().st_size == 0:
-        raise ValueError(f"{file} is empty.")
+    contents = [_read_content(each) for each in shards or [file]]
     try:
-        with file.open("rb"):  # zipfile reports an unreadable file as "not a zip file"
-            pass
-        content, notices = reader(file)
-        arguments = _to_arguments(content)
-        predictions = Predictions.from_arrays(**arguments, name=name)
+        content = contents[0][0] if shards is None else join_shards(shards, [content for content, _ in contents])
+        predictions = Predictions.from_arrays(**_to_arguments(add_companions(content, companions)), name=name)
     except ValueError as error:
         raise ValueError(f"{file}: {error}") from None
     except OSError as error:
@@ -70,9 +82,42 @@ def read_predictions(path: str | os.PathLike[str]) -> Predictions:
         predictions,
         train_losses_E=losses_E,
         learning_rates_E=rates_E,
-        notices=(*predictions.notices, *notices),
+        notices=(*predictions.notices, *_distinct(notice for _, found in contents for notice in found)),
         source=describe_source(file, has_scores=predictions.logits_NK is not None),
     )
+
+
+def _read_content(file: Path) -> Content:
+    """Read the arrays of one file, or of a directory of ``.npy`` files."""
+    reader = _read_directory if file.is_dir() else READERS.get(file.suffix.lower())
+    if reader is None:
+        raise ValueError(_unknown_suffix(file))
+    if not file.exists():
+        raise ValueError(f"{file} does not exist.")
+    if file.is_file() and file.stat().st_size == 0:
+        raise ValueError(f"{file} is empty.")
+    try:
+        if file.is_file():
+            with file.open("rb"):  # zipfile reports an unreadable file as "not a zip file"
+                pass
+        return reader(file)
+    except ValueError as error:
+        raise ValueError(f"{file}: {error}") from None
+    except OSError as error:
+        raise ValueError(f"{file} cannot be read: {error.strerror or 'it is damaged'}.") from None
+
+
+def _holds_arrays(directory: Path) -> bool:
+    return any(directory.glob("*.npy")) and not any((directory / name).is_file() for name in (*RUN_FILES, AUDIT_FILE))
+
+
+def _distinct(notices: Iterable[Notice]) -> list[Notice]:
+    """Notices without repetitions; shards usually have the same."""
+    found: list[Notice] = []
+    for notice in notices:
+        if notice not in found:
+            found.append(notice)
+    return found
 
 
 def find_predictions(run: Path) -> Path:
@@ -154,7 +199,8 @@ def _to_arguments(content: dict[str, Any]) -> dict[str, Any]:
     arguments = {name: value for name, value in content.items() if name in FIELDS}
     found = ", ".join(sorted(content)) or "no arrays"
     if "targets" not in content:
-        raise ValueError(f"targets is missing, found {found}{_rename_hint(['targets'], content)}.")
+        lone = ": pass them in a file of their own, targets= or --targets FILE" if len(content) == 1 else ""
+        raise ValueError(f"targets is missing, found {found}{_rename_hint(['targets'], content) or lone}.")
     if not any(kind in content for kind in KINDS) and (hint := _rename_hint(KINDS, content)):
         raise ValueError(f"one of {', '.join(KINDS)} is required, found {found}{hint}.")
     if "head_bias" in content and "head_weight" not in content:
@@ -169,6 +215,22 @@ def _to_arguments(content: dict[str, Any]) -> dict[str, Any]:
 def _rename_hint(expected: Sequence[str], content: dict[str, Any]) -> str:
     hint = suggest_rename(expected, sorted(set(content) - set(NAMES)))
     return f": {hint}" if hint else ""
+
+
+def _read_npy(path: Path) -> Content:
+    """Read scores (N, K) or predicted labels (N,); the targets are in another file."""
+    try:
+        array = map_npy(path)
+    except (ValueError, EOFError) as error:
+        raise ValueError(f"not a valid .npy file: {str(error).rstrip('.')}.") from None
+    return {"logits" if array.ndim == 2 else "predictions": array}, ()
+
+
+def _read_directory(path: Path) -> Content:
+    content: dict[str, Any] = dict(map_directory(path))
+    if (path / "class_names.json").is_file():
+        content["class_names"] = read_companion("class_names", path / "class_names.json")
+    return content, _unused(content)
 
 
 def _read_npz(path: Path) -> Content:
@@ -208,6 +270,8 @@ def _read_safetensors(path: Path) -> Content:
 
 
 READERS: dict[str, Callable[[Path], Content]] = {
+    ".npy": _read_npy,
+    ".parquet": read_parquet,
     ".npz": _read_npz,
     ".safetensors": _read_safetensors,
     ".csv": read_csv,
