@@ -56,12 +56,12 @@ def read_parquet(path: Path) -> Content:
         raise ValueError('Parquet files need pyarrow: pip install "classgap[parquet]".') from None
     try:
         with pq.ParquetFile(path) as file:
-            return _read(file)
+            return _read(file, pa.types)
     except pa.ArrowException as error:
         raise ValueError(f"not a valid Parquet file: {str(error).splitlines()[0].rstrip('.')}.") from None
 
 
-def _read(file: Any) -> Content:
+def _read(file: Any, types: Any) -> Content:
     names = list(file.schema_arrow.names)
     if is_timm([name for name in names if not name.startswith("__index")]):
         table = {name: list(map(_text, values)) for name, values in file.read().to_pydict().items()}
@@ -89,7 +89,7 @@ def _read(file: Any) -> Content:
             if field in parts:
                 parts[field].append(values.to_numpy(zero_copy_only=False))
                 continue
-            rows_BK = _matrix(column, values)
+            rows_BK = _matrix(column, values, types)
             if field not in content:
                 content[field] = _allocate(file.metadata.num_rows, rows_BK)
             if rows_BK.shape[1] != content[field].shape[1]:
@@ -103,15 +103,13 @@ def _read(file: Any) -> Content:
     return content, (Notice("unused-columns", {"names": unused}),) if unused else ()
 
 
-def _matrix(column: str, values: Any) -> NDArray[Any]:
-    """Return a list column as a matrix."""
-    import pyarrow as pa
-
+def _matrix(column: str, values: Any, types: Any) -> NDArray[Any]:
+    """Return a list column as a matrix; ``types`` is ``pyarrow.types``."""
     kind = values.type
-    if not (pa.types.is_list(kind) or pa.types.is_large_list(kind) or pa.types.is_fixed_size_list(kind)):
+    if not (types.is_list(kind) or types.is_large_list(kind) or types.is_fixed_size_list(kind)):
         raise ValueError(f"column {column} must hold lists of numbers, one per class or feature, got {kind}.")
     flat = values.flatten()
-    if flat.null_count or not (pa.types.is_floating(flat.type) or pa.types.is_integer(flat.type)):
+    if flat.null_count or not (types.is_floating(flat.type) or types.is_integer(flat.type)):
         raise ValueError(f"column {column} must hold lists of numbers, got {kind} with {flat.null_count} missing.")
     lengths = np.unique(values.value_lengths().to_numpy(zero_copy_only=False))
     if len(lengths) > 1:
