@@ -52,9 +52,11 @@ from classgap.audit.settings import AuditSettings
 
 if TYPE_CHECKING:
     from classgap.audit.diff import AuditDiff
+    from classgap.audit.sums import MetricSums
 
 Groups = Mapping[str, Sequence[Any]] | Sequence[Any]
 ClassNames = Sequence[Any] | Mapping[int, str]
+ACCUMULATED = "accumulated"  # notice of an audit that was computed from sums
 
 
 @dataclass(frozen=True)
@@ -258,8 +260,9 @@ class Audit:
         groups: Groups | None = None,
         rank_by: RankBy | None = None,
         settings: AuditSettings | None = None,
+        sums: MetricSums | None = None,
     ) -> Audit:
-        """Audit predictions that are already checked."""
+        """Audit predictions that are already checked, or labels with the sums of an :class:`AuditAccumulator`."""
         from classgap.audit.build import build_audit  # imports this module
         from classgap.audit.io.sources import read_audit  # imports this module
 
@@ -269,14 +272,20 @@ class Audit:
             data,
             settings or AuditSettings(),
             ranking_K=None if rank_by is None else _ranking(rank_by, data.class_names),
-            baseline_right_N=_correct_samples(rank_by, data) if isinstance(rank_by, Audit) else None,
+            baseline_right_N=_correct_samples(rank_by, data) if isinstance(rank_by, Audit) and sums is None else None,
             groups=groups,
+            sums=sums,
         )
 
     @property
     def class_names(self) -> tuple[str, ...]:
         """Names of all classes, including unseen ones, in the order of the class indices."""
         return tuple(entry.name for entry in self.classes)
+
+    @property
+    def has_samples(self) -> bool:
+        """Whether the samples can be told apart; those of an :class:`AuditAccumulator` are only counted."""
+        return all(notice.code != ACCUMULATED for notice in self.notices)
 
     @property
     def confidence_level(self) -> float:
@@ -402,6 +411,8 @@ def _ranking(rank_by: Audit | Sequence[float], names: tuple[str, ...]) -> Floats
 
 def _correct_samples(baseline: Audit, data: Predictions) -> NDArray[np.bool_] | None:
     """Which samples the baseline predicts correctly; ``None`` if its samples are not these."""
+    if not baseline.has_samples:
+        return None
     theirs, index = baseline.samples, data.index_N
     other_numbers = theirs.index is not None and index is not None and not np.array_equal(theirs.index, index)
     return None if other_numbers or not np.array_equal(theirs.targets, data.targets_N) else theirs.correct

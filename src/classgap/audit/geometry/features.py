@@ -80,6 +80,17 @@ def measure_features(
     )
 
 
+def describe_clouds(clouds: ClassClouds, order: ClassOrder, accuracy_K: Floats, names: Sequence[str]) -> FeatureMetrics:
+    """Return the metrics that follow from the statistics of each class alone."""
+    nearest, distances = nearest_centroids(clouds.centroids_KD, order.seen_U)
+    return FeatureMetrics(
+        clouds=clouds,
+        nearest_Km=nearest,
+        nearest_distance_Km=distances,
+        summary=_summary(clouds, None, None, accuracy_K, order, names),
+    )
+
+
 def _midpoints(clouds: ClassClouds, facing_K: Integers, order: ClassOrder) -> Floats:
     usable_K = (facing_K >= 0) & (order.support_K > 0) & (order.support_K[facing_K] > 0)
     apart_KD = clouds.centroids_KD - clouds.centroids_KD[torch.from_numpy(np.where(usable_K, facing_K, 0))]
