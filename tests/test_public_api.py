@@ -11,7 +11,18 @@ import classgap as cg
 
 ROOT = Path(__file__).parents[1]
 
-PUBLIC = ["Audit", "AuditDiff", "AuditSettings", "FeatureTap", "Fix", "FixResult", "TrainConfig", "compare", "fix"]
+PUBLIC = [
+    "Audit",
+    "AuditAccumulator",
+    "AuditDiff",
+    "AuditSettings",
+    "FeatureTap",
+    "Fix",
+    "FixResult",
+    "TrainConfig",
+    "compare",
+    "fix",
+]
 PUBLIC += ["load_fix", "train"]
 PACKAGES = ["data", "functional", "losses", "methods", "models", "theory"]
 

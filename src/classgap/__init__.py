@@ -17,7 +17,7 @@ from classgap._version import __version__
 
 if TYPE_CHECKING:
     from classgap import data, functional, losses, methods, models, theory
-    from classgap.audit import Audit, AuditDiff, AuditSettings, compare
+    from classgap.audit import Audit, AuditAccumulator, AuditDiff, AuditSettings, compare
     from classgap.engine import TrainConfig
     from classgap.engine.train import train
     from classgap.features import FeatureTap
@@ -27,6 +27,7 @@ if TYPE_CHECKING:
 _PACKAGES = ("data", "functional", "losses", "methods", "models", "theory")
 _NAMES = {
     "Audit": "classgap.audit",
+    "AuditAccumulator": "classgap.audit",
     "AuditDiff": "classgap.audit",
     "AuditSettings": "classgap.audit",
     "ClassOffsetClassifierCV": "classgap.remedies",
@@ -42,6 +43,7 @@ _NAMES = {
 
 __all__ = [
     "Audit",
+    "AuditAccumulator",
     "AuditDiff",
     "AuditSettings",
     "ClassOffsetClassifierCV",

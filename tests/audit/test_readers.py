@@ -264,8 +264,8 @@ BROKEN = {
     "no predictions in directory": (empty_directory, r"one of .*csv, audit\.json"),
     "only an audit in directory": (audit_alone, r"audit\.json or use Audit\.load"),
     "csv without target": (
-        text("label,prediction\na,b\n"),
-        "label, prediction: rename label to target",
+        text("truth,prediction\na,b\n"),
+        "truth, prediction: rename truth to target",
     ),
     "csv with semicolons": (text("target;prediction\na;b\n"), "target is missing.*commas, not semicolons"),
     "csv with tabs": (text("target\tprediction\na\tb\n"), "target is missing.*commas, not tabs"),

@@ -138,7 +138,7 @@ def damage(case: str, folder: Path) -> list[str]:
             path.write_bytes(path.read_bytes()[:100])
         case "csv without target":
             path = folder / "bad.csv"
-            path.write_text("label,prediction\na,b\n")
+            path.write_text("truth,prediction\na,b\n")
         case "csv without prediction":
             path = folder / "bad.csv"
             path.write_text("target\na\n")

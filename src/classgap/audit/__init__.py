@@ -3,6 +3,7 @@
 Suffixes are shapes: N samples, K classes, D features, U classes present, R bootstrap resamples.
 """
 
+from classgap.audit.accumulator import AuditAccumulator
 from classgap.audit.audit import Audit
 from classgap.audit.diff import AuditDiff, compare
 from classgap.audit.io.predictions import Predictions
@@ -10,4 +11,13 @@ from classgap.audit.io.readers import read_predictions
 from classgap.audit.results import Notice
 from classgap.audit.settings import AuditSettings
 
-__all__ = ["Audit", "AuditDiff", "AuditSettings", "Notice", "Predictions", "compare", "read_predictions"]
+__all__ = [
+    "Audit",
+    "AuditAccumulator",
+    "AuditDiff",
+    "AuditSettings",
+    "Notice",
+    "Predictions",
+    "compare",
+    "read_predictions",
+]

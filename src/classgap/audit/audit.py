@@ -55,9 +55,11 @@ from classgap.audit.valid_results import ValidResult
 
 if TYPE_CHECKING:
     from classgap.audit.diff import AuditDiff
+    from classgap.audit.sums import MetricSums
 
 Groups = Mapping[str, Sequence[Any]] | Sequence[Any]
 ClassNames = Sequence[Any] | Mapping[int, str]
+ACCUMULATED = "accumulated"  # notice of an audit that was computed from sums
 
 
 @dataclass(frozen=True)
@@ -213,11 +215,14 @@ class Audit:
         slices: Sequence[str] = (),
         superclasses: Groups | None = None,
         hierarchy: Mapping[Any, Any] | None = None,
+        targets: str | os.PathLike[str] | None = None,
+        features: str | os.PathLike[str] | None = None,
+        train_counts: str | os.PathLike[str] | None = None,
     ) -> Audit:
         """Audit a prediction file or a run directory; :mod:`classgap.audit.io.readers` describes the formats.
 
         Args:
-            path: file or run directory.
+            path: file, run directory, or a pattern such as ``preds-*.npz`` whose files are joined.
             groups: as in :meth:`from_predictions`.
             rank_by: as in :meth:`from_predictions`.
             settings: additional settings.
@@ -225,8 +230,21 @@ class Audit:
             slices: names of arrays or columns of the file that divide the samples into slices.
             superclasses: as in :meth:`from_predictions`.
             hierarchy: as in :meth:`from_predictions`.
+            targets: file with the true labels, if the predictions have none.
+            features: ``.npy`` file with the features.
+            train_counts: file with the number of training samples of each class.
+
+        Raises:
+            ValueError: if a file cannot be read, with the path in the message.
         """
-        data = read_predictions(path, valid_labels=valid_labels, slices=slices)
+        data = read_predictions(
+            path,
+            valid_labels=valid_labels,
+            slices=slices,
+            targets=targets,
+            features=features,
+            train_counts=train_counts,
+        )
         return cls.from_checked(
             data, groups=groups, rank_by=rank_by, settings=settings, superclasses=superclasses, hierarchy=hierarchy
         )
@@ -283,8 +301,9 @@ class Audit:
         settings: AuditSettings | None = None,
         superclasses: Groups | None = None,
         hierarchy: Mapping[Any, Any] | None = None,
+        sums: MetricSums | None = None,
     ) -> Audit:
-        """Audit predictions that are already checked."""
+        """Audit predictions that are already checked, or labels with the sums of an :class:`AuditAccumulator`."""
         from classgap.audit.build import build_audit  # imports this module
 
         ranking_K, baseline_right_N = read_ranking(rank_by, data)
@@ -292,16 +311,22 @@ class Audit:
             data,
             settings or AuditSettings(),
             ranking_K=ranking_K,
-            baseline_right_N=baseline_right_N,
+            baseline_right_N=baseline_right_N if sums is None else None,
             groups=groups,
             superclasses=superclasses,
             hierarchy=hierarchy,
+            sums=sums,
         )
 
     @property
     def class_names(self) -> tuple[str, ...]:
         """Names of all classes, including unseen ones, in the order of the class indices."""
         return tuple(entry.name for entry in self.classes)
+
+    @property
+    def has_samples(self) -> bool:
+        """Whether the samples can be told apart; those of an :class:`AuditAccumulator` are only counted."""
+        return all(notice.code != ACCUMULATED for notice in self.notices)
 
     @property
     def confidence_level(self) -> float:

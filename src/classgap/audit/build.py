@@ -9,10 +9,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from classgap.audit._types import Floats, Integers
-from classgap.audit.audit import Audit
+from classgap.audit.audit import ACCUMULATED, Audit
 from classgap.audit.diagnosis.budget import Assignment
 from classgap.audit.diagnosis.causes import Evidence
 from classgap.audit.diagnosis.diagnose import ROUNDING, diagnose
+from classgap.audit.diagnosis.examined import examined_rows
 from classgap.audit.diagnosis.loss_trend import LossTrend
 from classgap.audit.diagnosis.offset_change import offset_change
 from classgap.audit.figures import ClassResult
@@ -21,12 +22,12 @@ from classgap.audit.geometry.features import FeatureMetrics, measure_features
 from classgap.audit.io.hierarchy import Superclasses, check_superclasses
 from classgap.audit.io.labels import encode
 from classgap.audit.io.predictions import Predictions
-from classgap.audit.metrics.accuracy import ClassCounts, top_k_accuracy
-from classgap.audit.metrics.calibration import calibration_errors
+from classgap.audit.metrics.accuracy import ClassCounts
 from classgap.audit.metrics.class_order import ClassOrder
 from classgap.audit.metrics.confusions import confusion_pairs, top_confusions
 from classgap.audit.metrics.gaps import compute_gap, mean_interval
 from classgap.audit.metrics.groups import Grouping, build_groups
+from classgap.audit.metrics.score_summary import ScoreSummary
 from classgap.audit.metrics.scores import SampleScores, score_samples
 from classgap.audit.metrics.slices import slice_result
 from classgap.audit.metrics.superclasses import superclass_result
@@ -39,8 +40,12 @@ from classgap.audit.settings import AuditSettings
 from classgap.audit.slice_results import SliceResult
 from classgap.audit.stats.intervals import resample_accuracies, wilson_interval
 from classgap.audit.stats.pairing import count_outcomes
+from classgap.audit.sums import MetricSums
 from classgap.audit.superclass_results import SuperclassResult
 from classgap.audit.valid_results import ValidResult
+
+LARGE_SAMPLES = 200_000  # t-SNE of all points of the map would take as long as the scores of so many samples
+LARGE_MAP_POINTS = 300
 
 
 def build_audit(
@@ -52,6 +57,7 @@ def build_audit(
     groups: Mapping[str, Sequence[Any]] | Sequence[Any] | None = None,
     superclasses: Any = None,
     hierarchy: Any = None,
+    sums: MetricSums | None = None,
 ) -> Audit:
     """Compute every metric that the inputs allow.
 
@@ -63,6 +69,7 @@ def build_audit(
         groups: additional groups.
         superclasses: superclass → classes.
         hierarchy: child → parent.
+        sums: sums over samples, if the scores and features themselves were not kept.
     """
     parents = check_superclasses(superclasses, hierarchy, data.class_names)
     rng = np.random.default_rng(settings.seed)
@@ -79,15 +86,20 @@ def build_audit(
         groups=groups,
         names=data.class_names,
     )
-    figures = measure_features(data, order, counts.accuracy_K, rng)
-    assignment = Assignment.from_predictions(data, settings.seed) if settings.diagnose else None
+    if sums is None:
+        figures = measure_features(data, order, counts.accuracy_K, rng)
+        summary = _summarize(data, order, scores, settings)
+    else:
+        figures = sums.features(order, counts.accuracy_K, data.class_names)
+        summary = sums.scores(counts, settings.top_k)
+    assignment = _examine(data, order, scores, settings) if settings.diagnose else None
     confusions = top_confusions(
         data.targets_N, data.predictions_N, data.class_names, counts.support_K, settings.confusions
     )
     evidence = _evidence(data, counts, figures, confusions, assignment, settings)
     hard_U = next((group.members for group in groupings if group.name == "hard"), np.empty(0, dtype=np.int64))
     causes = diagnose(evidence, hard_U, counts.balanced_accuracy) if settings.diagnose else {}
-    classes = class_results(ClassInputs(data, counts, order, scores, figures, groupings, evidence, causes, assignment))
+    classes = class_results(ClassInputs(data, counts, order, summary, figures, groupings, evidence, causes, assignment))
     shared_KBA = None
     if baseline_right_N is not None:
         right_N = data.targets_N == data.predictions_N
@@ -103,7 +115,7 @@ def build_audit(
     )
     return Audit(
         name=data.name,
-        overall=_overall(data, counts, scores, replicates_RU, settings),
+        overall=_overall(data, counts, summary, replicates_RU, settings),
         classes=classes,
         groups={group.name: _group(group, classes, counts, replicates_RU, settings) for group in groupings},
         gap=gap,
@@ -121,12 +133,15 @@ def build_audit(
         rank_by="own" if ranking_K is None else "baseline",
         settings=settings,
         notices=(
-            *_notices(data, counts, figures),
+            *_notices(data, counts, figures, accumulated=sums is not None),
+            *_sampled(data, assignment, settings),
             *([Notice("unpaired-ranking")] if ranking_K is not None and baseline_right_N is None else []),
             *([] if parents is None else parents.notices),
         ),
         samples=Samples(data.targets_N, data.predictions_N, data.index_N),
-        offset_change=None if assignment is None else offset_change(data, assignment.found, settings.confidence_level),
+        offset_change=None
+        if assignment is None
+        else offset_change(assignment.data, assignment.found, settings.confidence_level),
         source=data.source,
         valid=_valid(data, counts, scores, groupings, gap, settings, ranking_K, baseline_right_N),
         slices=_slices(data, counts, hard_U, settings),
@@ -181,26 +196,17 @@ def _superclasses(
 def _overall(
     data: Predictions,
     counts: ClassCounts,
-    scores: SampleScores | None,
+    summary: ScoreSummary | None,
     replicates_RU: Floats,
     settings: AuditSettings,
 ) -> Overall:
-    correct_N = data.targets_N == data.predictions_N
     seen_U = np.flatnonzero(counts.seen_K)
-    calibration = margin = None
-    rank_N = (~correct_N).astype(np.int64)
-    ks: tuple[int, ...] = (1,)
-    if scores is not None:
-        everything = np.zeros(len(data), dtype=np.int64)
-        calibration = _known(calibration_errors(scores.confidence_N, correct_N, everything, 1)[0])
-        margin = _known(scores.output_margin_N.mean())
-        rank_N, ks = scores.rank_N, settings.top_k
     return Overall(
         n_samples=len(data),
         num_classes=data.num_classes,
         seen_classes=len(seen_U),
         accuracy=counts.accuracy,
-        interval=wilson_interval(float(correct_N.sum()), len(data), settings.confidence_level),
+        interval=wilson_interval(float(counts.correct_K.sum()), len(data), settings.confidence_level),
         balanced_accuracy=counts.balanced_accuracy,
         balanced_interval=mean_interval(
             replicates_RU,
@@ -210,10 +216,39 @@ def _overall(
             settings.confidence_level,
         ),
         macro_f1=counts.macro_f1,
-        top_k=top_k_accuracy(rank_N, ks, data.num_classes),
-        calibration_error=calibration,
-        margin=margin,
+        top_k={1: counts.accuracy} if summary is None else summary.top_k,
+        calibration_error=None if summary is None else _known(summary.calibration_error),
+        margin=None if summary is None else _known(summary.margin),
     )
+
+
+def _summarize(
+    data: Predictions, order: ClassOrder, scores: SampleScores | None, settings: AuditSettings
+) -> ScoreSummary | None:
+    if scores is None:
+        return None
+    return ScoreSummary.from_samples(
+        scores, data.targets_N, data.predictions_N, order, settings.top_k, logit_margins=data.logit_margins
+    )
+
+
+def _examine(data: Predictions, order: ClassOrder, scores: SampleScores | None, settings: AuditSettings) -> Assignment:
+    """Assign errors to changes, in a part of the samples if there are many."""
+    rows = examined_rows(order, settings.diagnosis_samples, settings.seed)
+    if rows is None or (data.logits_NK is None and data.features_ND is None):
+        return Assignment.from_predictions(data, settings.seed, scores)
+    return Assignment.from_predictions(data.take(rows), settings.seed, scores and scores.take(rows))
+
+
+def _sampled(data: Predictions, assignment: Assignment | None, settings: AuditSettings) -> list[Notice]:
+    """Notices about metrics that use a part of the samples because there are many."""
+    notices = []
+    if assignment is not None and len(assignment.data) < len(data):
+        notices.append(Notice("diagnosis-sampled", {"examined": len(assignment.data), "samples": len(data)}))
+    points = _map_points(data, settings)
+    if data.features_ND is not None and settings.map != "none" and points < settings.map_points:
+        notices.append(Notice("map-sampled", {"points": points}))
+    return notices
 
 
 def _evidence(
@@ -249,6 +284,10 @@ def _evidence(
         lost_K=None if assignment is None else assignment.lost_K,
         confidence_level=settings.confidence_level,
         valid_K=None if assignment is None else assignment.valid_K,
+        examined_support_K=None
+        if assignment is None
+        else np.bincount(assignment.data.targets_N, minlength=data.num_classes),
+        examined_errors_K=None if assignment is None else assignment.errors_K,
     )
 
 
@@ -309,18 +348,27 @@ def _map(
         data.predictions_N,
         data.class_names,
         chosen,
-        points=settings.map_points,
+        points=_map_points(data, settings),
         seed=settings.seed,
     )
 
 
-def _notices(data: Predictions, counts: ClassCounts, figures: FeatureMetrics) -> list[Notice]:
+def _map_points(data: Predictions, settings: AuditSettings) -> int:
+    return min(settings.map_points, LARGE_MAP_POINTS) if len(data) > LARGE_SAMPLES else settings.map_points
+
+
+def _notices(
+    data: Predictions, counts: ClassCounts, figures: FeatureMetrics, *, accumulated: bool = False
+) -> list[Notice]:
     notices = [*data.notices, *figures.notices]
     unseen = int((~counts.seen_K).sum())
     if unseen:
         notices.append(Notice("unseen-classes", {"unseen": unseen, "classes": data.num_classes}))
     if np.count_nonzero(counts.predicted_K) == 1 < np.count_nonzero(counts.seen_K):
         notices.append(Notice("constant-prediction", {"name": data.class_names[int(counts.predicted_K.argmax())]}))
+    if accumulated:
+        feature_dim = 0 if figures.clouds is None else figures.clouds.centroids_KD.shape[1]
+        return [*notices, Notice(ACCUMULATED, {"feature_dim": feature_dim})]
     if data.logits_NK is None:
         notices.append(Notice("only-predicted-labels"))
     if data.features_ND is None and not any(notice.code.startswith("features-not") for notice in notices):

@@ -18,10 +18,9 @@ from classgap.audit.geometry.class_clouds import ClassClouds
 from classgap.audit.geometry.features import FeatureMetrics
 from classgap.audit.io.predictions import Predictions
 from classgap.audit.metrics.accuracy import ClassCounts
-from classgap.audit.metrics.calibration import calibration_errors
-from classgap.audit.metrics.class_order import ClassOrder, class_distributions
+from classgap.audit.metrics.class_order import ClassOrder
 from classgap.audit.metrics.groups import Grouping
-from classgap.audit.metrics.scores import SampleScores
+from classgap.audit.metrics.score_summary import ScoreSummary
 from classgap.audit.results import Cause, Distribution, ErrorBudget, Interval
 from classgap.audit.stats.intervals import wilson_bounds
 
@@ -33,7 +32,7 @@ class ClassInputs:
     data: Predictions
     counts: ClassCounts
     order: ClassOrder
-    scores: SampleScores | None
+    summary: ScoreSummary | None
     features: FeatureMetrics
     groupings: Sequence[Grouping]
     evidence: Evidence
@@ -78,11 +77,8 @@ class ClassInputs:
 
     @property
     def calibration_errors(self) -> Floats | None:
-        """Calibration error by predicted class: on samples *of* a hard class a calibrated model is overconfident."""
-        if self.scores is None:
-            return None
-        correct_N = self.data.targets_N == self.data.predictions_N
-        return calibration_errors(self.scores.confidence_N, correct_N, self.data.predictions_N, self.data.num_classes)
+        """Calibration error by predicted class."""
+        return None if self.summary is None else self.summary.calibration_K
 
     @property
     def label_issues(self) -> list[int | None] | None:
@@ -113,14 +109,12 @@ class ClassInputs:
     @property
     def output_margins(self) -> Floats | None:
         """Mean output margin m_o."""
-        return None if self.scores is None else self.order.mean(self.scores.output_margin_N)
+        return None if self.summary is None else self.summary.margin_K
 
     @property
     def logit_margins(self) -> list[Distribution | None] | None:
         """Distribution of the logit margins."""
-        if self.scores is None or self.data.num_classes == 1 or not self.data.logit_margins:
-            return None
-        return class_distributions(self.scores.logit_margin_N, self.order)
+        return None if self.summary is None else self.summary.logit_margins
 
     @property
     def complexity_fractions(self) -> Floats | None:

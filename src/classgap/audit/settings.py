@@ -25,6 +25,7 @@ class AuditSettings:
         map: "auto" for the worst classes and the classes they are confused with, "none", or class names or indices.
         map_points: maximum number of samples in the map.
         diagnose: whether to compute the error budget and the causes of failing classes.
+        diagnosis_samples: maximum number of samples that the error budget examines, a random part of each class.
 
     >>> AuditSettings(confidence_level=0.9).confidence_level
     0.9
@@ -42,11 +43,19 @@ class AuditSettings:
     map: str | tuple[str | int, ...] = "auto"
     map_points: int = 600
     diagnose: bool = True
+    diagnosis_samples: int = 50_000
 
     def __post_init__(self) -> None:
         if not 0 < self.confidence_level < 1:
             raise ValueError(f"confidence_level must be in (0, 1), for example 0.95; got {self.confidence_level}.")
-        for name, least in (("n_resamples", 2), ("confusions", 1), ("pairs", 0), ("map_points", 0), ("seed", 0)):
+        for name, least in (
+            ("n_resamples", 2),
+            ("confusions", 1),
+            ("pairs", 0),
+            ("map_points", 0),
+            ("seed", 0),
+            ("diagnosis_samples", 1),
+        ):
             if getattr(self, name) < least:
                 raise ValueError(f"{name} must be at least {least}; got {getattr(self, name)}.")
             object.__setattr__(self, name, operator.index(getattr(self, name)))

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any, ClassVar
 
 from classgap.audit.io.hierarchy import read_hierarchy, read_superclasses
+from classgap.audit.io.shards import find_shards
 from classgap.audit.io.sources import read_audit
 from classgap.audit.serialization import read_json
 from classgap.audit.settings import AuditSettings
@@ -15,6 +16,7 @@ from classgap.cli.outputs import busy, check_outputs, print_written
 from classgap.cli.parser import Arg, Command
 
 LABEL_FLAGS = ("valid_labels", "slices", "superclasses", "hierarchy")
+COMPANIONS = ("targets", "features", "train_counts")  # inputs that may be in files of their own
 
 
 @dataclass(frozen=True)
@@ -30,8 +32,14 @@ class AuditCommand(Command):
                            "valid_labels_offsets"
       .csv                 columns "target" and "prediction", or "target" and
                            one column of scores per class; optional:
-                           "index", "valid_labels" ("a|b")
-      directory            a run of classgap train
+                           "index", "valid_labels" ("a|b"); files of pandas,
+                           Hugging Face and timm's inference.py as they come
+      .parquet             columns "target" and "prediction", or "target" and
+                           lists "logits" or "probabilities"
+      .npy                 scores or predicted labels, with --targets
+      directory            a run of classgap train, or .npy files named as the
+                           arrays above
+      'preds-*.npz'        several files, joined
       .json                an audit saved with --json
 
     Example:
@@ -86,20 +94,29 @@ class AuditCommand(Command):
     """JSON file with a hierarchy of the classes: {"child": "parent", ...}, or all ancestors of each class, nearest
     first."""
 
+    targets: Path | None = None
+    """True labels, if SOURCE has none: .npy, .txt, .json or .csv."""
+
+    features: Path | None = None
+    """Penultimate features: .npy, in the order of the samples."""
+
+    train_counts: Path | None = None
+    """Training samples per class: .npy, .txt, or .csv or .json by class name."""
+
     def run(self) -> None:
         """Audit the source, write the files, and print the audit."""
         from classgap.report import print_audit, write_csv, write_html
 
         outputs = {"--html": self.html, "--json": self.json, "--csv": self.csv}
-        companions = (self.valid_labels, self.superclasses, self.hierarchy)
-        check_outputs(
-            outputs, [path for path in (self.source, self.rank_by, self.groups, *companions) if path is not None]
-        )
+        companions = {name: path for name in COMPANIONS if (path := getattr(self, name)) is not None}
+        sources = find_shards(self.source) or [self.source]
+        inputs = (*sources, self.rank_by, self.groups, self.valid_labels, self.superclasses, self.hierarchy)
+        check_outputs(outputs, [path for path in (*inputs, *companions.values()) if path is not None])
         choices = {name: value for name in ("confidence_level", "seed") if (value := getattr(self, name)) is not None}
         settings = AuditSettings(**choices)
         flags = [
             f"--{name.replace('_', '-')}"
-            for name in ("groups", "rank_by", "confidence_level", "seed", *LABEL_FLAGS)
+            for name in ("groups", "rank_by", "confidence_level", "seed", *LABEL_FLAGS, *COMPANIONS)
             if getattr(self, name) not in (None, ())
         ]
         groups = None if self.groups is None else _read_groups(self.groups)
@@ -115,6 +132,7 @@ class AuditCommand(Command):
                 slices=self.slices,
                 superclasses=None if self.superclasses is None else read_superclasses(self.superclasses),
                 hierarchy=None if self.hierarchy is None else read_hierarchy(self.hierarchy),
+                **companions,
             )
             if self.json is not None:
                 audit.save(self.json)

@@ -11,6 +11,7 @@ from torch import Tensor
 
 from classgap.audit._types import Floats, Integers
 from classgap.audit.io.predictions import Predictions, to_tensor
+from classgap.audit.io.rows import as_tensor
 from classgap.remedies.class_values import costs_from_mapping, priors_from_mapping
 
 MIN_SAMPLES = 2  # of each class: one to fit on and one to judge by
@@ -106,15 +107,18 @@ def shared_samples(fit: Predictions, test: Predictions) -> list[tuple[int, int]]
     >>> shared_samples(fit, Predictions.from_arrays([1, 0], logits=[[2.0, 0.3], [0.3, 0.1]]))
     [(1, 0)]
     """
-    ours, theirs = (_hash_rows(data.logits_NK, data.targets_N) for data in (fit, test))
+    assert fit.logits_NK is not None
+    assert test.logits_NK is not None
+    fit_NK, test_NK = as_tensor(fit.logits_NK), as_tensor(test.logits_NK)
+    ours, theirs = _hash_rows(fit_NK, fit.targets_N), _hash_rows(test_NK, test.targets_N)
     if np.array_equal(np.sort(ours), np.sort(theirs)):
         return list(zip(np.argsort(ours).tolist(), np.argsort(theirs).tolist(), strict=True))
-    place_fit, repeated_fit = _unique_rows(ours, fit.logits_NK)
-    place_test, repeated_test = _unique_rows(theirs, test.logits_NK)
+    place_fit, repeated_fit = _unique_rows(ours, fit_NK)
+    place_test, repeated_test = _unique_rows(theirs, test_NK)
     pairs = sorted((row, place_test[key]) for key, row in place_fit.items() if key in place_test)
     repeated = repeated_fit + repeated_test
     coincidences = 0.0
-    if pairs and (repeated or _are_coarse(fit, test)):
+    if pairs and (repeated or _are_coarse(fit_NK, test_NK)):
         coincidences = 2 * repeated + COINCIDENCES * min(len(ours), len(theirs))
     return pairs if len(pairs) > coincidences else []
 
@@ -184,9 +188,8 @@ def check_priors(priors: Any, class_names: Sequence[str]) -> Floats | None:
     return prior_K / prior_K.sum()
 
 
-def _hash_rows(scores_NK: Tensor | None, targets_N: Integers) -> Integers:
+def _hash_rows(scores_NK: Tensor, targets_N: Integers) -> Integers:
     """64-bit hash of the bits of each row and its label; log-probabilities are compared as float32."""
-    assert scores_NK is not None
     bits_NK = scores_NK.float().contiguous().view(torch.int32).numpy().astype(np.uint64)
     rng = np.random.default_rng(0)
     factors_K = rng.integers(1, 2**63, bits_NK.shape[1], dtype=np.uint64) | np.uint64(1)
@@ -196,25 +199,22 @@ def _hash_rows(scores_NK: Tensor | None, targets_N: Integers) -> Integers:
     return hashes_N.view(np.int64)
 
 
-def _are_coarse(fit: Predictions, test: Predictions) -> bool:
+def _are_coarse(fit_NK: Tensor, test_NK: Tensor) -> bool:
     """Whether different samples may have equal scores: few classes in half precision, or rounded values.
 
     The probability of equal rows is estimated as a product over some columns. One column is left out, because
     probabilities sum to 1.
     """
-    assert fit.logits_NK is not None
-    assert test.logits_NK is not None
     equal_C = []
-    for mine_N, theirs_N in zip(fit.logits_NK.T[:COLUMNS], test.logits_NK.T[:COLUMNS], strict=True):
+    for mine_N, theirs_N in zip(fit_NK.T[:COLUMNS], test_NK.T[:COLUMNS], strict=True):
         _, counts = torch.cat([mine_N, theirs_N]).unique(return_counts=True)
         equal_C.append(float((counts.double() * (counts - 1)).sum()) / max(int(counts.sum()), 1) ** 2)
-    expected_pairs = len(fit) * len(test) * float(np.prod(sorted(equal_C)[1:]))
+    expected_pairs = len(fit_NK) * len(test_NK) * float(np.prod(sorted(equal_C)[1:]))
     return expected_pairs > UNLIKELY
 
 
-def _unique_rows(hashes_N: Integers, scores_NK: Tensor | None) -> tuple[dict[int, int], int]:
+def _unique_rows(hashes_N: Integers, scores_NK: Tensor) -> tuple[dict[int, int], int]:
     """Hash → row for hashes that occur once, and the number of repeated rows; saturated rows are left out."""
-    assert scores_NK is not None
     top_N2 = scores_NK.topk(2, dim=1).values.float()
     kept = np.flatnonzero((top_N2[:, 0] - top_N2[:, 1] < SATURATED).numpy())
     values, first, counts = np.unique(hashes_N[kept], return_index=True, return_counts=True)

@@ -17,6 +17,7 @@ from classgap.audit import Audit, AuditDiff, AuditSettings, read_predictions
 from classgap.audit._types import Integers
 from classgap.audit.diagnosis.counterfactuals import stratified_folds
 from classgap.audit.io.predictions import Predictions
+from classgap.audit.io.rows import as_tensor
 from classgap.remedies.adjustments import Context, adjustments
 from classgap.remedies.checks import (
     check_disjoint,
@@ -218,7 +219,7 @@ def _run_paths(given: FilePath | Predictions | Sequence[FilePath | Predictions])
 
 def _logits(data: Predictions) -> torch.Tensor:
     assert data.logits_NK is not None
-    return data.logits_NK
+    return as_tensor(data.logits_NK)
 
 
 def _ranking(source: Source, labels_N: Integers, context: Context) -> Ranking:

@@ -15,7 +15,7 @@ from torch import Tensor, nn
 
 from classgap._atomic_write import atomic_write, atomic_write_text
 from classgap.audit.io.predictions import to_tensor
-from classgap.audit.io.probabilities import as_log_probabilities, normalized_if_probabilities
+from classgap.audit.io.probabilities import are_probabilities, log_probabilities, normalize
 from classgap.audit.serialization import read_json
 from classgap.remedies.modules import ExpectedCost, Part, build_part, describe_part
 from classgap.remedies.sources import Inputs
@@ -220,5 +220,4 @@ def _name_damage(path: Path) -> Iterator[None]:
 
 
 def _as_logits(values_NK: Tensor) -> Tensor:
-    normalized = normalized_if_probabilities(values_NK)
-    return values_NK if normalized is None else as_log_probabilities(normalized)
+    return log_probabilities(normalize(values_NK)) if are_probabilities(values_NK) else values_NK

@@ -13,7 +13,7 @@ from sklearn.utils import _safe_indexing
 from sklearn.utils.parallel import Parallel, delayed
 
 from classgap.audit._types import Floats, Integers
-from classgap.audit.io.probabilities import as_log_probabilities
+from classgap.audit.io.probabilities import log_probabilities
 
 Splits = list[tuple[Integers, Integers]]
 
@@ -52,7 +52,7 @@ def response_scores(estimator: Any, X: Any, classes: Any) -> Floats:
         return values
     # Probabilities of 0 become the smallest normal float32, as in prediction files.
     floored = np.maximum(values, np.finfo(np.float32).tiny)
-    return as_log_probabilities(torch.from_numpy(floored / floored.sum(axis=1, keepdims=True))).numpy()
+    return log_probabilities(torch.from_numpy(floored / floored.sum(axis=1, keepdims=True))).numpy()
 
 
 def make_splits(cv: Any, X: Any, y: Any, rng: np.random.RandomState | int | None, params: Mapping[str, Any]) -> Splits:

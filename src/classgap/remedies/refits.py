@@ -8,6 +8,7 @@ import torch
 from torch import Tensor, nn
 
 from classgap.audit.io.predictions import Predictions
+from classgap.audit.io.rows import as_tensor
 from classgap.data.dataset import Split
 from classgap.data.splits import draw_per_class
 from classgap.engine.random_state import preserve_random_state
@@ -41,7 +42,7 @@ def refit_predictions(fit: Predictions, test: Predictions | None, progress: Call
     data = FrozenFeatures(fit.train_features_MD[rows].float(), targets_M[rows], fit.class_names, weight_KD, bias_K)
     if (problem := data.problem()) is not None:
         return [], (problem,)
-    fit_ND, test_ND = features[0].float(), features[1].float()
+    fit_ND, test_ND = as_tensor(features[0]).float(), as_tensor(features[1]).float()
     found = []
     for name, head in refit_heads(data, progress):
         part = _as_part(head)

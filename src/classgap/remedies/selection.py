@@ -11,7 +11,7 @@ from torch import Tensor, nn
 
 from classgap.audit._types import Integers
 from classgap.audit.diagnosis.counterfactuals import TopScores, stratified_folds
-from classgap.audit.metrics.scores import row_chunks
+from classgap.audit.io.rows import row_chunks
 from classgap.remedies.adjustments import Adjustment, Calibrated, Candidate, Context
 from classgap.remedies.evaluation import Measured, Ranking, average, group_weights, measure
 from classgap.remedies.sources import Source

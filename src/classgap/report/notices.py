@@ -87,6 +87,19 @@ SENTENCES: Mapping[str, str | Callable[[Mapping[str, Any]], str]] = {
     "unused-columns-maybe-scores": lambda of: (
         f"{_not_used(of)}; if they are scores of the classes, remove the column prediction."
     ),
+    "accumulated": lambda of: (
+        "Accumulated as sums over batches: no distribution of logit margins, error budget, label checks or comparison "
+        "of samples; " + ("no distances within classes or map." if of["feature_dim"] else "no feature metrics.")
+    ),
+    "diagnosis-sampled": lambda of: (
+        f"Error budget, causes and label checks examine {format_count(of['examined'])} of "
+        f"{format_count(of['samples'])} samples, a random part of each class; their counts are of these samples."
+    ),
+    "map-sampled": lambda of: f"The map shows at most {of['points']} samples.",
+    "distances-sampled": lambda of: (
+        f"Distances within a class are to the {of['outermost']} samples farthest from its mean: the largest distances "
+        "are lower bounds."
+    ),
     "columns-are-classes": lambda of: (
         f"Read {pluralize(of['classes'], 'column', 'columns')} as classes with {of['kind']}."
     ),

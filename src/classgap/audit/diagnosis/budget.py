@@ -12,6 +12,7 @@ from classgap.audit._types import Integers
 from classgap.audit.diagnosis.counterfactuals import Counterfactuals, counterfactuals, removed_by
 from classgap.audit.diagnosis.label_doubts import doubted_labels
 from classgap.audit.io.predictions import Predictions
+from classgap.audit.metrics.scores import SampleScores
 from classgap.audit.results import BudgetShare, ErrorBudget
 from classgap.audit.stats.intervals import wilson_interval
 
@@ -24,7 +25,7 @@ class Assignment:
     """Each sample's place in the budget.
 
     Attributes:
-        data: the predictions.
+        data: the predictions that were examined, all or a part.
         found: the counterfactuals.
         doubted_N: errors whose label is in doubt.
         part_N: index into ``PARTS`` of each error; -1 for correct samples and errors without an explanation.
@@ -38,9 +39,9 @@ class Assignment:
     valid_N: NDArray[np.bool_] | None = None
 
     @classmethod
-    def from_predictions(cls, data: Predictions, seed: int) -> Assignment:
+    def from_predictions(cls, data: Predictions, seed: int, scores: SampleScores | None = None) -> Assignment:
         """Try every change, and assign errors in the order of ``PARTS``."""
-        found = counterfactuals(data, seed)
+        found = counterfactuals(data, seed, scores)
         doubted_N = doubted_labels(data, found)
         wrong_N = data.predictions_N != data.targets_N
         valid_N = None
@@ -56,6 +57,12 @@ class Assignment:
         for part, removed_N in reversed(list(enumerate(removed))):
             part_N[removed_N] = part
         return cls(data, found, doubted_N, part_N, valid_N)
+
+    @property
+    def errors_K(self) -> Integers:
+        """Errors of each class."""
+        wrong_N = self.data.predictions_N != self.data.targets_N
+        return np.bincount(self.data.targets_N[wrong_N], minlength=self.data.num_classes)
 
     @property
     def doubted_K(self) -> Integers | None:
@@ -104,8 +111,7 @@ class Assignment:
     def budgets(self, confidence_level: float) -> list[ErrorBudget | None]:
         """Budget of each class; ``None`` without errors, or if only labels are known."""
         data, classes = self.data, self.data.num_classes
-        wrong_N = data.predictions_N != data.targets_N
-        errors_K = np.bincount(data.targets_N[wrong_N], minlength=classes)
+        wrong_N, errors_K = data.predictions_N != data.targets_N, self.errors_K
         removed = {
             part: np.bincount(data.targets_N[self.part_N == i], minlength=classes) for i, part in enumerate(PARTS)
         }

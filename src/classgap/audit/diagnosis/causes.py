@@ -66,6 +66,8 @@ class Evidence:
         lost_K: errors that neither a head nor nearest neighbors remove.
         confidence_level: level of the intervals.
         valid_K: errors whose prediction is one of the sample's valid labels.
+        examined_support_K: number of samples in which errors were assigned to changes; by default all.
+        examined_errors_K: number of errors among them.
     """
 
     names: Sequence[str]
@@ -86,6 +88,8 @@ class Evidence:
     lost_K: Integers | None
     confidence_level: float
     valid_K: Integers | None = None
+    examined_support_K: Integers | None = None
+    examined_errors_K: Integers | None = None
 
     @property
     def accuracy_K(self) -> Floats:
@@ -100,6 +104,16 @@ class Evidence:
     def errors(self, k: int) -> int:
         """Number of errors of a class."""
         return int(self.support_K[k] - self.correct_K[k])
+
+    @property
+    def examined_K(self) -> Integers:
+        """Number of samples of each class in which errors were assigned to changes."""
+        return self.support_K if self.examined_support_K is None else self.examined_support_K
+
+    @property
+    def wrong_K(self) -> Integers:
+        """Number of errors of each class among them."""
+        return self.support_K - self.correct_K if self.examined_errors_K is None else self.examined_errors_K
 
     def net(self, change: str, k: int) -> int:
         """Errors of a class that a change removes, minus the correct predictions that it breaks."""
@@ -149,19 +163,19 @@ def wrong_labels(k: int, evidence: Evidence) -> Cause | None:
         return None
     from scipy.stats import binom
 
-    doubted, support, errors = int(evidence.doubted_K[k]), int(evidence.support_K[k]), evidence.errors(k)
-    seen_K = evidence.support_K > 0
+    doubted, support, errors = int(evidence.doubted_K[k]), int(evidence.examined_K[k]), int(evidence.wrong_K[k])
+    seen_K = evidence.examined_K > 0
     valid = 0 if evidence.valid_K is None else int(evidence.valid_K[k])
     if evidence.valid_K is not None and valid >= max(LABEL_SAMPLES, LABEL_FRACTION * errors, LABEL_RATE * support):
         # People judged these samples, so that no comparison with other classes is needed.
         return _cause(
             "wrong-labels",
             figure=valid / support,
-            reference=float(np.median(evidence.valid_K[seen_K] / evidence.support_K[seen_K])),
+            reference=float(np.median(evidence.valid_K[seen_K] / evidence.examined_K[seen_K])),
             strength=valid / errors,
             details={"valid": valid, "errors": errors, "usual": _usual_fraction(evidence.valid_K, evidence)},
         )
-    usual = float(np.median(evidence.doubted_K[seen_K] / evidence.support_K[seen_K]))
+    usual = float(np.median(evidence.doubted_K[seen_K] / evidence.examined_K[seen_K]))
     if (
         doubted < max(LABEL_SAMPLES, LABEL_FRACTION * errors, LABEL_RATE * support)
         or doubted > MAX_LABEL_RATE * support
@@ -203,8 +217,8 @@ def under_trained(k: int, evidence: Evidence) -> Cause | None:
         details |= {"loss_before": trend.before, "loss_after": trend.after, "loss_epoch": trend.epoch}
     if _head_lifts_all(k, evidence):
         net = evidence.net("head", k)
-        figure, reference = test + net / int(support_K[k]), test
-        strengths.append(net / evidence.errors(k))
+        figure, reference = test + net / int(evidence.examined_K[k]), test
+        strengths.append(net / int(evidence.wrong_K[k]))
         details["refitted_accuracy"] = figure
     if not strengths:
         return None
@@ -213,10 +227,10 @@ def under_trained(k: int, evidence: Evidence) -> Cause | None:
 
 def _head_lifts_all(k: int, evidence: Evidence) -> bool:
     """Whether a refitted head improves the class and the others clearly."""
-    if not evidence.improves("head", k) or evidence.net("head", k) < UNDER_TRAINED_FRACTION * evidence.errors(k):
+    if not evidence.improves("head", k) or evidence.net("head", k) < UNDER_TRAINED_FRACTION * evidence.wrong_K[k]:
         return False
     net_K = evidence.fixed_K["head"] - evidence.broken_K["head"]
-    others = int(evidence.support_K.sum() - evidence.support_K[k])
+    others = int(evidence.examined_K.sum() - evidence.examined_K[k])
     return float(net_K.sum() - net_K[k]) / max(others, 1) >= LIFT
 
 
@@ -305,8 +319,8 @@ def representation(k: int, evidence: Evidence) -> Cause | None:
     """Neither a refitted head nor nearest neighbors on these features remove many of its errors."""
     if evidence.lost_K is None:
         return None
-    lost, errors = int(evidence.lost_K[k]), evidence.errors(k)
-    if lost < LOST * errors:
+    lost, errors = int(evidence.lost_K[k]), int(evidence.wrong_K[k])
+    if not errors or lost < LOST * errors:
         return None
     return _cause(
         "representation",
@@ -332,8 +346,8 @@ CAUSES = (
 
 
 def _removed_by(change: str, name: str, k: int, evidence: Evidence, methods: tuple[str, ...]) -> Cause | None:
-    errors, net = evidence.errors(k), evidence.net(change, k)
-    if net < REMOVED * errors or not evidence.improves(change, k):
+    errors, net = int(evidence.wrong_K[k]), evidence.net(change, k)
+    if not errors or net < REMOVED * errors or not evidence.improves(change, k):
         return None
     fixed, broken = int(evidence.fixed_K[change][k]), int(evidence.broken_K[change][k])
     return _cause(
@@ -348,9 +362,8 @@ def _removed_by(change: str, name: str, k: int, evidence: Evidence, methods: tup
 
 def _usual_fraction(part_K: Integers, evidence: Evidence) -> float:
     """Median over classes of the fraction of errors that belong to a part."""
-    errors_K = evidence.support_K - evidence.correct_K
-    wrong_K = errors_K > 0
-    return float(np.median(part_K[wrong_K] / errors_K[wrong_K]))
+    failed_K = evidence.wrong_K > 0
+    return float(np.median(part_K[failed_K] / evidence.wrong_K[failed_K]))
 
 
 def _samples_for(change: float, accuracy: float) -> int:

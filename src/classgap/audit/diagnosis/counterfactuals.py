@@ -16,7 +16,8 @@ from torch import Tensor
 from classgap.audit._types import Floats, Integers
 from classgap.audit.diagnosis.linear_head import ClassMoments, linear_scores
 from classgap.audit.io.predictions import Predictions
-from classgap.audit.metrics.scores import row_chunks, score_samples
+from classgap.audit.io.rows import Matrix, highest_columns, read_rows, row_chunks
+from classgap.audit.metrics.scores import SampleScores, score_samples
 
 N_FOLDS = 5
 CANDIDATES = 24  # highest scores of a sample that are considered; lower ones decide nothing
@@ -55,10 +56,16 @@ class Counterfactuals:
     folds_N: Integers | None = None
 
 
-def counterfactuals(data: Predictions, seed: int) -> Counterfactuals:
-    """Fit every change that the inputs allow."""
+def counterfactuals(data: Predictions, seed: int, scores: SampleScores | None = None) -> Counterfactuals:
+    """Fit every change that the inputs allow.
+
+    Args:
+        data: predictions.
+        seed: seed of random subsets.
+        scores: the scores of the samples, if they are already computed.
+    """
     rng = np.random.default_rng(seed)
-    folds_N = stratified_folds(data.targets_N, _difficulty(data), N_FOLDS)
+    folds_N = stratified_folds(data.targets_N, _difficulty(data, scores), N_FOLDS)
     own = confidence = decision = offsets = head = neighbors = None
     temperatures = np.ones(N_FOLDS)
     if data.logits_NK is not None and data.num_classes > 1:
@@ -86,8 +93,10 @@ def stratified_folds(labels_N: Integers, key_N: Floats, n_folds: int) -> Integer
     return folds_N
 
 
-def _difficulty(data: Predictions) -> Floats:
+def _difficulty(data: Predictions, scores: SampleScores | None) -> Floats:
     """A number that orders the samples of a class: the logit margin, or else the first feature."""
+    if scores is not None:
+        return scores.logit_margin_N
     if data.logits_NK is not None:
         return score_samples(data.logits_NK, data.targets_N).logit_margin_N
     if data.features_ND is not None:
@@ -112,14 +121,14 @@ class TopScores:
     num_classes: int
 
     @classmethod
-    def from_logits(cls, logits_NK: Tensor, targets_N: Integers) -> TopScores:
+    def from_logits(cls, logits_NK: Matrix, targets_N: Integers) -> TopScores:
         """Take the ``CANDIDATES`` highest scores, chunk by chunk; the predicted class is the first."""
         labels_N, width = torch.from_numpy(targets_N), min(CANDIDATES, logits_NK.shape[1])
         parts = []
         for rows in row_chunks(*logits_NK.shape):
             z_BK = logits_NK[rows]
             z_BK = z_BK.to(torch.promote_types(z_BK.dtype, torch.float32))
-            top, predicted_B1 = z_BK.topk(width, dim=1), z_BK.argmax(dim=1, keepdim=True)
+            top, predicted_B1 = z_BK.topk(width, dim=1), torch.from_numpy(highest_columns(z_BK))[:, None]
             # Among equal scores topk takes any and argmax the first: without offsets both must predict the same class.
             place_B1 = (top.indices == predicted_B1).to(torch.uint8).argmax(dim=1, keepdim=True)
             classes_Bm = top.indices.scatter(1, place_B1, top.indices[:, :1])
@@ -278,7 +287,7 @@ def _head(data: Predictions, folds_N: Integers, temperatures: Floats, rng: np.ra
         weight = _mixing_weight(data, probe, inner_head, float(temperatures[fold]))
         for rows in row_chunks(len(held), data.num_classes):
             scores_BK = _mixed(data, held[rows], outer_head, weight, float(temperatures[fold]))
-            predictions_N[held[rows]] = scores_BK.argmax(dim=1).numpy()
+            predictions_N[held[rows]] = highest_columns(scores_BK)
     return predictions_N
 
 
@@ -286,27 +295,26 @@ def _mixing_weight(data: Predictions, rows: Integers, head: tuple[Tensor, Tensor
     """Weight of the refitted head beside the given logits with the best accuracy on some samples."""
     if data.logits_NK is None:
         return 1.0
-    at, labels_B = torch.from_numpy(rows), torch.from_numpy(data.targets_N[rows])
+    labels_B = data.targets_N[rows]
     assert data.features_ND is not None
-    refitted_BK = linear_scores(data.features_ND[at], head)
-    given_BK = temperature * data.logits_NK[at].to(refitted_BK.dtype)
+    refitted_BK = linear_scores(read_rows(data.features_ND, rows), head)
+    given_BK = temperature * read_rows(data.logits_NK, rows).to(refitted_BK.dtype)
     accuracies = {
-        weight: float((torch.lerp(given_BK, refitted_BK, weight).argmax(dim=1) == labels_B).double().mean())
+        weight: float((highest_columns(torch.lerp(given_BK, refitted_BK, weight)) == labels_B).mean())
         for weight in STRENGTHS
     }
-    accuracies[0.0] = float((given_BK.argmax(dim=1) == labels_B).double().mean())
+    accuracies[0.0] = float((highest_columns(given_BK) == labels_B).mean())
     return max(accuracies, key=lambda weight: (accuracies[weight], -weight))
 
 
 def _mixed(data: Predictions, rows: Integers, head: tuple[Tensor, Tensor], weight: float, temperature: float) -> Tensor:
     assert data.features_ND is not None
-    at = torch.from_numpy(rows)
     if data.logits_NK is not None and weight == 0:
-        return data.logits_NK[at]
-    scores_BK = linear_scores(data.features_ND[at], head)
+        return read_rows(data.logits_NK, rows)
+    scores_BK = linear_scores(read_rows(data.features_ND, rows), head)
     if data.logits_NK is None or weight == 1:
         return scores_BK
-    return torch.lerp(temperature * data.logits_NK[at].to(scores_BK.dtype), scores_BK, weight)
+    return torch.lerp(temperature * read_rows(data.logits_NK, rows).to(scores_BK.dtype), scores_BK, weight)
 
 
 def _neighbors(data: Predictions, folds_N: Integers, head_N: Integers, rng: np.random.Generator) -> Integers:

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import numpy as np
-import torch
 from numpy.typing import NDArray
 
 from classgap.audit._types import Floats
 from classgap.audit.diagnosis.counterfactuals import Counterfactuals
 from classgap.audit.io.predictions import Predictions
+from classgap.audit.io.rows import read_rows
 
 TYPICAL = 0.25  # quantile of the other class's own margins that a doubted sample must exceed
 CONFIDENT = 0.8  # least calibrated probability of the predicted class
@@ -49,8 +49,8 @@ def _typicality(data: Predictions, rows: NDArray[np.int64]) -> Floats:
         if len(members) < MIN_MEMBERS:
             continue
         errors = np.flatnonzero(predicted_E == b)
-        z_MK = data.logits_NK[torch.from_numpy(members)].double().numpy()
-        z_EK = data.logits_NK[torch.from_numpy(rows[errors])].double().numpy()
+        z_MK = read_rows(data.logits_NK, members).double().numpy()
+        z_EK = read_rows(data.logits_NK, rows[errors]).double().numpy()
         own_margin_ME = z_MK[:, [b]] - z_MK[:, labels_E[errors]]
         margin_E = z_EK[:, b] - z_EK[np.arange(len(errors)), labels_E[errors]]
         rank_E[errors] = (own_margin_ME <= margin_E).mean(axis=0)

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from classgap.audit._types import Integers
-from classgap.audit.metrics.scores import row_chunks
+from classgap.audit.io.rows import Matrix, read_rows, row_chunks
 
 SHRINKAGE = 0.1  # least weight of the diagonal in the covariance
 
@@ -34,7 +34,7 @@ class ClassMoments:
 
     @classmethod
     def from_features(
-        cls, features_ND: Tensor, labels_N: Integers, num_classes: int, chosen_N: NDArray[np.bool_] | None = None
+        cls, features_ND: Matrix, labels_N: Integers, num_classes: int, chosen_N: NDArray[np.bool_] | None = None
     ) -> ClassMoments:
         """Sum over the chosen samples, chunk by chunk."""
         wide = features_ND.shape[1]
@@ -45,8 +45,7 @@ class ClassMoments:
         products_DD = torch.zeros(wide, wide, dtype=kind)
         rows = np.arange(len(labels_N)) if chosen_N is None else np.flatnonzero(chosen_N)
         for chunk in row_chunks(len(rows), wide):
-            at = torch.from_numpy(rows[chunk])
-            f_BD, y_B = features_ND[at].to(kind) - origin_D, torch.from_numpy(labels_N[rows[chunk]])
+            f_BD, y_B = read_rows(features_ND, rows[chunk]).to(kind) - origin_D, torch.from_numpy(labels_N[rows[chunk]])
             counts_K += torch.bincount(y_B, minlength=num_classes)
             sums_KD.index_add_(0, y_B, f_BD)
             products_DD += f_BD.T @ f_BD

@@ -12,8 +12,8 @@ from torch import Tensor
 from classgap.audit._types import Floats, Integers
 from classgap.audit.geometry.centroids import pairwise_distances
 from classgap.audit.io.predictions import Predictions
+from classgap.audit.io.rows import row_chunks
 from classgap.audit.metrics.class_order import ClassOrder
-from classgap.audit.metrics.scores import row_chunks
 from classgap.functional.discriminative import SMALLEST_BOUNDARY
 
 CHECKED_SAMPLES = 1000

@@ -7,11 +7,13 @@ import torch
 from torch import Tensor
 
 from classgap.audit._types import Floats, Integers
-from classgap.audit.metrics.scores import row_chunks
+from classgap.audit.io.rows import Matrix, highest_columns, read_rows, row_chunks
 
 NEIGHBORS = 3
 # Multiplications spent on comparing samples with class means; beyond this, a random subset of the samples is used.
 AGREEMENT_BUDGET = 20_000_000_000
+LARGE_AGREEMENT_BUDGET = 5_000_000_000  # for features of more than LARGE entries
+LARGE = 2**27
 # ‖a‖² + ‖b‖² - 2ab has the rounding error of ‖a‖² + ‖b‖². Below this fraction of that sum, the square is computed from
 # the difference itself, so that float32 keeps three digits of each distance.
 CANCELLATION = 1e-3
@@ -62,7 +64,7 @@ def nearest_centroids(centroids_KD: Tensor, seen_U: Integers, neighbors: int = N
 
 
 def centroid_agreement(
-    features_ND: Tensor, centroids_KD: Tensor, seen_U: Integers, predictions_N: Integers, rng: np.random.Generator
+    features_ND: Matrix, centroids_KD: Tensor, seen_U: Integers, predictions_N: Integers, rng: np.random.Generator
 ) -> float:
     """Fraction of samples whose nearest class mean is that of the predicted class.
 
@@ -73,15 +75,16 @@ def centroid_agreement(
     means_UD = centroids_KD[torch.from_numpy(seen_U)]
     center_D = means_UD.mean(dim=0)
     means_UD = means_UD - center_D
-    affordable = max(1, AGREEMENT_BUDGET // means_UD.numel())
+    large = features_ND.shape[0] * features_ND.shape[1] > LARGE
+    affordable = max(1, (LARGE_AGREEMENT_BUDGET if large else AGREEMENT_BUDGET) // means_UD.numel())
     samples = np.arange(len(features_ND))
     if affordable < len(samples):
         samples = np.sort(rng.choice(samples, affordable, replace=False))
     half_squares_U = means_UD.square().sum(dim=1) / 2
     agree = 0
     for rows in row_chunks(len(samples), features_ND.shape[1] + len(seen_U)):
-        features_BD = features_ND[torch.from_numpy(samples[rows])].to(means_UD.dtype) - center_D
+        features_BD = read_rows(features_ND, samples[rows]).to(means_UD.dtype) - center_D
         # The nearest mean maximizes f·μ - ‖μ‖²/2.
-        nearest_B = (features_BD @ means_UD.T - half_squares_U).argmax(dim=1)
-        agree += int((seen_U[nearest_B.numpy()] == predictions_N[samples[rows]]).sum())
+        nearest_B = highest_columns(features_BD @ means_UD.T - half_squares_U)
+        agree += int((seen_U[nearest_B] == predictions_N[samples[rows]]).sum())
     return agree / len(samples)

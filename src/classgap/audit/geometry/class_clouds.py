@@ -9,12 +9,17 @@ import torch
 from torch import Tensor
 
 from classgap.audit._types import Floats
+from classgap.audit.geometry.centroids import LARGE
+from classgap.audit.io.rows import Matrix, read_rows
 from classgap.audit.metrics.class_order import ClassOrder
 from classgap.functional import class_margins, squared_norm
 
 # Distances within a class are computed to at most this many of its samples, those farthest from the class mean. The
 # most distant pairs are among them, and a class of 25,000 samples does not need 25,000² distances.
 OUTERMOST = 1024
+# In more than LARGE entries of features, the distances to 1024 samples would take longer than all else. The most
+# distant pair is rarely missed with the outermost 16.
+FEW_OUTERMOST = 16
 
 
 @dataclass(frozen=True)
@@ -50,7 +55,7 @@ class ClassClouds:
         return np.where(unseen_K, np.nan, gamma_K)
 
 
-def class_clouds(features_ND: Tensor, order: ClassOrder) -> ClassClouds:
+def class_clouds(features_ND: Matrix, order: ClassOrder) -> ClassClouds:
     """Compute the statistics of each class.
 
     >>> clouds = class_clouds(torch.tensor([[1.0, 0.0], [3.0, 0.0]]), ClassOrder.from_labels(np.array([0, 0]), 1))
@@ -63,9 +68,9 @@ def class_clouds(features_ND: Tensor, order: ClassOrder) -> ClassClouds:
     statistics = {
         name: np.full(classes, np.nan) for name in ("norm", "size", "spread", "dispersion", "max_intra_distance")
     }
-    longest = 0.0
+    longest, limit = 0.0, outermost(*features_ND.shape)
     for k, rows in order.rows():
-        features_nD = features_ND[torch.from_numpy(rows)].to(kind)
+        features_nD = read_rows(features_ND, rows).to(kind)
         squares_n = squared_norm(features_nD)
         centroid_D = features_nD.mean(dim=0)
         centroids_KD[k] = centroid_D
@@ -77,7 +82,7 @@ def class_clouds(features_ND: Tensor, order: ClassOrder) -> ClassClouds:
             deviations_nD = features_nD.sub_(centroid_D)
             deviation_squares_n = squared_norm(deviations_nD)
             statistics["spread"][k] = float((deviation_squares_n.sum() / (len(rows) - 1)).sqrt())
-            reach_n = farthest_distances(deviations_nD, deviation_squares_n)
+            reach_n = farthest_distances(deviations_nD, deviation_squares_n, limit)
             statistics["dispersion"][k], statistics["max_intra_distance"][k] = (
                 float(reach_n.max()),
                 float(reach_n.mean()),
@@ -94,6 +99,11 @@ def class_clouds(features_ND: Tensor, order: ClassOrder) -> ClassClouds:
     )
 
 
+def outermost(samples: int, columns: int) -> int:
+    """Return the number of samples of a class that distances are computed to."""
+    return OUTERMOST if samples * columns <= LARGE else FEW_OUTERMOST
+
+
 def farthest_distances(deviations_nD: Tensor, squares_n: Tensor, limit: int = OUTERMOST) -> Tensor:
     """Distance of each sample to the farthest of the ``limit`` outermost samples, (n,).
 
@@ -106,9 +116,10 @@ def farthest_distances(deviations_nD: Tensor, squares_n: Tensor, limit: int = OU
     [4.0, 3.0, 4.0]
     """
     outer_m = squares_n.topk(min(limit, len(squares_n))).indices
+    doubled_Dm = (2 * deviations_nD[outer_m]).T
     far_n = torch.zeros_like(squares_n)
     for start in range(0, len(squares_n), 4096):
         part = slice(start, start + 4096)
-        between = squares_n[part, None] + squares_n[outer_m] - 2 * deviations_nD[part] @ deviations_nD[outer_m].T
+        between = squares_n[part, None] + squares_n[outer_m] - deviations_nD[part] @ doubled_Dm
         far_n[part] = between.amax(dim=1)
     return far_n.clamp(min=0).sqrt()

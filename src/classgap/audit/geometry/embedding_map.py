@@ -6,10 +6,10 @@ from collections.abc import Sequence
 
 import numpy as np
 import torch
-from torch import Tensor
 
 from classgap.audit._types import Integers
 from classgap.audit.figures import ClassResult
+from classgap.audit.io.rows import Matrix
 from classgap.audit.metrics.class_order import ClassOrder
 from classgap.audit.results import FeatureMap
 
@@ -32,7 +32,7 @@ def worst_neighbors(classes: Sequence[ClassResult], limit: int = AUTO_CLASSES) -
 
 
 def feature_map(
-    features_ND: Tensor,
+    features_ND: Matrix,
     order: ClassOrder,
     targets_N: Integers,
     predictions_N: Integers,

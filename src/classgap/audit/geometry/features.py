@@ -11,7 +11,7 @@ import torch
 from classgap.audit._types import Floats, Integers
 from classgap.audit.geometry.boundaries import Boundaries, build_scorer, measure_boundaries
 from classgap.audit.geometry.centroids import centroid_agreement, nearest_centroids
-from classgap.audit.geometry.class_clouds import ClassClouds, class_clouds
+from classgap.audit.geometry.class_clouds import OUTERMOST, ClassClouds, class_clouds, outermost
 from classgap.audit.geometry.head import HeadGeometry, head_geometry
 from classgap.audit.io.predictions import Predictions
 from classgap.audit.metrics.class_order import ClassOrder
@@ -55,6 +55,9 @@ def measure_features(
     notices: list[Notice] = []
     if data.features_ND is not None:
         clouds = class_clouds(data.features_ND, order)
+        limit = outermost(*data.features_ND.shape)
+        if limit < OUTERMOST and int(order.support_K.max()) > limit:
+            notices.append(Notice("distances-sampled", {"outermost": limit}))
         nearest, distances = nearest_centroids(clouds.centroids_KD, order.seen_U)
         agreement = centroid_agreement(data.features_ND, clouds.centroids_KD, order.seen_U, data.predictions_N, rng)
         if data.weight_KD is not None:
@@ -74,6 +77,17 @@ def measure_features(
         head=head,
         summary=_summary(clouds, head, agreement, accuracy_K, order, data.class_names),
         notices=tuple(notices),
+    )
+
+
+def describe_clouds(clouds: ClassClouds, order: ClassOrder, accuracy_K: Floats, names: Sequence[str]) -> FeatureMetrics:
+    """Return the metrics that follow from the statistics of each class alone."""
+    nearest, distances = nearest_centroids(clouds.centroids_KD, order.seen_U)
+    return FeatureMetrics(
+        clouds=clouds,
+        nearest_Km=nearest,
+        nearest_distance_Km=distances,
+        summary=_summary(clouds, None, None, accuracy_K, order, names),
     )
 
 

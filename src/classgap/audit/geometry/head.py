@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 
 from classgap.audit._types import Floats
-from classgap.audit.metrics.scores import row_chunks
+from classgap.audit.io.rows import row_chunks
 
 
 @dataclass(frozen=True)

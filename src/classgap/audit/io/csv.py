@@ -6,9 +6,10 @@
   name matches, a class index from 0. Scores in [0, 1] whose rows sum to 1 are probabilities, others are logits; with
   two decimals, a row sum may be off by 0.005 per class. A column that numbers the samples is an error.
 
-Both layouts may have an ``index`` column with the sample's position in the test set, a ``valid_labels`` column with the
-labels that are right for the sample, separated by "|" (empty if none is), and columns that divide the samples into
-slices.
+Instead of one column per class, a column ``logits`` or ``probabilities`` may hold a list for each sample. All layouts
+may have an ``index`` column with the sample's position in the test set, a ``valid_labels`` column with the labels that
+are right for the sample, separated by "|" (empty if none is), and columns that divide the samples into slices. Files of
+other tools are read as they come: :mod:`classgap.audit.io.csv_layouts`.
 """
 
 from __future__ import annotations
@@ -22,9 +23,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from classgap.audit._types import Floats, Integers
+from classgap.audit.io.csv_layouts import LISTS, NumberedRows, is_timm, parse_lists, rename_columns, timm_content
 from classgap.audit.io.fields import suggest_rename
 from classgap.audit.io.probabilities import sum_to_one
-from classgap.audit.io.slice_columns import check_slice_names
+from classgap.audit.io.wanted import NOTHING, Wanted
 from classgap.audit.results import Notice
 
 MAX_SHOWN = 40  # characters of a cell shown in a message
@@ -34,12 +36,12 @@ LIKELY_SUMS = (0.5, 2.0)  # median row sums of scores in [0, 1] that were probab
 Content = tuple[dict[str, Any], tuple[Notice, ...]]  # arrays by name, and notices
 
 
-def read_csv(path: Path, slices: Sequence[str] = ()) -> Content:
+def read_csv(path: Path, wanted: Wanted = NOTHING) -> Content:
     """Read a CSV file into arrays, named as in an ``.npz`` file, and notices about how it was interpreted.
 
     Args:
         path: file to read.
-        slices: columns to keep beside those of the layout.
+        wanted: columns to keep beside those of the layout.
 
     Raises:
         ValueError: if the file is not a valid prediction file. The message does not contain the path.
@@ -49,42 +51,89 @@ def read_csv(path: Path, slices: Sequence[str] = ()) -> Content:
         with path.open(newline="", encoding="utf-8-sig") as file:
             rows = csv.reader(file, strict=True)
             header = [column.strip() for column in next(rows, [])]
-            if "target" not in header:
-                raise ValueError(f"column target is missing, found {_join(header)}{_target_hint(header)}.")
-            if len(set(header)) != len(header):
-                duplicate = next(column for i, column in enumerate(header) if column in header[:i])
-                raise ValueError(f"column names must be unique, but {duplicate!r} appears more than once.")
-            if "prediction" in header:
-                return _read_labels(header, rows, slices)
-            return _read_scores(header, rows, slices)
+            if header[:1] == [""] and len(header) > 1:  # the row numbers of a DataFrame
+                return _read_numbered(header, rows, wanted)
+            return _read(header, rows, wanted)
     except UnicodeDecodeError:
         raise ValueError("the file is not UTF-8 text: save it with UTF-8 encoding.") from None
     except csv.Error as error:
         raise ValueError(f"the file is not valid CSV: {error}.") from None
 
 
-def _read_labels(header: list[str], rows: Any, slices: Sequence[str]) -> Content:
-    wanted = [name for name in ("target", "prediction", "index") if name in header]
-    columns = [header.index(name) for name in wanted]
-    entries: list[list[str]] = []
-    extra = ExtraColumns(header, slices)
+def _read_numbered(header: list[str], rows: Any, wanted: Wanted) -> Content:
+    """Read a file whose first column has no name; it is dropped if it numbers the rows."""
+    numbered = NumberedRows(rows)
+    content, notices = _read(header[1:], numbered, wanted)
+    if numbered.numbered:
+        return content, notices
+    if "predictions" not in content:
+        raise ValueError("column 1 has no name: name it after its class or remove it.")
+    return content, (*notices, Notice("unused-columns", {"names": ("column 1",)}))
+
+
+def _read(header: list[str], rows: Any, wanted: Wanted) -> Content:
+    if is_timm(header):
+        columns = _read_columns(header, header, rows)
+        wanted.check(header)
+        return {name: columns[name] for name in wanted.names} | timm_content(columns), ()
+    header = rename_columns(header)
+    if "target" not in header:
+        raise ValueError(f"column target is missing, found {_join(header)}{_target_hint(header)}.")
+    if len(set(header)) != len(header):
+        duplicate = next(column for i, column in enumerate(header) if column in header[:i])
+        raise ValueError(f"column names must be unique, but {duplicate!r} appears more than once.")
+    wanted.check(header)
+    extra = ExtraColumns(header, wanted.names)
+    if "prediction" in header:
+        return _read_labels(header, rows, extra)
+    lists = [name for name in LISTS if name in header]
+    return _read_lists(header, lists[0], rows, extra) if lists else _read_scores(header, rows, extra)
+
+
+def _read_lists(header: list[str], kind: str, rows: Any, extra: ExtraColumns) -> Content:
+    """Read a column that holds the scores of all classes as a list."""
+    wanted = ["target", kind, *(["index"] if "index" in header else [])]
+    columns = _read_columns(header, wanted, rows, extra)
+    content = {"targets": np.array(columns["target"]), kind: parse_lists(kind, columns[kind])}
+    if "index" in columns:
+        content["index"] = _to_integers(columns["index"])
+    unused = tuple(_unnamed(header, {*wanted, *extra.places}))
+    return extra.content | content, (Notice("unused-columns", {"names": unused}),) if unused else ()
+
+
+def _unnamed(header: list[str], taken: Collection[str]) -> list[str]:
+    """Return the other columns, by name or number."""
+    return [name or f"column {i + 1}" for i, name in enumerate(header) if name not in taken]
+
+
+def _read_columns(
+    header: list[str], wanted: Sequence[str], rows: Any, extra: ExtraColumns | None = None
+) -> dict[str, list[str]]:
+    """Read the cells of some columns, none of which may be empty, and the extra ones."""
+    places = {name: header.index(name) for name in wanted}
+    columns: dict[str, list[str]] = {name: [] for name in wanted}
     for row in rows:
         if row:
             _check_width(row, header, rows.line_num)
-            extra.add(row)
-            entries.append([row[column].strip() for column in columns])
-            if "" in entries[-1]:
-                raise ValueError(f"line {rows.line_num}: {wanted[entries[-1].index('')]} must not be empty.")
-    if not entries:
+            if extra is not None:
+                extra.add(row)
+            for name, place in places.items():
+                columns[name].append(row[place].strip())
+                if not columns[name][-1]:
+                    raise ValueError(f"line {rows.line_num}: {name} must not be empty.")
+    if not columns[wanted[0]]:
         raise ValueError("the file has no samples, only a header.")
-    content: dict[str, Any] = dict(
-        zip(wanted, (np.array(column) for column in zip(*entries, strict=True)), strict=True)
-    )
+    return columns
+
+
+def _read_labels(header: list[str], rows: Any, extra: ExtraColumns) -> Content:
+    wanted = [name for name in ("target", "prediction", "index") if name in header]
+    columns = _read_columns(header, wanted, rows, extra)
+    content: dict[str, Any] = {name: np.array(column) for name, column in columns.items()}
     result = {"targets": content["target"], "predictions": content["prediction"]}
     if "index" in content:
         result["index"] = _to_integers(content["index"])
-    taken = {*wanted, *extra.places}
-    unused = [name or f"column {i + 1}" for i, name in enumerate(header) if name not in taken]
+    unused = _unnamed(header, {*wanted, *extra.places})
     return extra.content | result, _unused(unused, classes=len({*content["target"], *content["prediction"]}))
 
 
@@ -96,9 +145,8 @@ def _unused(columns: list[str], classes: int) -> tuple[Notice, ...]:
     return (Notice(code, {"names": tuple(columns)}),)
 
 
-def _read_scores(header: list[str], rows: Any, slices: Sequence[str]) -> Content:
+def _read_scores(header: list[str], rows: Any, extra: ExtraColumns) -> Content:
     target, index = header.index("target"), header.index("index") if "index" in header else None
-    extra = ExtraColumns(header, slices)
     classes = [i for i in range(len(header)) if i not in (target, index, *extra.places.values())]
     if not classes:
         raise ValueError("column prediction is missing: add it, or one column of scores per class.")
@@ -127,7 +175,7 @@ def _read_scores(header: list[str], rows: Any, slices: Sequence[str]) -> Content
 
 
 class ExtraColumns:
-    """Collect the sets of valid labels and the columns of slices.
+    """Collect the sets of valid labels and other columns to keep.
 
     >>> extra = ExtraColumns(["target", "valid_labels", "camera"], ["camera"])
     >>> extra.add(["cat", "cat|dog", "left"])
@@ -135,9 +183,8 @@ class ExtraColumns:
     {'valid_labels': [['cat', 'dog']], 'camera': ['left']}
     """
 
-    def __init__(self, header: Sequence[str], slices: Sequence[str]) -> None:
-        check_slice_names(slices, header)
-        self.places = {name: header.index(name) for name in ("valid_labels", *slices) if name in header}
+    def __init__(self, header: Sequence[str], kept: Sequence[str]) -> None:
+        self.places = {name: header.index(name) for name in ("valid_labels", *kept) if name in header}
         self.content: dict[str, list[Any]] = {name: [] for name in self.places}
 
     def add(self, row: Sequence[str]) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -14,7 +15,23 @@ from torch import Tensor, nn
 from classgap.audit._types import Floats, Integers
 from classgap.audit.io.label_sets import LabelSets, check_label_sets
 from classgap.audit.io.labels import check_class_names, encode, infer_class_names, is_text
-from classgap.audit.io.probabilities import as_log_probabilities, count_zero_margins, normalized_if_probabilities
+from classgap.audit.io.probabilities import (
+    are_probabilities,
+    check_probabilities,
+    count_zero_margins,
+    log_probabilities,
+    normalize,
+)
+from classgap.audit.io.rows import (
+    CACHED_ENTRIES,
+    Matrix,
+    Rows,
+    as_tensor,
+    convert_rows,
+    highest_columns,
+    row_chunks,
+    take_rows,
+)
 from classgap.audit.io.sample_ids import check_duplicates, dropped_duplicates
 from classgap.audit.io.slice_columns import SliceColumn, check_slices
 from classgap.audit.results import AuditSource, Notice
@@ -53,14 +70,14 @@ class Predictions:
     targets_N: Integers
     predictions_N: Integers
     class_names: tuple[str, ...]
-    logits_NK: Tensor | None = None
-    features_ND: Tensor | None = None
+    logits_NK: Matrix | None = None
+    features_ND: Matrix | None = None
     weight_KD: Tensor | None = None
     bias_K: Tensor | None = None
     train_counts_K: Floats | None = None
     train_targets_M: Integers | None = None
     train_predictions_M: Integers | None = None
-    train_features_MD: Tensor | None = None
+    train_features_MD: Matrix | None = None
     train_losses_E: Floats | None = None
     learning_rates_E: Floats | None = None
     index_N: Integers | None = None
@@ -129,18 +146,19 @@ class Predictions:
             train_counts = _column("train_counts", train_counts)
         names = _names(class_names, _num_classes(scores, weight, train_counts), targets, predictions)
         targets_N = encode("targets", targets, names)
-        labels = encode("predictions", predictions, names) if scores is None else scores.argmax(dim=1).numpy()
+        labels = encode("predictions", predictions, names) if scores is None else predict_labels(scores)
         features_ND = None if features is None else _matrix("features", features)
         index_N = None if index is None else _indices(index)
         _check_lengths(targets_N, {kind: labels, "features": features_ND, "index": index_N})
         notices: list[Notice] = []
         zeros = 0
-        if scores is not None and kind == "logits" and (normalized := normalized_if_probabilities(scores)) is not None:
-            scores, kind = normalized, "probabilities"
+        if scores is not None and kind == "logits" and are_probabilities(scores):
+            scores, kind = convert_rows(scores, normalize, _working_dtype(scores)), "probabilities"
             notices.append(Notice("logits-are-probabilities"))
         if scores is not None and kind == "probabilities":
             zeros = count_zero_margins(scores, targets_N)
-            scores = as_log_probabilities(scores)
+            check_probabilities(scores)
+            scores = convert_rows(scores, log_probabilities, _working_dtype(scores))
             if zeros:
                 notices.append(Notice("zero-probabilities", {"zeros": zeros, "samples": len(targets_N)}))
         _check_head(weight, bias, len(names), features_ND)
@@ -184,18 +202,36 @@ class Predictions:
         if len(numbers) == len(index) and (np.diff(index) > 0).all():
             return replace(self, index_N=index)
         check_duplicates(index, self.targets_N, self.class_names)
-        rows = torch.from_numpy(first)
         return replace(
-            self,
-            targets_N=self.targets_N[first],
-            predictions_N=self.predictions_N[first],
-            logits_NK=None if self.logits_NK is None else self.logits_NK[rows],
-            features_ND=None if self.features_ND is None else self.features_ND[rows],
+            self.take(first),
             index_N=numbers,
             notices=(*self.notices, *dropped_duplicates(len(index), len(numbers))),
-            valid_labels=None if self.valid_labels is None else self.valid_labels.take(first),
-            slices={name: replace(column, codes_N=column.codes_N[first]) for name, column in self.slices.items()},
         )
+
+    def take(self, rows: Integers) -> Predictions:
+        """Return the predictions of some samples, in the given order; large matrices are not copied."""
+        return replace(
+            self,
+            targets_N=self.targets_N[rows],
+            predictions_N=self.predictions_N[rows],
+            logits_NK=None if self.logits_NK is None else take_rows(self.logits_NK, rows),
+            features_ND=None if self.features_ND is None else take_rows(self.features_ND, rows),
+            index_N=None if self.index_N is None else self.index_N[rows],
+            valid_labels=None if self.valid_labels is None else self.valid_labels.take(rows),
+            slices={name: replace(column, codes_N=column.codes_N[rows]) for name, column in self.slices.items()},
+        )
+
+
+def predict_labels(scores_NK: Matrix) -> Integers:
+    """Return the class with the highest score of each sample, the first of equal ones.
+
+    >>> predict_labels(torch.tensor([[1.0, 3.0, 3.0]])).tolist()
+    [1]
+    """
+    labels_N = np.empty(len(scores_NK), dtype=np.int64)
+    for rows in row_chunks(*scores_NK.shape, entries=CACHED_ENTRIES):
+        labels_N[rows] = highest_columns(scores_NK[rows])
+    return labels_N
 
 
 def to_tensor(what: str, values: Any) -> Tensor:
@@ -215,10 +251,12 @@ def to_tensor(what: str, values: Any) -> Tensor:
         ) from None
     if array.dtype.kind == "u" and array.dtype.itemsize > 1:
         array = _signed(what, array)
-    # torch warns about read-only arrays, such as memory-mapped files, and rejects negative strides. A reversed array of
-    # one row counts as contiguous.
-    copied = not array.flags.writeable or any(stride < 0 for stride in array.strides)
-    return torch.from_numpy(array.copy() if copied else np.ascontiguousarray(array))
+    # torch rejects negative strides. A reversed array of one row counts as contiguous.
+    if any(stride < 0 for stride in array.strides):
+        array = array.copy()
+    with warnings.catch_warnings():  # torch warns about read-only arrays, such as memory-mapped files; none is written
+        warnings.simplefilter("ignore", UserWarning)
+        return torch.from_numpy(np.ascontiguousarray(array))
 
 
 def _signed(what: str, array: NDArray[Any]) -> Integers:
@@ -238,7 +276,7 @@ def _only_kind(given: dict[str, Any]) -> str:
     return kinds[0]
 
 
-def _num_classes(scores_NK: Tensor | None, weight_KD: Tensor | None, train_counts_K: Tensor | None) -> int | None:
+def _num_classes(scores_NK: Matrix | None, weight_KD: Tensor | None, train_counts_K: Tensor | None) -> int | None:
     """Return K if the scores, the head or the training counts determine it."""
     if scores_NK is not None:
         return scores_NK.shape[1]
@@ -253,24 +291,30 @@ def _check_lengths(targets_N: Integers, columns: dict[str, Any]) -> None:
         raise ValueError("targets is empty: an audit needs at least one sample.")
 
 
-def _matrix(what: str, values: Any) -> Tensor:
-    tensor = to_tensor(what, values)
-    if tensor.dim() != 2 or tensor.shape[1] == 0:
-        hint = ": pass predicted labels as predictions=" if what == "logits" and tensor.dim() == 1 else ""
-        raise ValueError(f"{what} must be a 2-D array with at least one column, got shape {tuple(tensor.shape)}{hint}.")
-    if not tensor.is_floating_point():
-        tensor = tensor.float()
-    if tensor.numel():
-        lowest, highest = tensor.aminmax()  # NaN if anything is
+def _matrix(what: str, values: Any) -> Matrix:
+    matrix = values if isinstance(values, Rows) else to_tensor(what, values)
+    if len(matrix.shape) != 2 or matrix.shape[1] == 0:
+        hint = ": pass predicted labels as predictions=" if what == "logits" and len(matrix.shape) == 1 else ""
+        raise ValueError(f"{what} must be a 2-D array with at least one column, got shape {tuple(matrix.shape)}{hint}.")
+    if not matrix.dtype.is_floating_point:
+        matrix = convert_rows(matrix, Tensor.float, torch.float32)
+    largest = 0.0
+    for rows in row_chunks(*matrix.shape):
+        block = matrix[rows]
+        lowest, highest = block.aminmax()  # NaN if anything is
         if not bool(lowest.isfinite() & highest.isfinite()):
-            row = int((~tensor.isfinite()).any(dim=1).nonzero()[0, 0])
+            row = rows.start + int((~block.isfinite()).any(dim=1).nonzero()[0, 0])
             raise ValueError(f"{what} must be finite, but row {row} contains NaN or infinity.")
-        largest = max(abs(float(lowest)), abs(float(highest)))
-        if largest > MAX_FEATURE and what in ("features", "train_features", "head weight"):
-            raise ValueError(
-                f"{what} must be at most {MAX_FEATURE:g} in absolute value to be squared, got {largest:g}: rescale it."
-            )
-    return tensor
+        largest = max(largest, abs(float(lowest)), abs(float(highest)))
+    if largest > MAX_FEATURE and what in ("features", "train_features", "head weight"):
+        raise ValueError(
+            f"{what} must be at most {MAX_FEATURE:g} in absolute value to be squared, got {largest:g}: rescale it."
+        )
+    return matrix
+
+
+def _working_dtype(scores_NK: Matrix) -> torch.dtype:
+    return torch.promote_types(scores_NK.dtype, torch.float32)
 
 
 def _column(what: str, values: Any) -> Tensor:
@@ -293,10 +337,11 @@ def _head(head: Any) -> tuple[Tensor | None, Tensor | None]:
         raise ValueError(
             f"head must be a layer with a weight, a weight (K, D) or a tuple (weight, bias), got {type(head).__name__}."
         )
-    return _matrix("head weight", weight).float(), None if bias is None else to_tensor("head bias", bias).float()
+    weight_KD = as_tensor(_matrix("head weight", weight)).float()
+    return weight_KD, None if bias is None else to_tensor("head bias", bias).float()
 
 
-def _check_head(weight: Tensor | None, bias: Tensor | None, num_classes: int, features_ND: Tensor | None) -> None:
+def _check_head(weight: Tensor | None, bias: Tensor | None, num_classes: int, features_ND: Matrix | None) -> None:
     if weight is None:
         return
     columns = weight.shape[1] if features_ND is None else features_ND.shape[1]
@@ -346,11 +391,13 @@ def _training(predictions: Any, targets: Any, names: tuple[str, ...]) -> tuple[I
     truth = encode("train_targets", targets, names)
     if predictions is None:
         return None, truth
-    if not is_text(predictions) and to_tensor("train_predictions", predictions).dim() == 2:
+    if isinstance(predictions, Rows) or (
+        not is_text(predictions) and to_tensor("train_predictions", predictions).dim() == 2
+    ):
         scores = _matrix("train_predictions", predictions)
         if scores.shape[1] != len(names):
             raise ValueError(f"train_predictions must have {len(names)} columns, one per class, got {scores.shape[1]}.")
-        predictions = scores.argmax(dim=1)
+        predictions = predict_labels(scores)
     labels = encode("train_predictions", predictions, names)
     if len(labels) != len(truth):
         raise ValueError(
@@ -359,7 +406,7 @@ def _training(predictions: Any, targets: Any, names: tuple[str, ...]) -> tuple[I
     return labels, truth
 
 
-def _train_features(values: Any, targets_M: Integers | None, features_ND: Tensor | None) -> Tensor | None:
+def _train_features(values: Any, targets_M: Integers | None, features_ND: Matrix | None) -> Matrix | None:
     if values is None:
         return None
     if targets_M is None:

@@ -7,6 +7,7 @@ import torch
 from torch import Tensor
 
 from classgap.audit._types import Floats, Integers
+from classgap.audit.io.rows import CACHED_ENTRIES, Matrix, row_chunks, single_or_double
 
 SUM_TOLERANCE = 1e-2  # of a row sum; half precision over a thousand classes needs it
 ROUNDING_ERROR = 0.005  # of a probability written with two decimals
@@ -31,49 +32,69 @@ def sum_to_one(sums_N: Floats, num_classes: int, *, two_decimals: bool) -> bool:
     return bool(np.abs(sums_N - 1).max(initial=0.0) <= tolerance + _EXACT)
 
 
-def normalized_if_probabilities(scores_NK: Tensor) -> Tensor | None:
-    """Return the scores with rows that sum to 1 if they are probabilities, else ``None``.
+def are_probabilities(scores_NK: Matrix) -> bool:
+    """Return whether scores are probabilities: in [0, 1], with rows that sum to 1.
 
     With one class, logits and probabilities look alike; the scores are read as logits.
 
-    >>> normalized_if_probabilities(torch.tensor([[0.67, 0.34]])).sum().item()
-    1.0
-    >>> normalized_if_probabilities(torch.tensor([[2.0, -1.0]])) is None
-    True
+    >>> are_probabilities(torch.tensor([[0.67, 0.34]])), are_probabilities(torch.tensor([[0.5, 0.9]]))
+    (True, False)
     """
-    if scores_NK.shape[1] < 2 or not scores_NK.numel():
-        return None
-    lowest, highest = scores_NK.aminmax()
-    if lowest < 0 or highest > 1:
-        return None
-    values_NK = scores_NK.to(torch.promote_types(scores_NK.dtype, torch.float32))
-    sums_N = values_NK.sum(dim=1)
-    two_decimals = bool(((values_NK - values_NK.round(decimals=2)).abs() < 1e-6).all())
-    if not sum_to_one(sums_N.double().numpy(), scores_NK.shape[1], two_decimals=two_decimals):
-        return None
-    return values_NK / sums_N[:, None]
+    samples, classes = scores_NK.shape
+    if classes < 2 or not samples:
+        return False
+    sums_N, two_decimals = np.empty(samples), True
+    for rows in row_chunks(samples, classes, CACHED_ENTRIES):
+        values_BK = single_or_double(scores_NK[rows])
+        lowest, highest = values_BK.aminmax()
+        if lowest < 0 or highest > 1:
+            return False
+        sums_N[rows] = values_BK.sum(dim=1).numpy()
+        if two_decimals:
+            two_decimals = bool(((values_BK - values_BK.round(decimals=2)).abs() < 1e-6).all())
+    return sum_to_one(sums_N, classes, two_decimals=two_decimals)
 
 
-def as_log_probabilities(probabilities_NK: Tensor) -> Tensor:
-    """Return ln p, whose softmax is p, so that probabilities can be treated as logits.
+def normalize(probabilities_BK: Tensor) -> Tensor:
+    """Return probabilities whose rows sum to 1, in at least single precision.
+
+    >>> normalize(torch.tensor([[0.67, 0.34]])).sum().item()
+    1.0
+    """
+    values_BK = single_or_double(probabilities_BK)
+    return values_BK / values_BK.sum(dim=1)[:, None]
+
+
+def check_probabilities(probabilities_NK: Matrix) -> None:
+    """Check that no entry is negative and every row sums to 1.
 
     Raises:
-        ValueError: if an entry is negative or a row does not sum to 1.
+        ValueError: if one is, or one does not.
     """
-    if not probabilities_NK.numel():
-        return probabilities_NK
-    values = probabilities_NK.to(torch.promote_types(probabilities_NK.dtype, torch.float32))
-    off = (values.sum(dim=1) - 1).abs().max()
-    if bool(values.min() < 0) or bool(off > SUM_TOLERANCE):
-        raise ValueError("probabilities must not be negative and every row must sum to 1: pass raw scores as logits.")
-    return values.clamp(min=torch.finfo(values.dtype).tiny).log_()
+    for rows in row_chunks(*probabilities_NK.shape, entries=CACHED_ENTRIES):
+        values_BK = single_or_double(probabilities_NK[rows])
+        off = (values_BK.sum(dim=1) - 1).abs().max()
+        if bool(values_BK.min() < 0) or bool(off > SUM_TOLERANCE):
+            raise ValueError(
+                "probabilities must not be negative and every row must sum to 1: pass raw scores as logits."
+            )
 
 
-def count_zero_margins(probabilities_NK: Tensor, targets_N: Integers) -> int:
+def log_probabilities(probabilities_BK: Tensor) -> Tensor:
+    """Return ln p, whose softmax is p, so that probabilities can be treated as logits; ln 0 is finite."""
+    values_BK = single_or_double(probabilities_BK)
+    return values_BK.clamp(min=torch.finfo(values_BK.dtype).tiny).log_()
+
+
+def count_zero_margins(probabilities_NK: Matrix, targets_N: Integers) -> int:
     """Count samples whose logit margin ln P(true) - ln P(best other) has the logarithm of 0 in it."""
-    if probabilities_NK.shape[1] < 2:
+    samples, classes = probabilities_NK.shape
+    if classes < 2:
         return 0
-    own_N1 = torch.from_numpy(targets_N)[:, None]
-    own_N = probabilities_NK.gather(1, own_N1)[:, 0]
-    others_N = (probabilities_NK != 0).sum(dim=1) - (own_N != 0).long()
-    return int(((own_N == 0) | (others_N == 0)).sum())
+    zeros = 0
+    for rows in row_chunks(samples, classes, CACHED_ENTRIES):
+        p_BK = probabilities_NK[rows]
+        own_B = p_BK.gather(1, torch.from_numpy(targets_N[rows])[:, None])[:, 0]
+        others_B = (p_BK != 0).sum(dim=1) - (own_B != 0).long()
+        zeros += int(((own_B == 0) | (others_B == 0)).sum())
+    return zeros

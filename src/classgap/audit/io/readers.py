@@ -1,13 +1,14 @@
-"""Read prediction files (``.npz``, ``.safetensors``, ``.csv``) and run directories that contain one.
+"""Read prediction files (``.npz``, ``.safetensors``, ``.csv``, ``.parquet``, ``.npy``) and run directories.
 
 ``.npz`` and ``.safetensors`` files hold ``targets`` and one of ``logits``, ``probabilities`` and ``predictions``.
 Optional arrays: ``features``, ``head_weight``, ``head_bias``, ``class_names`` (a JSON list in the metadata of a
 safetensors file), ``train_counts``, ``train_predictions``, ``train_targets``, ``train_features``, ``index``, and
 ``valid_labels`` with ``valid_labels_offsets``: the valid labels of all samples in one array, and N + 1 positions in it.
 Those of sample i are ``valid_labels[valid_labels_offsets[i]:valid_labels_offsets[i + 1]]``. Other arrays are ignored
-with a notice. The losses in ``metrics.jsonl`` of a run directory are read too.
+with a notice. A directory may hold the same arrays as ``.npy`` files (and ``class_names.json``), and a single ``.npy``
+file scores or predicted labels. The losses in ``metrics.jsonl`` of a run directory are read too.
 
-:mod:`classgap.audit.io.csv` describes the CSV layouts.
+:mod:`classgap.audit.io.csv` and :mod:`classgap.audit.io.parquet` describe the columns of these files.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ from __future__ import annotations
 import json
 import os
 import zipfile
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -23,12 +24,16 @@ from typing import Any
 import numpy as np
 
 from classgap.audit._types import Floats
+from classgap.audit.io.companions import add_companions, read_companion
 from classgap.audit.io.csv import Content, read_csv
 from classgap.audit.io.fields import FIELDS, KINDS, NAMES, suggest_rename
 from classgap.audit.io.label_sets import RaggedLabels, sets_from
+from classgap.audit.io.mapped import map_directory, map_npy, map_npz
+from classgap.audit.io.parquet import read_parquet
 from classgap.audit.io.predictions import Predictions
 from classgap.audit.io.run_settings import describe_source
-from classgap.audit.io.slice_columns import check_slice_names
+from classgap.audit.io.shards import find_shards, join_shards
+from classgap.audit.io.wanted import Wanted
 from classgap.audit.results import Notice
 from classgap.registry import nearest
 
@@ -38,39 +43,51 @@ METRICS_FILE = "metrics.jsonl"
 
 
 def read_predictions(
-    path: str | os.PathLike[str], *, valid_labels: Any = None, slices: Sequence[str] = ()
+    path: str | os.PathLike[str],
+    *,
+    targets: str | os.PathLike[str] | None = None,
+    features: str | os.PathLike[str] | None = None,
+    train_counts: str | os.PathLike[str] | None = None,
+    valid_labels: Any = None,
+    slices: Sequence[str] = (),
+    key: str | None = None,
 ) -> Predictions:
-    """Read a prediction file, or the predictions of a run directory.
+    """Read a prediction file, the predictions of a run directory, or all files that match a pattern.
+
+    Large arrays are mapped into memory where the format allows, and not read until they are used.
 
     Args:
-        path: file or run directory.
+        path: file, directory, or a pattern such as ``preds-*.npz``; the samples of all matching files are joined.
+        targets: file with the true labels, if the predictions have none.
+        features: ``.npy`` file with the features.
+        train_counts: file with the number of training samples of each class.
         valid_labels: sets of valid labels instead of those of the file: as for ``Predictions.from_arrays``, or the path
             of a JSON file.
         slices: names of arrays or columns of the file that divide the samples into slices.
+        key: array or column with sample ids, strings or integers, in place of ``index``.
 
     Raises:
-        ValueError: if the file is missing, unreadable, damaged, of an unknown type, or has invalid content. The
+        ValueError: if a file is missing, unreadable, damaged, of an unknown type, or has invalid content. The
             message is one sentence that starts with the path.
     """
     source = Path(path)
+    shards = find_shards(path)
+    given = {"targets": targets, "features": features, "train_counts": train_counts}
+    companions = {name: read_companion(name, file) for name, file in given.items() if file is not None}
     name = source.resolve().name if source.is_dir() else source.stem
-    file = find_predictions(source) if source.is_dir() else source
+    file = find_predictions(source) if source.is_dir() and not _holds_arrays(source) else source
     if source.is_file() and source.stem == "predictions":
         name = source.resolve().parent.name  # every run's file has this name; its directory is more telling
-    reader = READERS.get(file.suffix.lower())
-    if reader is None:
-        raise ValueError(_unknown_suffix(file))
-    if not file.is_file():
-        raise ValueError(f"{file} does not exist.")
-    if file.stat().st_size == 0:
-        raise ValueError(f"{file} is empty.")
     sets = None if valid_labels is None else sets_from(valid_labels)
+    wanted = Wanted(tuple(slices), key)
+    contents = [_read_content(each, wanted) for each in shards or [file]]
     try:
-        with file.open("rb"):  # zipfile reports an unreadable file as "not a zip file"
-            pass
-        content, notices = reader(file, slices)
-        check_slice_names(slices, content)
-        arguments = _to_arguments(content) | ({"slices": {name: content[name] for name in slices}} if slices else {})
+        content = (
+            contents[0][0]
+            if shards is None
+            else join_shards(shards, [content for content, _ in contents], wanted.names)
+        )
+        arguments = _to_arguments(add_companions(content, companions), wanted)
         if sets is not None:
             arguments["valid_labels"] = sets
         predictions = Predictions.from_arrays(**arguments, name=name)
@@ -85,9 +102,44 @@ def read_predictions(
         predictions,
         train_losses_E=losses_E,
         learning_rates_E=rates_E,
-        notices=(*predictions.notices, *notices),
+        notices=(*predictions.notices, *_distinct(notice for _, found in contents for notice in found)),
         source=describe_source(file, has_scores=predictions.logits_NK is not None),
     )
+
+
+def _read_content(file: Path, wanted: Wanted) -> Content:
+    """Read the arrays of one file, or of a directory of ``.npy`` files."""
+    reader = _read_directory if file.is_dir() else READERS.get(file.suffix.lower())
+    if reader is None:
+        raise ValueError(_unknown_suffix(file))
+    if not file.exists():
+        raise ValueError(f"{file} does not exist.")
+    if file.is_file() and file.stat().st_size == 0:
+        raise ValueError(f"{file} is empty.")
+    try:
+        if file.is_file():
+            with file.open("rb"):  # zipfile reports an unreadable file as "not a zip file"
+                pass
+        content, notices = reader(file, wanted)
+        wanted.check(content)
+        return content, notices
+    except ValueError as error:
+        raise ValueError(f"{file}: {error}") from None
+    except OSError as error:
+        raise ValueError(f"{file} cannot be read: {error.strerror or 'it is damaged'}.") from None
+
+
+def _holds_arrays(directory: Path) -> bool:
+    return any(directory.glob("*.npy")) and not any((directory / name).is_file() for name in (*RUN_FILES, AUDIT_FILE))
+
+
+def _distinct(notices: Iterable[Notice]) -> list[Notice]:
+    """Notices without repetitions; shards usually have the same."""
+    found: list[Notice] = []
+    for notice in notices:
+        if notice not in found:
+            found.append(notice)
+    return found
 
 
 def find_predictions(run: Path) -> Path:
@@ -154,9 +206,9 @@ def _unknown_suffix(file: Path) -> str:
     return f"{file} must be a run directory or end in {expected}, got {file.suffix or 'no file extension'}."
 
 
-def _unused(content: dict[str, Any], slices: Sequence[str]) -> tuple[Notice, ...]:
+def _unused(content: dict[str, Any], wanted: Wanted) -> tuple[Notice, ...]:
     """Notice about arrays with unknown names, with the names that may have been meant."""
-    unknown = sorted(set(content) - {*NAMES, *slices})
+    unknown = sorted(set(content) - {*NAMES, *wanted.names})
     if not unknown:
         return ()
     missing = [name for name in NAMES if name not in content and name not in KINDS]
@@ -164,12 +216,13 @@ def _unused(content: dict[str, Any], slices: Sequence[str]) -> tuple[Notice, ...
     return (Notice("unused-arrays", {"names": tuple(unknown), "suggestions": tuple(meant)}),)
 
 
-def _to_arguments(content: dict[str, Any]) -> dict[str, Any]:
+def _to_arguments(content: dict[str, Any], wanted: Wanted) -> dict[str, Any]:
     """Convert a file's arrays to the keyword arguments of ``Predictions.from_arrays``."""
     arguments = {name: value for name, value in content.items() if name in FIELDS}
     found = ", ".join(sorted(content)) or "no arrays"
     if "targets" not in content:
-        raise ValueError(f"targets is missing, found {found}{_rename_hint(['targets'], content)}.")
+        lone = ": pass them in a file of their own, targets= or --targets FILE" if len(content) == 1 else ""
+        raise ValueError(f"targets is missing, found {found}{_rename_hint(['targets'], content) or lone}.")
     if not any(kind in content for kind in KINDS) and (hint := _rename_hint(KINDS, content)):
         raise ValueError(f"one of {', '.join(KINDS)} is required, found {found}{hint}.")
     if "head_bias" in content and "head_weight" not in content:
@@ -180,6 +233,10 @@ def _to_arguments(content: dict[str, Any]) -> dict[str, Any]:
         arguments["class_names"] = content["class_names"]
     if "valid_labels" in content or "valid_labels_offsets" in content:
         arguments["valid_labels"] = _ragged(content)
+    if wanted.slices:
+        arguments["slices"] = {name: content[name] for name in wanted.slices}
+    if wanted.key is not None:
+        arguments["index"] = content[wanted.key]
     return arguments
 
 
@@ -198,21 +255,36 @@ def _rename_hint(expected: Sequence[str], content: dict[str, Any]) -> str:
     return f": {hint}" if hint else ""
 
 
-def _read_npz(path: Path, slices: Sequence[str]) -> Content:
+def _read_npy(path: Path, wanted: Wanted) -> Content:
+    """Read scores (N, K) or predicted labels (N,); the targets are in another file."""
+    try:
+        array = map_npy(path)
+    except (ValueError, EOFError) as error:
+        raise ValueError(f"not a valid .npy file: {str(error).rstrip('.')}.") from None
+    return {"logits" if array.ndim == 2 else "predictions": array}, ()
+
+
+def _read_directory(path: Path, wanted: Wanted) -> Content:
+    content: dict[str, Any] = dict(map_directory(path))
+    if (path / "class_names.json").is_file():
+        content["class_names"] = read_companion("class_names", path / "class_names.json")
+    return content, _unused(content, wanted)
+
+
+def _read_npz(path: Path, wanted: Wanted) -> Content:
     damaged = "not a valid .npz archive of arrays; the file is truncated or damaged."
     if not zipfile.is_zipfile(path):
         raise ValueError(damaged)
     try:
-        with np.load(path, allow_pickle=False) as archive:
-            content = {name: archive[name] for name in archive.files}
+        content = map_npz(path)
     except (zipfile.BadZipFile, EOFError, ValueError, OSError, KeyError) as error:
         if "allow_pickle" in str(error):
             raise ValueError("the archive contains pickled objects, which are unsafe to load: save arrays.") from None
         raise ValueError(damaged) from None
-    return content, _unused(content, slices)
+    return content, _unused(content, wanted)
 
 
-def _read_safetensors(path: Path, slices: Sequence[str]) -> Content:
+def _read_safetensors(path: Path, wanted: Wanted) -> Content:
     from safetensors import SafetensorError, safe_open
 
     try:
@@ -232,10 +304,12 @@ def _read_safetensors(path: Path, slices: Sequence[str]) -> Content:
     # Other metadata may serve other programs; only a misspelled class_names is worth reporting.
     typos = {name: text for name, text in metadata.items() if nearest(name, NAMES) == "class_names"}
     content = typos | content
-    return content, _unused(content, slices)
+    return content, _unused(content, wanted)
 
 
-READERS: dict[str, Callable[[Path, Sequence[str]], Content]] = {
+READERS: dict[str, Callable[[Path, Wanted], Content]] = {
+    ".npy": _read_npy,
+    ".parquet": read_parquet,
     ".npz": _read_npz,
     ".safetensors": _read_safetensors,
     ".csv": read_csv,

@@ -10,6 +10,7 @@ from typing import Any
 
 from classgap.audit.audit import Audit, Source
 from classgap.audit.io.readers import AUDIT_FILE, RUN_FILES
+from classgap.audit.io.shards import find_shards
 from classgap.audit.settings import AuditSettings
 
 # For audits used only for their accuracies; the map and the label check take longest.
@@ -28,7 +29,8 @@ def read_audit(
     """Load a saved audit, or audit predictions.
 
     Args:
-        source: a saved audit (``.json``), a prediction file, or a run directory that holds one of them.
+        source: a saved audit (``.json``), a prediction file, a pattern of prediction files, or a run directory that
+            holds one of them.
         settings: settings for auditing predictions.
         groups: additional groups for auditing predictions.
         rank_by: audit that ranks the thirds, for auditing predictions.
@@ -39,7 +41,7 @@ def read_audit(
         ValueError: if ``source`` cannot be read, or is a saved audit and ``flags`` are given.
     """
     path = Path(source)
-    if not path.exists():
+    if not path.exists() and find_shards(source) is None:
         raise ValueError(f"{path} does not exist.")
     saved = path if path.suffix.lower() == ".json" else _saved_in(path)
     if saved is None:

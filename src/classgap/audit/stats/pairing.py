@@ -134,6 +134,11 @@ def pair_audits(befores: Sequence[Audit], afters: Sequence[Audit]) -> PairedCoun
         raise ValueError(
             f"both sides must have the same number of runs, paired by seed, got {len(befores)} and {len(afters)}."
         )
+    for audit in (*befores, *afters):
+        if not audit.has_samples:
+            raise ValueError(
+                f"{audit.name!r} was accumulated and has no samples to pair: audit its predictions to compare it."
+            )
     first = befores[0]
     names = _seen_classes(first)
     targets_N = _common_targets(first, names)

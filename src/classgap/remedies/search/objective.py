@@ -10,6 +10,7 @@ import numpy as np
 from classgap.audit import read_predictions
 from classgap.audit._types import Integers
 from classgap.audit.io.predictions import Predictions
+from classgap.audit.io.rows import as_tensor
 from classgap.engine import RunDirectory
 from classgap.remedies.adjustments import Context
 from classgap.remedies.evaluation import Measured
@@ -59,4 +60,4 @@ def _read_validation(run: Path) -> Predictions:
 
 def _to_source(name: str, data: Predictions, *, is_baseline: bool = False) -> Source:
     assert data.logits_NK is not None
-    return Source(name, data.logits_NK, is_baseline=is_baseline, adjustable=False)
+    return Source(name, as_tensor(data.logits_NK), is_baseline=is_baseline, adjustable=False)
