@@ -259,7 +259,9 @@ def _notices(data: Predictions, counts: ClassCounts, figures: FeatureMetrics) ->
     if np.count_nonzero(counts.predicted_K) == 1 < np.count_nonzero(counts.seen_K):
         notices.append(Notice("constant-prediction", {"name": data.class_names[int(counts.predicted_K.argmax())]}))
     if data.logits_NK is None:
-        notices.append(Notice("only-predicted-labels"))
+        others = (data.features_ND, data.train_counts_K, data.train_targets_M)
+        alone = all(each is None for each in others)
+        notices.append(Notice("only-predicted-labels") if alone else Notice("no-scores"))
     if data.features_ND is None and not any(notice.code.startswith("features-not") for notice in notices):
         notices.append(Notice("no-features"))
     return notices

@@ -27,12 +27,13 @@ from classgap.report.notes import audit_notes
 from classgap.report.notices import notice_text
 from classgap.report.ordering import THIRDS, failing_classes, order_groups
 from classgap.report.summary import headline, offset_sentence, summarize_audit
+from classgap.report.thumbnails import SamplesByNumber, thumbnail_section
 
 MAX_FAILING = 100  # rows of the table of failing classes; dialogs show the diagnoses of the others
 MAX_BARS = 15  # failing classes with a bar of their budget
 
 
-def audit_page(audit: Audit) -> dict[str, Any]:
+def audit_page(audit: Audit, thumbnails: SamplesByNumber | None = None) -> dict[str, Any]:
     """Return the variables of ``audit.html``."""
     failing = failing_classes(audit.classes)
     with_margins = [entry for entry in audit.classes if entry.logit_margin is not None]
@@ -69,6 +70,8 @@ def audit_page(audit: Audit) -> dict[str, Any]:
         "angle": _angle_sentence(audit.features),
         "correlation": _correlation_sentence(audit.features.spread_accuracy) if audit.features is not None else None,
         "feature_rows": _feature_rows(audit.features) if audit.features is not None else [],
+        "only_labels": any(notice.code == "only-predicted-labels" for notice in audit.notices),
+        "thumbnails": None if thumbnails is None else thumbnail_section(audit, thumbnails),
     }
 
 

@@ -13,6 +13,9 @@
     element.append(...children);
     return element;
   };
+  // Lines may end between the parts of a name, as in the tables.
+  const nameNodes = (name) => name.split(/(?<=[_./:|\\,;+=-])(?=[\p{L}\p{N}_])|(?<=[a-z])(?=[A-Z])/u)
+    .flatMap((part, i) => (i ? [createElement("wbr"), part] : [part]));
   const setOf = (element) => Number(element.closest("[data-set]")?.dataset.set ?? current);
 
   // Tables: sort by column, search by name.
@@ -104,7 +107,7 @@
     const confusions = data.confusions?.[index] ?? [];
     if (!confusions.length) return [];
     const entries = confusions.map(([other, count, rate]) => {
-      const button = createElement("button", { type: "button", textContent: data.names[other] });
+      const button = createElement("button", { type: "button" }, ...nameNodes(data.names[other]));
       button.dataset.class = other;
       const entry = createElement("li", {}, button, createElement("span", { textContent: `${rate} % (${count})` }));
       entry.style.setProperty("--share", `${rate}%`);
@@ -145,7 +148,7 @@
   const open = (set, index) => {
     current = set;
     const data = sets[set];
-    const heading = createElement("h2", { textContent: data.names[index], tabIndex: -1, id: "opened" });
+    const heading = createElement("h2", { tabIndex: -1, id: "opened" }, ...nameNodes(data.names[index]));
     const kind = data.kinds[index];
     content.replaceChildren(heading, createElement("p", { className: `badge ${kind}`, textContent: data.kind_names[kind] ?? kind }),
       ...renderCauses(data, index), ...renderBudget(data, index), ...renderSamples(data, index), ...renderConfusions(data, index), ...renderFacts(data, index), ...renderMargins(data, index));
@@ -158,6 +161,12 @@
     if (event.target === dialog) return dialog.close(); // click on the backdrop
     const target = event.target.closest("[data-class]");
     if (target) return open(setOf(target), Number(target.dataset.class));
+    // Anywhere else in a row opens its class, unless the click ends a selection of text.
+    const own = event.target.closest("main tbody tr")?.querySelector("th [data-class]");
+    if (own && getSelection().isCollapsed) {
+      own.focus({ preventScroll: true }); // closing the dialog returns the focus
+      return open(setOf(own), Number(own.dataset.class));
+    }
     const dot = nearest(event);
     if (dot) open(setOf(event.target), dot.index);
   });
