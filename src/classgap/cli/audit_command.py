@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, ClassVar
 
 from classgap.audit.io.sources import read_audit
 from classgap.audit.serialization import read_json
 from classgap.audit.settings import AuditSettings
+from classgap.cli.invocation import command_line
 from classgap.cli.outputs import busy, check_outputs, print_written
 from classgap.cli.parser import Arg, Command
 
@@ -23,9 +24,10 @@ class AuditCommand(Command):
                            "predictions"); optional: "features", "head_weight",
                            "head_bias", "class_names", "train_counts",
                            "train_predictions", "train_targets",
-                           "train_features"
+                           "train_features", "filenames", "texts"
       .csv                 columns "target" and "prediction", or "target" and
-                           one column of scores per class
+                           one column of scores per class; optional:
+                           "filename", "text"
       directory            a run of classgap train
       .json                an audit saved with --json
 
@@ -38,6 +40,8 @@ class AuditCommand(Command):
         "rank_by": Arg("SOURCE"),
         "confidence_level": Arg(default=f"{AuditSettings.confidence_level:g}"),
         "seed": Arg(default=f"{AuditSettings.seed}"),
+        "images": Arg("FOLDER"),
+        "map": Arg("CLASS"),
     }
 
     source: Path
@@ -64,31 +68,73 @@ class AuditCommand(Command):
     seed: int | None = None
     """Seed of the bootstrap and of the embedding map."""
 
+    name: str | None = None
+    """Name of the audit in titles; by default that of the file or run."""
+
+    map: tuple[str, ...] = ()
+    """Classes of the feature map; by default the worst ones and the ones they are confused with."""
+
+    check_labels: bool = False
+    """Also list the test samples whose labels are in doubt."""
+
+    thumbnails: bool = False
+    """Show misclassified test samples on the HTML page, as pictures or texts; adds at most 1 MB."""
+
+    images: Path | None = None
+    """Folder of the pictures that the prediction file names; for --thumbnails."""
+
     def run(self) -> None:
         """Audit the source, write the files, and print the audit."""
-        from classgap.report import print_audit, write_csv, write_html
+        from classgap.report import print_audit, print_label_checks, write_csv, write_html
+        from classgap.report.label_checks import label_checks
 
+        self._check_flags()
         outputs = {"--html": self.html, "--json": self.json, "--csv": self.csv}
         check_outputs(outputs, [path for path in (self.source, self.rank_by, self.groups) if path is not None])
         choices = {name: value for name in ("confidence_level", "seed") if (value := getattr(self, name)) is not None}
+        if self.map:
+            choices["map"] = self.map
         settings = AuditSettings(**choices)
         flags = [
             f"--{name.replace('_', '-')}"
-            for name in ("groups", "rank_by", "confidence_level", "seed")
-            if getattr(self, name) is not None
+            for name in ("groups", "rank_by", "confidence_level", "seed", "map", "images")
+            if getattr(self, name) not in (None, ())
         ]
         groups = None if self.groups is None else _read_groups(self.groups)
         with busy(f"Auditing {self.source}"):
             rank_by = None if self.rank_by is None else read_audit(self.rank_by)
             audit = read_audit(self.source, settings=settings, groups=groups, rank_by=rank_by, flags=flags)
+            if self.name is not None:
+                audit = replace(audit, name=self.name)
+            if self.map and audit.map is None:
+                raise ValueError(
+                    "--map needs features of at least 10 samples of these classes, which the source lacks."
+                )
+            if self.check_labels:
+                label_checks(audit)  # raises before anything is written
+            samples = None
+            if self.thumbnails:
+                from classgap.cli.thumbnail_samples import find_samples
+
+                samples = find_samples(audit, self.images)
+            if self.html is not None:  # first: it fails if no thumbnail can be read, and then nothing is written
+                write_html(audit, self.html, thumbnails=samples, command=command_line())
             if self.json is not None:
                 audit.save(self.json)
             if self.csv is not None:
                 write_csv(audit, self.csv)
-            if self.html is not None:
-                write_html(audit, self.html)
         print_audit(audit)
+        if self.check_labels:
+            print_label_checks(audit)
         print_written(outputs)
+
+    def _check_flags(self) -> None:
+        if self.thumbnails and self.html is None:
+            raise ValueError("--thumbnails needs --html FILE: pictures are shown on the page only.")
+        if self.images is not None and not self.thumbnails:
+            raise ValueError("--images needs --thumbnails: without it, the page shows no pictures.")
+        if self.name is not None and not self.name.strip():
+            raise ValueError("--name must not be empty.")
 
 
 def _read_groups(path: Path) -> dict[str, list[Any]]:

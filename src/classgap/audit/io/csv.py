@@ -6,7 +6,8 @@
   name matches, a class index from 0. Scores in [0, 1] whose rows sum to 1 are probabilities, others are logits; with
   two decimals, a row sum may be off by 0.005 per class. A column that numbers the samples is an error.
 
-Both layouts may have an ``index`` column with the sample's position in the test set.
+Both layouts may have an ``index`` column with the sample's position in the test set, and columns ``filename`` and
+``text`` for thumbnails. Among scores, these two are classes if all their cells are numbers.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from classgap.audit._types import Floats, Integers
-from classgap.audit.io.fields import suggest_rename
+from classgap.audit.io.fields import COMPANIONS, suggest_rename
 from classgap.audit.io.probabilities import sum_to_one
 from classgap.audit.results import Notice
 
@@ -47,7 +48,9 @@ def read_csv(path: Path) -> Content:
             if len(set(header)) != len(header):
                 duplicate = next(column for i, column in enumerate(header) if column in header[:i])
                 raise ValueError(f"column names must be unique, but {duplicate!r} appears more than once.")
-            return _read_labels(header, rows) if "prediction" in header else _read_scores(header, rows)
+            if "prediction" in header:
+                return _read_labels(header, rows)
+            return _read_scores(header, rows, _companions(path, header))
     except UnicodeDecodeError:
         raise ValueError("the file is not UTF-8 text: save it with UTF-8 encoding.") from None
     except csv.Error as error:
@@ -72,7 +75,7 @@ def _read_labels(header: list[str], rows: Any) -> Content:
     result = {"targets": content["target"], "predictions": content["prediction"]}
     if "index" in content:
         result["index"] = _to_integers(content["index"])
-    unused = [name or f"column {i + 1}" for i, name in enumerate(header) if name not in wanted]
+    unused = [name or f"column {i + 1}" for i, name in enumerate(header) if name not in (*wanted, *COMPANIONS)]
     return result, _unused(unused, classes=len({*content["target"], *content["prediction"]}))
 
 
@@ -84,9 +87,22 @@ def _unused(columns: list[str], classes: int) -> tuple[Notice, ...]:
     return (Notice(code, {"names": tuple(columns)}),)
 
 
-def _read_scores(header: list[str], rows: Any) -> Content:
+def _companions(path: Path, header: list[str]) -> list[int]:
+    """Return the columns named ``filename`` or ``text`` that do not hold numbers."""
+    columns = {i for i, name in enumerate(header) if name in COMPANIONS}
+    found: set[int] = set()
+    if columns:
+        with path.open(newline="", encoding="utf-8-sig") as file:
+            rows = csv.reader(file, strict=True)
+            next(rows)
+            for row in rows:
+                found |= {i for i in columns - found if i < len(row) and not _is_number(row[i])}
+    return sorted(found)
+
+
+def _read_scores(header: list[str], rows: Any, companions: Collection[int]) -> Content:
     target, index = header.index("target"), header.index("index") if "index" in header else None
-    classes = [i for i in range(len(header)) if i not in (target, index)]
+    classes = [i for i in range(len(header)) if i not in (target, index, *companions)]
     if not classes:
         raise ValueError("column prediction is missing: add it, or one column of scores per class.")
     if "" in header:

@@ -2,8 +2,9 @@
 
 ``.npz`` and ``.safetensors`` files hold ``targets`` and one of ``logits``, ``probabilities`` and ``predictions``.
 Optional arrays: ``features``, ``head_weight``, ``head_bias``, ``class_names`` (a JSON list in the metadata of a
-safetensors file), ``train_counts``, ``train_predictions``, ``train_targets``, ``train_features`` and ``index``. Other
-arrays are ignored with a notice. The losses in ``metrics.jsonl`` of a run directory are read too.
+safetensors file), ``train_counts``, ``train_predictions``, ``train_targets``, ``train_features`` and ``index``;
+``filenames`` and ``texts`` serve thumbnails (:mod:`classgap.audit.io.sample_columns`). Other arrays are ignored with a
+notice. The losses in ``metrics.jsonl`` of a run directory are read too.
 
 :mod:`classgap.audit.io.csv` describes the CSV layouts.
 """
