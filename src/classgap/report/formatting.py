@@ -147,12 +147,12 @@ def display_width(text: str) -> int:
 
 
 def word_parts(text: str) -> list[str]:
-    """Split a name where a line may end: after spaces, punctuation and digits, and before a capital within a word.
+    """Split a name where a line may end: after punctuation, and before a capital within a word.
 
     >>> word_parts("talk.religion.misc"), word_parts("greatWhite_shark"), word_parts("cat")
     (['talk.', 'religion.', 'misc'], ['great', 'White_', 'shark'], ['cat'])
     """
-    return re.split(r"(?<=[_./:|\\,;+=-])(?=\w)|(?<=[a-z])(?=[A-Z])", text)
+    return re.split(r"(?<=[_./:|\\,;+=-])(?=[^\W\d])|(?<=[a-z])(?=[A-Z])", text)
 
 
 def use_minus_signs(text: str) -> str:

@@ -11,6 +11,7 @@ from classgap.report.budget import budget_legend, class_budgets, segments, untri
 from classgap.report.charts import audit_charts
 from classgap.report.charts.budget_chart import Bar, budget_chart, pattern_definitions, swatch
 from classgap.report.class_table import audit_table
+from classgap.report.confusion_table import confusion_table
 from classgap.report.details import audit_details
 from classgap.report.display_names import third_name
 from classgap.report.formatting import (
@@ -70,6 +71,7 @@ def audit_page(audit: Audit, thumbnails: SamplesByNumber | None = None) -> dict[
         "angle": _angle_sentence(audit.features),
         "correlation": _correlation_sentence(audit.features.spread_accuracy) if audit.features is not None else None,
         "feature_rows": _feature_rows(audit.features) if audit.features is not None else [],
+        "matrix": confusion_table(audit),
         "only_labels": any(notice.code == "only-predicted-labels" for notice in audit.notices),
         "thumbnails": None if thumbnails is None else thumbnail_section(audit, thumbnails),
     }

@@ -14,12 +14,13 @@
     return element;
   };
   // Lines may end between the parts of a name, as in the tables.
-  const nameNodes = (name) => name.split(/(?<=[_./:|\\,;+=-])(?=[\p{L}\p{N}_])|(?<=[a-z])(?=[A-Z])/u)
+  const nameNodes = (name) => name.split(/(?<=[_./:|\\,;+=-])(?=[\p{L}_])|(?<=[a-z])(?=[A-Z])/u)
     .flatMap((part, i) => (i ? [createElement("wbr"), part] : [part]));
   const setOf = (element) => Number(element.closest("[data-set]")?.dataset.set ?? current);
 
   // Tables: sort by column, search by name.
-  const sortText = (cell) => cell.dataset.s ?? cell.textContent.trim();
+  const groups = ["easy", "medium", "hard", "gained", "unclear", "unchanged", "regressed", "unseen"];
+  const sortText = (cell) => (cell.classList.contains("dot") ? String(groups.indexOf(cell.textContent.trim())) : cell.textContent.trim());
   const parseNumber = (text) => Number.parseFloat(text.replace(/,/g, "").replace("−", "-").replace(/^< /, ""));
   const sortBy = (table, header) => {
     const ascending = header.getAttribute("aria-sort") !== "ascending";
@@ -173,10 +174,14 @@
 
   // A chart draws thousands of dots as one path, so find the nearest one by its coordinates.
   const dotsOf = new WeakMap();
-  const readDots = (svg) => [...svg.querySelectorAll("path[data-classes]")].flatMap((path) => {
-    const points = path.getAttribute("d").match(/[\d.-]+ [\d.-]+/g).map((pair) => pair.split(" ").map(Number));
-    return path.dataset.classes.split(",").map((index, i) => ({ index: Number(index), x: points[i][0], y: points[i][1] }));
-  });
+  const readDots = (svg) => {
+    const paths = svg.querySelectorAll("path.dots");
+    const wide = svg.classList.contains("for-narrow") ? svg.previousElementSibling : svg; // has the classes of the dots
+    return [...wide.querySelectorAll("path[data-classes]")].flatMap((named, k) => {
+      const points = paths[k].getAttribute("d").match(/[\d.-]+ [\d.-]+/g).map((pair) => pair.split(" ").map(Number));
+      return named.dataset.classes.split(",").map((index, i) => ({ index: Number(index), x: points[i][0], y: points[i][1] }));
+    });
+  };
   function nearest(event) {
     const svg = event.target.closest?.("svg.chart");
     if (!svg || svg.closest("dialog")) return null;
