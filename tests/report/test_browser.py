@@ -284,6 +284,25 @@ def test_print_style(audit_page: Browser):
     audit_page.media("", "light")
 
 
+def test_printed_pages_keep_headers_and_legends(page: Browser, files: Path):
+    page.open(files / "many_audit.html")
+    page.media("print", "light")
+    style = (
+        "(s => [s.breakAfter, s.breakInside, s.printColorAdjust])(getComputedStyle(document.querySelector('SELECTOR')))"
+    )
+    for selector in (".legend", "h2", "section > p.soft", "thead"):
+        after, inside, color = page.run(style.replace("SELECTOR", selector))
+        assert (selector, after, inside, color) == (selector, "avoid", "avoid", "exact")
+    assert page.run("getComputedStyle(document.querySelector('thead')).display") == "table-header-group"
+    assert page.run("getComputedStyle(document.querySelector('svg.for-narrow')).display") == "none"
+    page.media("", "light")
+    # A header that is repeated on each page of paper is longer text: compare with the same page, not repeated.
+    count = "Page.printToPDF"
+    whole = len(page.send(count)["data"])
+    page.run("document.querySelectorAll('.tool thead').forEach(head => head.style.display = 'table-row-group')")
+    assert len(page.send(count)["data"]) < whole
+
+
 def test_several_comparisons_open_their_own_classes(page: Browser, files: Path, diff: AuditDiff):
     page.open(files / "several.html")
     assert page.run("document.querySelectorAll('.tool').length") == 2

@@ -61,7 +61,8 @@ def test_readable_in_a_browser(page: Browser, tmp_path, scheme: str):
         "  .reduce((sum, v, i) => sum + v * [.2126, .7152, .0722][i], 0);"
         " const paper = getComputedStyle(document.body).backgroundColor;"
         " return Math.min(...[...document.querySelectorAll('.matrix td')].map(cell => {"
-        "  const style = getComputedStyle(cell), a = light(rgb(paper, style.backgroundColor)), b = light(rgb(style.color));"
+        "  const style = getComputedStyle(cell),"
+        "   a = light(rgb(paper, style.backgroundColor)), b = light(rgb(style.color));"
         "  return (Math.max(a, b) + .05) / (Math.min(a, b) + .05); })) })()"
     )
     assert lowest >= 4.5

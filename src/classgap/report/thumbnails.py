@@ -21,7 +21,7 @@ from markupsafe import Markup
 
 from classgap.audit.audit import Audit
 from classgap.audit.figures import ClassResult
-from classgap.report.formatting import printable, truncate
+from classgap.report.formatting import printable, truncate, word_parts
 from classgap.report.ordering import sort_by_accuracy
 from classgap.report.sample_numbers import misclassified, predicted_classes
 
@@ -146,7 +146,7 @@ def _element(samples: SamplesByNumber, number: int, predicted: str) -> Markup:
     """Return the list item of one sample."""
     sample = _content(samples[number])
     name = truncate(printable(predicted), MAX_NAME)
-    caption = Markup("<span>→ {}</span><small>{}</small>").format(name, number)
+    caption = Markup("<span>→ {}</span><small>{}</small>").format(Markup("<wbr>").join(word_parts(name)), number)
     if isinstance(sample, str):
         text = printable(" ".join(sample.split()))
         shown = text if len(text) <= MAX_TEXT else text[: MAX_TEXT - 1] + "…"

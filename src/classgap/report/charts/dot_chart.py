@@ -189,7 +189,7 @@ def _place_labels_over(labels: Sequence[tuple[float, float, str]], width: float,
 
 
 def place_labels_beside(
-    labels: Sequence[tuple[float, float, str]], frame: Frame, *, diagonal: bool = False
+    labels: Sequence[tuple[float, float, str]], frame: Frame, *, diagonal: bool = False, reserved: Sequence[Box] = ()
 ) -> list[Markup]:
     """Put labels next to their dots; omit a label that has no room.
 
@@ -197,8 +197,9 @@ def place_labels_beside(
         labels: position of the dot and text.
         frame: plot that labels must stay in.
         diagonal: whether to put labels between the arms of a cross, instead of right, left, above or below.
+        reserved: areas that labels must not cover.
     """
-    taken: list[Box] = [(x - 5, y - 5, x + 5, y + 5) for x, y, _ in labels]
+    taken: list[Box] = [*reserved, *((x - 5, y - 5, x + 5, y + 5) for x, y, _ in labels)]
     placed = []
     for x, y, name in labels:
         width = LETTER_WIDTH * display_width(name)

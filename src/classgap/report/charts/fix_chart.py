@@ -8,7 +8,7 @@ from markupsafe import Markup
 
 from classgap.remedies.results import FixResult, RemedyResult
 from classgap.report.charts.diff_charts import points_axis, signed_tick
-from classgap.report.charts.dot_chart import Axes, Frame, draw_frame, place_labels_beside
+from classgap.report.charts.dot_chart import Axes, Box, Frame, draw_frame, place_labels_beside
 from classgap.report.charts.row_chart import Row, row_chart
 from classgap.report.charts.svg import Layout, Point, Scale, draw_both, draw_dots, draw_lines, svg_chart, tag
 from classgap.report.fix_summary import NAMES, exceeded_limits, shown_measures
@@ -16,6 +16,7 @@ from classgap.report.formatting import format_percent, format_points, truncate
 
 HEIGHT = 440.0
 LABEL_WIDTH = 36  # columns
+LIMIT_WIDTH = 84.0  # of the limit's label
 CROSS = 4.5  # half the size of a cross
 MIN_REACH = 0.005  # of each axis
 
@@ -62,6 +63,8 @@ def _draw_remedies(result: FixResult, axes: Axes, limit: float | None, frame: Fr
         (x(remedy.change["easy"]), y(remedy.change["hard"]), truncate(remedy.name, LABEL_WIDTH))
         for remedy in reversed(order)
     ]
+    # The label of the limit is at the bottom of the plot, on the side that has room.
+    reserved = [] if limit is None else [_limit_box(x(-limit), frame)]
     zero = [((x(0), frame.top), (x(0), frame.floor)), ((frame.left, y(0)), (frame.right, y(0)))]
     return [
         *([] if limit is None else [_draw_region(x(-limit), frame)]),
@@ -69,7 +72,7 @@ def _draw_remedies(result: FixResult, axes: Axes, limit: float | None, frame: Fr
         draw_lines(zero, "zero"),
         *([] if limit is None else [_draw_limit(x(-limit), limit, frame)]),
         *marks,
-        *place_labels_beside(labels, frame, diagonal=True),
+        *place_labels_beside(labels, frame, diagonal=True, reserved=reserved),
     ]
 
 
@@ -116,16 +119,23 @@ def _draw_region(edge: float, frame: Frame) -> Markup:
 
 def _draw_limit(edge: float, limit: float, frame: Frame) -> Markup:
     line = draw_lines([((edge, frame.top), (edge, frame.floor))], "limit")
-    room = edge - frame.left > 90
+    left, _, right, bottom = _limit_box(edge, frame)
+    before = left < edge
     text = tag(
         "text",
         f"limit −{format_percent(limit)}",
         class_="tick haloed",
-        x=edge - 6 if room else edge + 6,
-        y=frame.floor - 8,
-        text_anchor="end" if room else "start",
+        x=right if before else left,
+        y=bottom - 4,
+        text_anchor="end" if before else "start",
     )
     return line + text
+
+
+def _limit_box(edge: float, frame: Frame) -> Box:
+    """Place of the limit's label: left of the line if there is room, else right of it."""
+    left = edge - 6 - LIMIT_WIDTH if edge - frame.left > LIMIT_WIDTH + 6 else edge + 6
+    return left, frame.floor - 20, left + LIMIT_WIDTH, frame.floor - 4
 
 
 def _draw_remedy(result: FixResult, remedy: RemedyResult, x: Scale, y: Scale) -> Markup:
