@@ -12,7 +12,7 @@ class Page(HTMLParser):
 
     Attributes:
         elements: (tag, attributes) of each element.
-        texts: (tag of the parent, text) of each text node.
+        texts: (tag of the parent, text) of each text node; a possible line break, ``wbr``, does not end one.
         data: the embedded JSON.
     """
 
@@ -21,12 +21,17 @@ class Page(HTMLParser):
         self.elements: list[tuple[str, dict[str, str]]] = []
         self.texts: list[tuple[str, str]] = []
         self._open: list[str] = ["html"]
+        self._joins = False
         self.feed(source)
         scripts = [text for tag, text in self.texts if tag == "script"]
         self.data: Any = json.loads(scripts[0])
         self.script = scripts[1]
 
     def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        if tag == "wbr":
+            self._joins = True
+            return
+        self._joins = False
         self.elements.append((tag, {name: value or "" for name, value in attrs}))
         self._open.append(tag)
 
@@ -39,8 +44,12 @@ class Page(HTMLParser):
                 pass
 
     def handle_data(self, data: str) -> None:
-        if data.strip():
+        if self._joins:
+            tag, start = self.texts.pop()
+            self.texts.append((tag, start + data))
+        elif data.strip():
             self.texts.append((self._open[-1], data))
+        self._joins = False
 
     def of(self, tag: str) -> list[dict[str, str]]:
         """Return the attributes of each element with this tag."""

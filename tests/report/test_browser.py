@@ -9,6 +9,7 @@ from browser import Browser
 from synthetic_audits import SCRIPT
 
 from classgap.audit import Audit, AuditDiff
+from classgap.remedies import FixResult
 from classgap.report import write_html
 
 NAMES = "[...document.querySelectorAll('.tool tbody tr:not([hidden]) th')].map(cell => cell.textContent)"
@@ -189,12 +190,56 @@ def test_narrow_window_does_not_scroll_horizontally(page: Browser, files: Path):
     page.resize(1200, 900)
 
 
+@pytest.mark.parametrize("width", [400, 700, 900])
+@pytest.mark.parametrize("name", ["audit", "many_audit", "several", "fix"])
+def test_charts_fit_the_window(page: Browser, files: Path, tested_fix: FixResult, name: str, width: int):
+    if name == "fix":
+        write_html(tested_fix, files / "fix.html")
+    page.media("", "light")
+    page.resize(width, 800)
+    page.open(files / f"{name}.html")
+    assert page.run("document.documentElement.scrollWidth") <= width
+    shown = "[...document.querySelectorAll('figure svg')].filter(e => e.getClientRects().length)"
+    charts = page.run(f"{shown}.map(e => [e.getBoundingClientRect().width, e.parentElement.clientWidth])")
+    assert charts
+    assert all(300 < drawn <= room <= width for drawn, room in charts)
+    assert len(charts) == page.run("document.querySelectorAll('figure').length")  # one drawing of each
+    # Texts are readable, and inside their chart.
+    texts = page.run(
+        f"{shown}.flatMap(svg => [...svg.querySelectorAll('text')].filter(e => e.getClientRects().length).map(e => {{"
+        " const box = svg.getBoundingClientRect(), own = e.getBoundingClientRect();"
+        " const size = Number.parseFloat(getComputedStyle(e).fontSize) * (e.getScreenCTM().b ? 1 : e.getScreenCTM().a);"
+        " return [e.textContent, size, own.left - box.left, box.right - own.right] }))"
+    )
+    assert len(texts) > 10
+    assert min(size for _, size, _, _ in texts) >= (11 if width == 400 else 8.5)
+    assert [text for text, _, left, right in texts if left < -1 or right < -1] == []
+    page.resize(1200, 900)
+
+
+def test_class_opens_from_the_narrow_drawing(page: Browser, files: Path, many_audit: Audit):
+    page.resize(400, 800)
+    page.open(files / "many_audit.html")
+    x, y, index = page.run(
+        "(() => { const [wide, svg] = document.querySelectorAll('#classes figure svg');"
+        " svg.scrollIntoView({block: 'center', behavior: 'instant'});"
+        " const path = svg.querySelectorAll('path.dots')[1];"
+        " const [x, y] = path.getAttribute('d').match(/[\\d.]+/g);"
+        " const at = new DOMPoint(x, y).matrixTransform(svg.getScreenCTM());"
+        " return [at.x, at.y, wide.querySelectorAll('path.dots')[1].dataset.classes.split(',')[0]] })()"
+    )
+    page.click_at(x, y)
+    assert page.run(OPENED) == many_audit.class_names[int(index)]
+    page.press("Escape")
+    page.resize(1200, 900)
+
+
 @pytest.mark.parametrize("width", [400, 1200])
 def test_budget_fits_the_window(page: Browser, files: Path, width: int):
     page.media("", "light")
     page.resize(width, 800)
     page.open(files / "budget_audit.html")
-    assert page.run("(e => e.scrollWidth - e.clientWidth)(document.querySelector('#budget figure > div'))") <= 0
+    assert page.run("(e => e.scrollWidth - e.clientWidth)(document.querySelector('#budget figure'))") <= 0
     # Texts neither leave the chart nor overlap each other.
     boxes = page.run(
         "[...document.querySelectorAll('#budget figure svg, #budget figure text')]"
@@ -237,6 +282,25 @@ def test_print_style(audit_page: Browser):
     assert audit_page.run(shown.replace("SELECTOR", "'nav'") + ".display") == "none"
     assert audit_page.run(shown.replace("SELECTOR", "'body'") + ".backgroundColor") == "rgb(255, 255, 255)"
     audit_page.media("", "light")
+
+
+def test_printed_pages_keep_headers_and_legends(page: Browser, files: Path):
+    page.open(files / "many_audit.html")
+    page.media("print", "light")
+    style = (
+        "(s => [s.breakAfter, s.breakInside, s.printColorAdjust])(getComputedStyle(document.querySelector('SELECTOR')))"
+    )
+    for selector in (".legend", "h2", "section > p.soft", "thead"):
+        after, inside, color = page.run(style.replace("SELECTOR", selector))
+        assert (selector, after, inside, color) == (selector, "avoid", "avoid", "exact")
+    assert page.run("getComputedStyle(document.querySelector('thead')).display") == "table-header-group"
+    assert page.run("getComputedStyle(document.querySelector('svg.for-narrow')).display") == "none"
+    page.media("", "light")
+    # A header that is repeated on each page of paper is longer text: compare with the same page, not repeated.
+    count = "Page.printToPDF"
+    whole = len(page.send(count)["data"])
+    page.run("document.querySelectorAll('.tool thead').forEach(head => head.style.display = 'table-row-group')")
+    assert len(page.send(count)["data"]) < whole
 
 
 def test_several_comparisons_open_their_own_classes(page: Browser, files: Path, diff: AuditDiff):

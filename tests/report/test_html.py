@@ -200,7 +200,7 @@ def test_chart_sorts_ties_by_third():
     source = render_html(tied)
     ends = {}
     for kind in ("hard", "medium", "easy"):
-        (path,) = re.findall(rf'<path d="([^"]*)" class="dots large {kind}"', source)
+        path, _ = re.findall(rf'<path d="([^"]*)" class="dots large {kind}"', source)  # wide and narrow
         places = [float(x) for x in re.findall(r"M([\d.]+) ", path)]
         ends[kind] = min(places), max(places)
     assert ends["hard"][1] < ends["medium"][0] <= ends["medium"][1] < ends["easy"][0]

@@ -414,11 +414,17 @@ class Audit:
 
         return AuditDiff.from_audits(self, after)
 
-    def to_html(self, path: str | os.PathLike[str]) -> None:
-        """Write the audit as a self-contained HTML page."""
+    def to_html(self, path: str | os.PathLike[str], *, thumbnails: Any = None) -> None:
+        """Write the audit as a self-contained HTML page.
+
+        Args:
+            path: destination, replaced atomically.
+            thumbnails: test samples by number, ``thumbnails[i]``, of which the page then shows misclassified ones: a
+                dataset, or a list of image paths, arrays or texts. They add at most 1 MB.
+        """
         from classgap import report
 
-        report.write_html(self, path)
+        report.write_html(self, path, thumbnails=thumbnails)
 
 
 Source = Audit | str | os.PathLike[str]

@@ -370,7 +370,9 @@ def _notices(
         feature_dim = 0 if figures.clouds is None else figures.clouds.centroids_KD.shape[1]
         return [*notices, Notice(ACCUMULATED, {"feature_dim": feature_dim})]
     if data.logits_NK is None:
-        notices.append(Notice("only-predicted-labels"))
+        others = (data.features_ND, data.train_counts_K, data.train_targets_M)
+        alone = all(each is None for each in others)
+        notices.append(Notice("only-predicted-labels") if alone else Notice("no-scores"))
     if data.features_ND is None and not any(notice.code.startswith("features-not") for notice in notices):
         notices.append(Notice("no-features"))
     return notices

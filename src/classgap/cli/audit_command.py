@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -12,6 +12,7 @@ from classgap.audit.io.shards import find_shards
 from classgap.audit.io.sources import read_audit
 from classgap.audit.serialization import read_json
 from classgap.audit.settings import AuditSettings
+from classgap.cli.invocation import command_line
 from classgap.cli.outputs import busy, check_outputs, print_written
 from classgap.cli.parser import Arg, Command
 
@@ -29,11 +30,12 @@ class AuditCommand(Command):
                            "head_bias", "class_names", "train_counts",
                            "train_predictions", "train_targets",
                            "train_features", "valid_labels" with
-                           "valid_labels_offsets"
+                           "valid_labels_offsets", "filenames", "texts"
       .csv                 columns "target" and "prediction", or "target" and
                            one column of scores per class; optional:
-                           "index", "valid_labels" ("a|b"); files of pandas,
-                           Hugging Face and timm's inference.py as they come
+                           "index", "valid_labels" ("a|b"), "filename", "text";
+                           files of pandas, Hugging Face and timm's inference.py
+                           as they come
       .parquet             columns "target" and "prediction", or "target" and
                            lists "logits" or "probabilities"
       .npy                 scores or predicted labels, with --targets
@@ -52,6 +54,8 @@ class AuditCommand(Command):
         "confidence_level": Arg(default=f"{AuditSettings.confidence_level:g}"),
         "seed": Arg(default=f"{AuditSettings.seed}"),
         "slices": Arg("COLUMN"),
+        "images": Arg("FOLDER"),
+        "map": Arg("CLASS"),
     }
 
     source: Path
@@ -103,20 +107,39 @@ class AuditCommand(Command):
     train_counts: Path | None = None
     """Training samples per class: .npy, .txt, or .csv or .json by class name."""
 
+    name: str | None = None
+    """Name of the audit in titles; by default that of the file or run."""
+
+    map: tuple[str, ...] = ()
+    """Classes of the feature map; by default the worst ones and the ones they are confused with."""
+
+    check_labels: bool = False
+    """Also list the test samples whose labels are in doubt."""
+
+    thumbnails: bool = False
+    """Show misclassified test samples on the HTML page, as pictures or texts; adds at most 1 MB."""
+
+    images: Path | None = None
+    """Folder of the pictures that the prediction file names; for --thumbnails."""
+
     def run(self) -> None:
         """Audit the source, write the files, and print the audit."""
-        from classgap.report import print_audit, write_csv, write_html
+        from classgap.report import print_audit, print_label_checks, write_csv, write_html
+        from classgap.report.label_checks import label_checks
 
+        self._check_flags()
         outputs = {"--html": self.html, "--json": self.json, "--csv": self.csv}
         companions = {name: path for name in COMPANIONS if (path := getattr(self, name)) is not None}
         sources = find_shards(self.source) or [self.source]
         inputs = (*sources, self.rank_by, self.groups, self.valid_labels, self.superclasses, self.hierarchy)
         check_outputs(outputs, [path for path in (*inputs, *companions.values()) if path is not None])
         choices = {name: value for name in ("confidence_level", "seed") if (value := getattr(self, name)) is not None}
+        if self.map:
+            choices["map"] = self.map
         settings = AuditSettings(**choices)
         flags = [
             f"--{name.replace('_', '-')}"
-            for name in ("groups", "rank_by", "confidence_level", "seed", *LABEL_FLAGS, *COMPANIONS)
+            for name in ("groups", "rank_by", "confidence_level", "seed", "map", "images", *LABEL_FLAGS, *COMPANIONS)
             if getattr(self, name) not in (None, ())
         ]
         groups = None if self.groups is None else _read_groups(self.groups)
@@ -134,14 +157,37 @@ class AuditCommand(Command):
                 hierarchy=None if self.hierarchy is None else read_hierarchy(self.hierarchy),
                 **companions,
             )
+            if self.name is not None:
+                audit = replace(audit, name=self.name)
+            if self.map and audit.map is None:
+                raise ValueError(
+                    "--map needs features of at least 10 samples of these classes, which the source lacks."
+                )
+            if self.check_labels:
+                label_checks(audit)  # raises before anything is written
+            samples = None
+            if self.thumbnails:
+                from classgap.cli.thumbnail_samples import find_samples
+
+                samples = find_samples(audit, self.images)
+            if self.html is not None:  # first: it fails if no thumbnail can be read, and then nothing is written
+                write_html(audit, self.html, thumbnails=samples, command=command_line())
             if self.json is not None:
                 audit.save(self.json)
             if self.csv is not None:
                 write_csv(audit, self.csv)
-            if self.html is not None:
-                write_html(audit, self.html)
         print_audit(audit)
+        if self.check_labels:
+            print_label_checks(audit)
         print_written(outputs)
+
+    def _check_flags(self) -> None:
+        if self.thumbnails and self.html is None:
+            raise ValueError("--thumbnails needs --html FILE: pictures are shown on the page only.")
+        if self.images is not None and not self.thumbnails:
+            raise ValueError("--images needs --thumbnails: without it, the page shows no pictures.")
+        if self.name is not None and not self.name.strip():
+            raise ValueError("--name must not be empty.")
 
 
 def _read_groups(path: Path) -> dict[str, list[Any]]:

@@ -10,6 +10,7 @@ from typing import ClassVar
 from classgap.audit import Audit, AuditDiff
 from classgap.audit.io.sources import ACCURACIES_ONLY, read_audits
 from classgap.audit.serialization import write_json
+from classgap.cli.invocation import command_line
 from classgap.cli.outputs import busy, check_outputs, print_written
 from classgap.cli.parser import Arg, Command
 
@@ -69,7 +70,7 @@ class CompareCommand(Command):
             if self.csv is not None:
                 write_diff_csv(diffs, self.csv)
             if self.html is not None:
-                write_html(diffs, self.html)
+                write_html(diffs, self.html, sources=self.sources, command=command_line())
         for i, diff in enumerate(diffs):
             if i:
                 print()

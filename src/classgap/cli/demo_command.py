@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, ClassVar
 
+from classgap.cli.invocation import command_line
 from classgap.cli.listing import print_paragraph
 from classgap.cli.outputs import busy, write_folder
 from classgap.cli.parser import Arg, Command
@@ -75,9 +76,9 @@ class DemoCommand(Command):
         print_audit(plain[0])
         print()
         print_fix(result)
-        write_html(plain[0], self.out / "audit.html")
-        write_html(result, self.out / "fix.html")
-        write_html(diff, self.out / "mr2.html")
+        write_html(plain[0], self.out / "audit.html", command=command_line())
+        write_html(result, self.out / "fix.html", command=command_line())
+        write_html(diff, self.out / "mr2.html", command=command_line())
         print()
         for line in (summarize_fix(result), summarize(diff), f"{ADVICE}"):
             print_paragraph(line)

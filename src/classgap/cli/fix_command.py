@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
+from classgap.cli.invocation import command_line
 from classgap.cli.outputs import busy, check_output_folder, check_outputs, print_written, write_folder
 from classgap.cli.parser import Arg, Command
 
@@ -148,7 +149,7 @@ class FixCommand(Command):
             if self.json is not None:
                 result.save(self.json)
             if self.html is not None:
-                write_html(result, self.html)
+                write_html(result, self.html, sources=[*self.sources, *self.test], command=command_line())
         print_fix(result)
         print_written(outputs)
         if self.out is not None:

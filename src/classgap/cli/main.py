@@ -14,6 +14,7 @@ from classgap.cli.audit_command import AuditCommand
 from classgap.cli.compare_command import CompareCommand
 from classgap.cli.demo_command import DemoCommand
 from classgap.cli.fix_command import FixCommand
+from classgap.cli.invocation import invoked
 from classgap.cli.listing_commands import DatasetsCommand, ModelsCommand
 from classgap.cli.methods_command import MethodsCommand
 from classgap.cli.parser import Command, parse
@@ -62,7 +63,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
         hint = f"did you mean {near}?" if near else f"the commands are {', '.join(COMMANDS)}."
         return _print_error(f"unknown command {name!r}; {hint}", INVALID)
     try:
-        parse(name, COMMANDS[name], words).run()
+        with invoked([name, *words]):
+            parse(name, COMMANDS[name], words).run()
         sys.stdout.flush()
     except ValueError as error:
         return _print_error(error, INVALID)

@@ -10,6 +10,7 @@ from classgap.report.notebook import audit_fragment, diff_fragment, fix_fragment
 from classgap.report.terminal.audit_output import audit_text, print_audit
 from classgap.report.terminal.diff_output import diff_text, print_diff
 from classgap.report.terminal.fix_output import fix_text, print_fix
+from classgap.report.terminal.label_checks import print_label_checks
 
 __all__ = [
     "audit_fragment",
@@ -22,6 +23,7 @@ __all__ = [
     "print_audit",
     "print_diff",
     "print_fix",
+    "print_label_checks",
     "render_html",
     "write_csv",
     "write_diff_csv",

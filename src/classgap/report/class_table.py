@@ -25,10 +25,8 @@ from classgap.report.formatting import (
     format_points_interval,
     truncate,
 )
-from classgap.report.ordering import GROUP_ORDER
 
 LETTERS = 48  # of a confused class; a class's details have the full name
-GROUPS = (*GROUP_ORDER[:3], "gained", "unclear", "unchanged", "regressed", "unseen")  # in the order they sort in
 
 FORMATS: Mapping[str, Callable[[Any], str]] = {
     "fraction": format_percent,
@@ -53,10 +51,6 @@ class Column:
     label: str
     cells: tuple[str, ...]
     kind: str = "number"
-
-    def sort_key(self, row: int) -> str | None:
-        """Sort key of a cell that is not sorted by its text."""
-        return str(GROUPS.index(self.cells[row])) if self.cells[row] in GROUPS else None
 
 
 @dataclass(frozen=True)

@@ -146,6 +146,15 @@ def display_width(text: str) -> int:
     return sum(2 if unicodedata.east_asian_width(letter) in "WF" else 1 for letter in text)
 
 
+def word_parts(text: str) -> list[str]:
+    """Split a name where a line may end: after punctuation, and before a capital within a word.
+
+    >>> word_parts("talk.religion.misc"), word_parts("greatWhite_shark"), word_parts("cat")
+    (['talk.', 'religion.', 'misc'], ['great', 'White_', 'shark'], ['cat'])
+    """
+    return re.split(r"(?<=[_./:|\\,;+=-])(?=[^\W\d])|(?<=[a-z])(?=[A-Z])", text)
+
+
 def use_minus_signs(text: str) -> str:
     """Replace hyphens in formulas with minus signs; hyphens inside words stay.
 

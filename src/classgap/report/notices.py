@@ -48,6 +48,7 @@ SENTENCES: Mapping[str, str | Callable[[Mapping[str, Any]], str]] = {
     ),
     "constant-prediction": lambda of: f"Every sample is predicted as {of['name']}.",
     "only-predicted-labels": "Only predicted labels were given: no top-k accuracy, calibration or margins.",
+    "no-scores": "No scores were given: no top-k accuracy, calibration or margins.",
     "no-features": "No features were given: no spread, distances or map.",
     "features-not-found": lambda of: f"No feature metrics: {of['model']} has no single linear head.",
     "features-not-computed": lambda of: f"No feature metrics: the forward pass did not call the head ({of['head']}).",

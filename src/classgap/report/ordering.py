@@ -6,18 +6,25 @@ from collections.abc import Iterable, Mapping
 from typing import TypeVar
 
 from classgap.audit.diff import AuditDiff
-from classgap.audit.diff_results import ClassChange
+from classgap.audit.diff_results import ClassChange, GroupChange
 from classgap.audit.figures import ClassResult
+from classgap.audit.results import GroupResult
 
 THIRDS = ("easy", "medium", "hard")
 GROUP_ORDER = (*THIRDS, "head", "torso", "tail")
 
-Group = TypeVar("Group")
+Group = TypeVar("Group", GroupResult, GroupChange)
 
 
 def order_groups(groups: Mapping[str, Group]) -> list[Group]:
-    """Sort groups: thirds, head to tail, then user-defined groups in the given order."""
-    known = [groups[name] for name in GROUP_ORDER if name in groups]
+    """Sort groups: thirds, head to tail, then user-defined groups in the given order.
+
+    If only one of head, torso and tail has test samples, it repeats all classes and is left out.
+    """
+    alone = sum(bool(group.members) for group in groups.values() if group.kind == "frequency") == 1
+    known = [
+        groups[name] for name in GROUP_ORDER if name in groups and not (alone and groups[name].kind == "frequency")
+    ]
     return known + [group for name, group in groups.items() if name not in GROUP_ORDER]
 
 

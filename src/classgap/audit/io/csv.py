@@ -8,7 +8,8 @@
 
 Instead of one column per class, a column ``logits`` or ``probabilities`` may hold a list for each sample. All layouts
 may have an ``index`` column with the sample's position in the test set, a ``valid_labels`` column with the labels that
-are right for the sample, separated by "|" (empty if none is), and columns that divide the samples into slices. Files of
+are right for the sample, separated by "|" (empty if none is), columns that divide the samples into slices, and columns
+``filename`` and ``text`` for thumbnails. Among scores, these two are classes if all their cells are numbers. Files of
 other tools are read as they come: :mod:`classgap.audit.io.csv_layouts`.
 """
 
@@ -24,7 +25,7 @@ from numpy.typing import NDArray
 
 from classgap.audit._types import Floats, Integers
 from classgap.audit.io.csv_layouts import LISTS, NumberedRows, is_timm, parse_lists, rename_columns, timm_content
-from classgap.audit.io.fields import suggest_rename
+from classgap.audit.io.fields import SAMPLE_COLUMNS, suggest_rename
 from classgap.audit.io.probabilities import sum_to_one
 from classgap.audit.io.wanted import NOTHING, Wanted
 from classgap.audit.results import Notice
@@ -51,19 +52,20 @@ def read_csv(path: Path, wanted: Wanted = NOTHING) -> Content:
         with path.open(newline="", encoding="utf-8-sig") as file:
             rows = csv.reader(file, strict=True)
             header = [column.strip() for column in next(rows, [])]
+            texts = _text_columns(path, header)
             if header[:1] == [""] and len(header) > 1:  # the row numbers of a DataFrame
-                return _read_numbered(header, rows, wanted)
-            return _read(header, rows, wanted)
+                return _read_numbered(header, rows, wanted, texts)
+            return _read(header, rows, wanted, texts)
     except UnicodeDecodeError:
         raise ValueError("the file is not UTF-8 text: save it with UTF-8 encoding.") from None
     except csv.Error as error:
         raise ValueError(f"the file is not valid CSV: {error}.") from None
 
 
-def _read_numbered(header: list[str], rows: Any, wanted: Wanted) -> Content:
+def _read_numbered(header: list[str], rows: Any, wanted: Wanted, texts: Collection[str]) -> Content:
     """Read a file whose first column has no name; it is dropped if it numbers the rows."""
     numbered = NumberedRows(rows)
-    content, notices = _read(header[1:], numbered, wanted)
+    content, notices = _read(header[1:], numbered, wanted, texts)
     if numbered.numbered:
         return content, notices
     if "predictions" not in content:
@@ -71,7 +73,7 @@ def _read_numbered(header: list[str], rows: Any, wanted: Wanted) -> Content:
     return content, (*notices, Notice("unused-columns", {"names": ("column 1",)}))
 
 
-def _read(header: list[str], rows: Any, wanted: Wanted) -> Content:
+def _read(header: list[str], rows: Any, wanted: Wanted, texts: Collection[str]) -> Content:
     if is_timm(header):
         columns = _read_columns(header, header, rows)
         wanted.check(header)
@@ -87,7 +89,7 @@ def _read(header: list[str], rows: Any, wanted: Wanted) -> Content:
     if "prediction" in header:
         return _read_labels(header, rows, extra)
     lists = [name for name in LISTS if name in header]
-    return _read_lists(header, lists[0], rows, extra) if lists else _read_scores(header, rows, extra)
+    return _read_lists(header, lists[0], rows, extra) if lists else _read_scores(header, rows, extra, texts)
 
 
 def _read_lists(header: list[str], kind: str, rows: Any, extra: ExtraColumns) -> Content:
@@ -97,7 +99,7 @@ def _read_lists(header: list[str], kind: str, rows: Any, extra: ExtraColumns) ->
     content = {"targets": np.array(columns["target"]), kind: parse_lists(kind, columns[kind])}
     if "index" in columns:
         content["index"] = _to_integers(columns["index"])
-    unused = tuple(_unnamed(header, {*wanted, *extra.places}))
+    unused = tuple(_unnamed(header, {*wanted, *extra.places, *SAMPLE_COLUMNS}))
     return extra.content | content, (Notice("unused-columns", {"names": unused}),) if unused else ()
 
 
@@ -133,7 +135,7 @@ def _read_labels(header: list[str], rows: Any, extra: ExtraColumns) -> Content:
     result = {"targets": content["target"], "predictions": content["prediction"]}
     if "index" in content:
         result["index"] = _to_integers(content["index"])
-    unused = _unnamed(header, {*wanted, *extra.places})
+    unused = _unnamed(header, {*wanted, *extra.places, *SAMPLE_COLUMNS})
     return extra.content | result, _unused(unused, classes=len({*content["target"], *content["prediction"]}))
 
 
@@ -145,9 +147,25 @@ def _unused(columns: list[str], classes: int) -> tuple[Notice, ...]:
     return (Notice(code, {"names": tuple(columns)}),)
 
 
-def _read_scores(header: list[str], rows: Any, extra: ExtraColumns) -> Content:
+def _text_columns(path: Path, header: list[str]) -> set[str]:
+    """Return the columns named ``filename`` or ``text`` that do not hold numbers."""
+    columns = {i for i, name in enumerate(header) if name in SAMPLE_COLUMNS}
+    found: set[int] = set()
+    if columns:
+        with path.open(newline="", encoding="utf-8-sig") as file:
+            rows = csv.reader(file, strict=True)
+            next(rows)
+            for row in rows:
+                found |= {i for i in columns - found if i < len(row) and not _is_number(row[i])}
+                if found == columns:
+                    break
+    return {header[i] for i in found}
+
+
+def _read_scores(header: list[str], rows: Any, extra: ExtraColumns, texts: Collection[str]) -> Content:
     target, index = header.index("target"), header.index("index") if "index" in header else None
-    classes = [i for i in range(len(header)) if i not in (target, index, *extra.places.values())]
+    others = {target, index, *extra.places.values(), *(header.index(name) for name in texts)}
+    classes = [i for i in range(len(header)) if i not in others]
     if not classes:
         raise ValueError("column prediction is missing: add it, or one column of scores per class.")
     if "" in header:

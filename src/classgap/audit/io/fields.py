@@ -10,7 +10,11 @@ FIELDS = (
     *("targets", *KINDS, "features", "index"),
     *("train_counts", "train_predictions", "train_targets", "train_features"),
 )
-NAMES = (*FIELDS, "head_weight", "head_bias", "class_names", "valid_labels", "valid_labels_offsets")
+SAMPLE_COLUMNS = {"filename": "filenames", "text": "texts"}  # columns of CSV files, and arrays; for thumbnails
+NAMES = (
+    *(*FIELDS, "head_weight", "head_bias", "class_names", "valid_labels", "valid_labels_offsets"),
+    *SAMPLE_COLUMNS.values(),
+)
 
 _TARGETS = (
     *("target", "targets", "label", "labels", "true", "true_label", "true_labels", "truth", "ground_truth", "gt"),

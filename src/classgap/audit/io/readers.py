@@ -4,9 +4,10 @@
 Optional arrays: ``features``, ``head_weight``, ``head_bias``, ``class_names`` (a JSON list in the metadata of a
 safetensors file), ``train_counts``, ``train_predictions``, ``train_targets``, ``train_features``, ``index``, and
 ``valid_labels`` with ``valid_labels_offsets``: the valid labels of all samples in one array, and N + 1 positions in it.
-Those of sample i are ``valid_labels[valid_labels_offsets[i]:valid_labels_offsets[i + 1]]``. Other arrays are ignored
-with a notice. A directory may hold the same arrays as ``.npy`` files (and ``class_names.json``), and a single ``.npy``
-file scores or predicted labels. The losses in ``metrics.jsonl`` of a run directory are read too.
+Those of sample i are ``valid_labels[valid_labels_offsets[i]:valid_labels_offsets[i + 1]]``. ``filenames`` and ``texts``
+serve thumbnails (:mod:`classgap.audit.io.sample_columns`). Other arrays are ignored with a notice. A directory may hold
+the same arrays as ``.npy`` files (and ``class_names.json``), and a single ``.npy`` file scores or predicted labels. The
+losses in ``metrics.jsonl`` of a run directory are read too.
 
 :mod:`classgap.audit.io.csv` and :mod:`classgap.audit.io.parquet` describe the columns of these files.
 """

@@ -40,7 +40,7 @@ def budget_chart(bars: Sequence[Bar], confidence_level: float) -> Markup:
         top += height + GAP
     first = "; ".join(segment_sentence(segment, confidence_level) for segment in segments(bars[0].budget))
     description = f"{bars[0].name}: {first}. The table below lists all values."
-    return svg_chart("budget", "Errors by the change that would remove them", description, top, *drawn, fluid=True)
+    return svg_chart("budget", "Errors by the change that would remove them", description, top, *drawn)
 
 
 def pattern_definitions() -> Markup:

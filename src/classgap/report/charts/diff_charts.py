@@ -11,7 +11,7 @@ from classgap.audit.diff_results import ClassChange
 from classgap.report.charts.row_chart import Axis, Row, row_chart
 from classgap.report.charts.slope_chart import Slope, slope_chart
 from classgap.report.diff_summary import diff_summary
-from classgap.report.formatting import format_percent, format_points, format_points_interval
+from classgap.report.formatting import format_points, format_points_interval
 from classgap.report.ordering import largest_changes, order_groups
 
 MAX_LABELS = 5  # gained and regressed classes labeled in the slope chart, each
@@ -31,8 +31,7 @@ def class_slopes(diff: AuditDiff, key: str) -> Markup:
             e.before or 0.0,
             e.after or 0.0,
             e.verdict,
-            f"{e.name} {format_percent(e.before)}" if e.name in labeled else "",
-            f"{format_percent(e.after)} {e.name}" if e.name in labeled else "",
+            e.name if e.name in labeled else "",
         )
         for e in order
     ]
@@ -41,8 +40,7 @@ def class_slopes(diff: AuditDiff, key: str) -> Markup:
             g.change.before,
             g.change.after,
             "other",
-            f"{g.name} third {format_percent(g.change.before)}",
-            f"{format_percent(g.change.after)} {g.name} third",
+            f"{g.name} third",
         )
         for g in order_groups(diff.groups)
         if g.kind == "thirds"

@@ -8,22 +8,15 @@ from markupsafe import Markup
 
 from classgap.remedies.results import FixResult, RemedyResult
 from classgap.report.charts.diff_charts import points_axis, signed_tick
-from classgap.report.charts.dot_chart import (
-    BOTTOM,
-    LEFT,
-    RIGHT,
-    TOP,
-    Axes,
-    draw_frame,
-    place_labels_beside,
-)
+from classgap.report.charts.dot_chart import Axes, Box, Frame, draw_frame, place_labels_beside
 from classgap.report.charts.row_chart import Row, row_chart
-from classgap.report.charts.svg import WIDTH, Point, Scale, draw_dots, draw_lines, linear_scale, svg_chart, tag
+from classgap.report.charts.svg import Layout, Point, Scale, draw_both, draw_dots, draw_lines, svg_chart, tag
 from classgap.report.fix_summary import NAMES, exceeded_limits, shown_measures
 from classgap.report.formatting import format_percent, format_points, truncate
 
 HEIGHT = 440.0
 LABEL_WIDTH = 36  # columns
+LIMIT_WIDTH = 84.0  # of the limit's label
 CROSS = 4.5  # half the size of a cross
 MIN_REACH = 0.005  # of each axis
 
@@ -42,8 +35,27 @@ def remedy_scatter(result: FixResult) -> Markup:
         signed_tick,
         signed_tick,
     )
-    x = linear_scale(axes.x_domain, (LEFT, WIDTH - RIGHT))
-    y = linear_scale(axes.y_domain, (HEIGHT - BOTTOM, TOP))
+    description = "; ".join(
+        f"{remedy.name}: hard {format_points(remedy.change['hard'])}, easy {format_points(remedy.change['easy'])}"
+        for remedy in result.remedies
+    )
+
+    def draw(layout: Layout) -> Markup:
+        frame = Frame.from_layout(layout, HEIGHT)
+        return svg_chart(
+            "remedies-chart",
+            "Change of the hard third against the change of the easy third",
+            f"{description} percentage points. The table below lists all values.",
+            frame.height,
+            *_draw_remedies(result, axes, limit, frame),
+            layout=layout,
+        )
+
+    return draw_both(draw)
+
+
+def _draw_remedies(result: FixResult, axes: Axes, limit: float | None, frame: Frame) -> list[Markup]:
+    x, y = frame.scales(axes)
     # The chosen remedy is drawn last, on top, and labeled first, where there is most room.
     order = sorted(result.remedies, key=lambda remedy: remedy.chosen)
     marks = [_draw_remedy(result, remedy, x, y) for remedy in order]
@@ -51,22 +63,17 @@ def remedy_scatter(result: FixResult) -> Markup:
         (x(remedy.change["easy"]), y(remedy.change["hard"]), truncate(remedy.name, LABEL_WIDTH))
         for remedy in reversed(order)
     ]
-    description = "; ".join(
-        f"{remedy.name}: hard {format_points(remedy.change['hard'])}, easy {format_points(remedy.change['easy'])}"
-        for remedy in result.remedies
-    )
-    return svg_chart(
-        "remedies-chart",
-        "Change of the hard third against the change of the easy third",
-        f"{description} percentage points. The table below lists all values.",
-        HEIGHT,
-        *([] if limit is None else [_draw_region(x(-limit))]),
-        draw_frame(axes, x, y, HEIGHT),
-        draw_lines([((x(0), TOP), (x(0), HEIGHT - BOTTOM)), ((LEFT, y(0)), (WIDTH - RIGHT, y(0)))], "zero"),
-        *([] if limit is None else [_draw_limit(x(-limit), limit)]),
+    # The label of the limit is at the bottom of the plot, on the side that has room.
+    reserved = [] if limit is None else [_limit_box(x(-limit), frame)]
+    zero = [((x(0), frame.top), (x(0), frame.floor)), ((frame.left, y(0)), (frame.right, y(0)))]
+    return [
+        *([] if limit is None else [_draw_region(x(-limit), frame)]),
+        draw_frame(axes, x, y, frame),
+        draw_lines(zero, "zero"),
+        *([] if limit is None else [_draw_limit(x(-limit), limit, frame)]),
         *marks,
-        *place_labels_beside(labels, diagonal=True),
-    )
+        *place_labels_beside(labels, frame, diagonal=True, reserved=reserved),
+    ]
 
 
 def proof_chart(result: FixResult) -> Markup:
@@ -105,22 +112,30 @@ def _domain(result: FixResult, name: str, others: Sequence[float]) -> Point:
     return low - pad, high + pad
 
 
-def _draw_region(edge: float) -> Markup:
-    return tag("rect", class_="beyond", x=LEFT, y=TOP, width=max(edge - LEFT, 0.0), height=HEIGHT - BOTTOM - TOP)
+def _draw_region(edge: float, frame: Frame) -> Markup:
+    width, height = max(edge - frame.left, 0.0), frame.floor - frame.top
+    return tag("rect", class_="beyond", x=frame.left, y=frame.top, width=width, height=height)
 
 
-def _draw_limit(edge: float, limit: float) -> Markup:
-    line = draw_lines([((edge, TOP), (edge, HEIGHT - BOTTOM))], "limit")
-    room = edge - LEFT > 90
+def _draw_limit(edge: float, limit: float, frame: Frame) -> Markup:
+    line = draw_lines([((edge, frame.top), (edge, frame.floor))], "limit")
+    left, _, right, bottom = _limit_box(edge, frame)
+    before = left < edge
     text = tag(
         "text",
         f"limit −{format_percent(limit)}",
         class_="tick haloed",
-        x=edge - 6 if room else edge + 6,
-        y=HEIGHT - BOTTOM - 8,
-        text_anchor="end" if room else "start",
+        x=right if before else left,
+        y=bottom - 4,
+        text_anchor="end" if before else "start",
     )
     return line + text
+
+
+def _limit_box(edge: float, frame: Frame) -> Box:
+    """Place of the limit's label: left of the line if there is room, else right of it."""
+    left = edge - 6 - LIMIT_WIDTH if edge - frame.left > LIMIT_WIDTH + 6 else edge + 6
+    return left, frame.floor - 20, left + LIMIT_WIDTH, frame.floor - 4
 
 
 def _draw_remedy(result: FixResult, remedy: RemedyResult, x: Scale, y: Scale) -> Markup:

@@ -8,9 +8,10 @@ from dataclasses import dataclass
 from markupsafe import Markup
 
 from classgap.report.charts.svg import (
-    WIDTH,
+    Layout,
     Point,
     Scale,
+    draw_both,
     draw_dots,
     draw_lines,
     linear_scale,
@@ -20,10 +21,7 @@ from classgap.report.charts.svg import (
 )
 from classgap.report.formatting import truncate
 
-ROW_HEIGHT = 24.0
 TOP, BOTTOM = 8.0, 34.0
-LEFT, RIGHT = 210.0, WIDTH - 84.0
-LABEL_WIDTH = 28  # columns left of the plot
 
 
 @dataclass(frozen=True)
@@ -68,17 +66,49 @@ class Axis:
     zero: bool = False
 
 
+@dataclass(frozen=True)
+class _Frame:
+    """Places in a row: the label is left of the plot, or above it in a narrow window.
+
+    Attributes:
+        row_height: height of a row.
+        left: left end of the plot.
+        right: right end of the plot.
+        label_width: columns of the label.
+        middle: distance from the top of a row to its line.
+        baseline: distance from the top of a row to the baseline of its texts.
+    """
+
+    row_height: float
+    left: float
+    right: float
+    label_width: int
+    middle: float
+    baseline: float
+
+    @classmethod
+    def from_layout(cls, layout: Layout) -> _Frame:
+        if layout.narrow:
+            return cls(40.0, 14.0, layout.width - 14.0, 42, 28.0, 16.0)
+        return cls(24.0, 210.0, layout.width - 84.0, 24, 12.0, 16.0)
+
+
 def row_chart(key: str, title: str, description: str, rows: Sequence[Row], axis: Axis) -> Markup:
     """Draw the rows from top to bottom on one axis."""
-    height = TOP + ROW_HEIGHT * len(rows) + BOTTOM
-    x = linear_scale(axis.domain, (LEFT, RIGHT))
-    drawn = [_draw_row(row, x, TOP + ROW_HEIGHT * (i + 0.5)) for i, row in enumerate(rows)]
-    return svg_chart(key, title, description, height, _draw_frame(axis, x, height), *drawn)
+
+    def draw(layout: Layout) -> Markup:
+        frame = _Frame.from_layout(layout)
+        height = TOP + frame.row_height * len(rows) + BOTTOM
+        x = linear_scale(axis.domain, (frame.left, frame.right))
+        drawn = [_draw_row(row, x, TOP + frame.row_height * i, frame, layout) for i, row in enumerate(rows)]
+        return svg_chart(key, title, description, height, _draw_axis(axis, x, height, layout), *drawn, layout=layout)
+
+    return draw_both(draw)
 
 
-def _draw_frame(axis: Axis, x: Scale, height: float) -> Markup:
+def _draw_axis(axis: Axis, x: Scale, height: float, layout: Layout) -> Markup:
     floor = height - BOTTOM
-    ticks = nice_ticks(*axis.domain)
+    ticks = nice_ticks(*axis.domain, layout.ticks)
     grid = draw_lines((((x(t), TOP), (x(t), floor)) for t in ticks), "grid")
     zero = draw_lines([((x(0.0), TOP), (x(0.0), floor))], "zero") if axis.zero else Markup("")
     texts = [tag("text", axis.tick(t), class_="tick", x=x(t), y=floor + 14, text_anchor="middle") for t in ticks]
@@ -87,11 +117,14 @@ def _draw_frame(axis: Axis, x: Scale, height: float) -> Markup:
     return Markup("").join([grid, zero, *texts, label])
 
 
-def _draw_row(row: Row, x: Scale, y: float) -> Markup:
+def _draw_row(row: Row, x: Scale, top: float, frame: _Frame, layout: Layout) -> Markup:
+    y, baseline = top + frame.middle, top + frame.baseline
+    label = {"x": 0.0} if layout.narrow else {"x": frame.left - 12, "text_anchor": "end"}
+    value = {"x": layout.width, "text_anchor": "end"} if layout.narrow else {"x": frame.right + 14}
     parts = [
         tag("title", f"{row.label}: {row.text}"),
-        tag("rect", class_="hit", x=0, y=y - ROW_HEIGHT / 2, width=WIDTH, height=ROW_HEIGHT),
-        tag("text", truncate(row.label, LABEL_WIDTH), class_="name", x=LEFT - 12, y=y + 4, text_anchor="end"),
+        tag("rect", class_="hit", x=0, y=top, width=layout.width, height=frame.row_height),
+        tag("text", truncate(row.label, frame.label_width), class_="name", y=baseline, **label),
     ]
     if row.bar_from is not None:
         start, end = sorted((x(row.bar_from), x(row.value)))
@@ -101,5 +134,5 @@ def _draw_row(row: Row, x: Scale, y: float) -> Markup:
     if row.band is not None:
         parts.append(draw_lines([((x(row.band[0]), y), (x(row.band[1]), y))], "band"))
     parts.append(draw_dots([(x(row.value), y)], "dot"))
-    parts.append(tag("text", row.text, class_="value", x=RIGHT + 14, y=y + 4))
+    parts.append(tag("text", row.text, class_="value", y=baseline, **value))
     return tag("g", *parts, class_=f"row {row.kind}", data_class=None if row.index is None else str(row.index))

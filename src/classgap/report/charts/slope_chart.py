@@ -7,24 +7,23 @@ from dataclasses import dataclass
 
 from markupsafe import Markup
 
-from classgap.report.charts.svg import WIDTH, draw_lines, linear_scale, nice_ticks, svg_chart, tag
-from classgap.report.formatting import truncate
+from classgap.report.charts.svg import Layout, Scale, draw_both, draw_lines, linear_scale, nice_ticks, svg_chart, tag
+from classgap.report.formatting import format_percent, truncate
 
 TOP, BOTTOM = 40.0, 16.0
-LEFT, RIGHT = 250.0, WIDTH - 250.0
 HEIGHT = 520.0
+NAME_WIDTH = 23  # columns of a label's name
 LINE_HEIGHT = 14.0  # smallest distance between two labels
 
 
 @dataclass(frozen=True)
 class Slope:
-    """One line: accuracy before and after, CSS class, and a label at each end."""
+    """One line: accuracy before and after, CSS class, and the name at its ends."""
 
     before: float
     after: float
     kind: str
-    before_label: str = ""
-    after_label: str = ""
+    name: str = ""
 
 
 def slope_chart(
@@ -44,23 +43,43 @@ def slope_chart(
     low, high = min(values, default=0.0), max(values, default=1.0)
     room = max(0.02, 0.05 * (high - low))
     domain = (max(0.0, low - room), min(1.0, high + room))
-    y = linear_scale(domain, (HEIGHT - BOTTOM, TOP))
-    parts = [draw_lines((((LEFT, y(t)), (RIGHT, y(t))) for t in nice_ticks(*domain)), "grid")]
-    for x, name in ((LEFT, sides[0]), (RIGHT, sides[1])):
+    y, ticks = linear_scale(domain, (HEIGHT - BOTTOM, TOP)), nice_ticks(*domain)
+
+    def draw(layout: Layout) -> Markup:
+        parts = _draw_slopes(thin, thick, sides, y, ticks, layout)
+        return svg_chart(key, title, description, HEIGHT, *parts, layout=layout)
+
+    return draw_both(draw)
+
+
+def _draw_slopes(
+    thin: Sequence[Slope], thick: Sequence[Slope], sides: tuple[str, str], y: Scale, ticks: list[float], layout: Layout
+) -> list[Markup]:
+    # A narrow window has room for names on one side only.
+    left, right = (54.0, layout.width - 186.0) if layout.narrow else (250.0, layout.width - 250.0)
+    parts = [draw_lines((((left, y(t)), (right, y(t))) for t in ticks), "grid")]
+    ends = ((left, 0.0, "start"), (right, layout.width, "end"))
+    for (x, edge, anchor), name in zip(ends, sides, strict=True):
         parts.append(draw_lines([((x, TOP), (x, HEIGHT - BOTTOM))], "zero"))
-        parts.append(tag("text", truncate(name, 34), class_="side", x=x, y=TOP - 18, text_anchor="middle"))
+        at, side = (edge, anchor) if layout.narrow else (x, "middle")
+        text = truncate(name, 24 if layout.narrow else 34)
+        parts.append(tag("text", text, class_="side", x=at, y=TOP - 18, text_anchor=side))
     for slopes, weight in ((thin, "thin"), (thick, "thick")):
         for kind in dict.fromkeys(slope.kind for slope in slopes):
-            lines = [((LEFT, y(s.before)), (RIGHT, y(s.after))) for s in slopes if s.kind == kind]
+            lines = [((left, y(s.before)), (right, y(s.after))) for s in slopes if s.kind == kind]
             parts.append(draw_lines(lines, f"slope {weight} {kind}"))
     parts += [
-        tag("text", f"{100 * t:g} %", class_="tick haloed", x=(LEFT + RIGHT) / 2, y=y(t) + 4, text_anchor="middle")
-        for t in nice_ticks(*domain)
+        tag("text", f"{100 * t:g} %", class_="tick haloed", x=(left + right) / 2, y=y(t) + 4, text_anchor="middle")
+        for t in ticks
     ]
-    labeled = [slope for slope in [*thick, *thin] if slope.after_label]
-    parts += _place_labels([(y(s.before), s.before_label, s.kind) for s in labeled], LEFT - 10, "end")
-    parts += _place_labels([(y(s.after), s.after_label, s.kind) for s in labeled], RIGHT + 10, "start")
-    return svg_chart(key, title, description, HEIGHT, *parts)
+    labels = [(s, truncate(s.name, 15 if layout.narrow else NAME_WIDTH)) for s in [*thick, *thin] if s.name]
+    before = [
+        (y(s.before), f"{'' if layout.narrow else name} {format_percent(s.before)}", s.kind) for s, name in labels
+    ]
+    after = [(y(s.after), f"{format_percent(s.after)} {name}", s.kind) for s, name in labels]
+    parts += _place_labels(before, left - 10, "end")
+    parts += _place_labels(after, right + 10, "start")
+    return parts
 
 
 def _place_labels(labels: list[tuple[float, str, str]], x: float, anchor: str) -> list[Markup]:
@@ -74,6 +93,6 @@ def _place_labels(labels: list[tuple[float, str, str]], x: float, anchor: str) -
         tops[i] = min(tops[i], limit)
         limit = tops[i] - LINE_HEIGHT
     return [
-        tag("text", truncate(text, 32), class_=f"end {kind}", x=x, y=top + 4, text_anchor=anchor)
+        tag("text", text.strip(), class_=f"end {kind}", x=x, y=top + 4, text_anchor=anchor)
         for top, (_, text, kind) in zip(tops, order, strict=True)
     ]

@@ -1,20 +1,43 @@
 """SVG primitives: escaped elements, a linear scale, axis ticks and the frame of a chart.
 
 Charts set no colors. Elements carry class names and the style sheet of the page colors them, so one drawing serves
-light mode, dark mode and print.
+light mode, dark mode and print. Most charts are drawn twice, for wide and for narrow windows, because text that is
+scaled with a chart would be too small on a phone; the style sheet shows one of the two.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
 
 from markupsafe import Markup, escape
 
 Scale = Callable[[float], float]
 Point = tuple[float, float]
 
-WIDTH = 960  # of every chart, in its own units; the page scales it
+
+@dataclass(frozen=True)
+class Layout:
+    """Size of a drawing.
+
+    Attributes:
+        width: width in chart units; the page scales it.
+        ticks: about this many ticks on the horizontal axis.
+        narrow: whether it is the drawing for narrow windows.
+    """
+
+    width: float
+    ticks: int
+    narrow: bool = False
+
+
+WIDE, NARROW = Layout(960.0, 5), Layout(400.0, 4, narrow=True)
+
+
+def draw_both(draw: Callable[[Layout], Markup]) -> Markup:
+    """Return the drawings for wide and for narrow windows."""
+    return draw(WIDE) + draw(NARROW)
 
 
 def tag(name: str, *children: str | Markup, **attributes: str | float | None) -> Markup:
@@ -34,8 +57,12 @@ def tag(name: str, *children: str | Markup, **attributes: str | float | None) ->
     return Markup(f"<{name}{inside}>{content}</{name}>" if content else f"<{name}{inside}/>")
 
 
-def svg_chart(key: str, title: str, description: str, height: float, *children: Markup, fluid: bool = False) -> Markup:
+def svg_chart(
+    key: str, title: str, description: str, height: float, *children: Markup, layout: Layout | None = None
+) -> Markup:
     """Return an ``svg`` element that screen readers announce by its title and description.
+
+    The narrow drawing refers to the title and description of the wide one, which comes before it.
 
     Args:
         key: prefix of the chart's ids, unique on the page.
@@ -43,15 +70,19 @@ def svg_chart(key: str, title: str, description: str, height: float, *children: 
         description: one or two sentences on the content.
         height: height in chart units.
         children: the drawing.
-        fluid: whether the drawing has positions in percent and is not scaled, so one unit is one pixel.
+        layout: size of the drawing; ``None`` if positions are in percent and one unit is one pixel.
     """
-    scaling = {"width": "100%", "height": height} if fluid else {"viewBox": f"0 0 {WIDTH} {format_coordinate(height)}"}
+    if layout is None:
+        kind, scaling = "chart fluid", {"width": "100%", "height": format_coordinate(height)}
+    else:
+        kind = "chart for-narrow" if layout.narrow else "chart for-wide"
+        scaling = {"viewBox": f"0 0 {format_coordinate(layout.width)} {format_coordinate(height)}"}
+    texts = [tag("title", title, id=f"{key}-title"), tag("desc", description, id=f"{key}-desc")]
     return tag(
         "svg",
-        tag("title", title, id=f"{key}-title"),
-        tag("desc", description, id=f"{key}-desc"),
+        *(texts if layout is None or not layout.narrow else []),
         *children,
-        class_="chart fluid" if fluid else "chart",
+        class_=kind,
         role="img",
         aria_labelledby=f"{key}-title {key}-desc",
         **scaling,
@@ -100,7 +131,7 @@ def draw_dots(points: Sequence[Point], class_: str, indices: Iterable[int] = ())
 
 def draw_lines(lines: Iterable[tuple[Point, Point]], class_: str) -> Markup:
     """Draw straight lines as one path."""
-    path = "".join(f"M{_format_point(start)}L{_format_point(end)}" for start, end in lines)
+    path = "".join(f"M{_format_point(start)}{_format_line(start, end)}" for start, end in lines)
     return tag("path", d=path, class_=class_) if path else Markup("")
 
 
@@ -116,6 +147,15 @@ def format_coordinate(value: float) -> str:
 
 def _format_point(point: Point) -> str:
     return f"{format_coordinate(point[0])} {format_coordinate(point[1])}"
+
+
+def _format_line(start: Point, end: Point) -> str:
+    """Format the end of a line; vertical and horizontal lines are shorter to write."""
+    if format_coordinate(start[0]) == format_coordinate(end[0]):
+        return f"V{format_coordinate(end[1])}"
+    if format_coordinate(start[1]) == format_coordinate(end[1]):
+        return f"H{format_coordinate(end[0])}"
+    return f"L{_format_point(end)}"
 
 
 def _format_attribute(value: str | float | None) -> str:

@@ -11,6 +11,7 @@ from classgap.report.budget import budget_legend, class_budgets, segments, untri
 from classgap.report.charts import audit_charts
 from classgap.report.charts.budget_chart import Bar, budget_chart, pattern_definitions, swatch
 from classgap.report.class_table import audit_table
+from classgap.report.confusion_table import confusion_table
 from classgap.report.details import audit_details
 from classgap.report.display_names import third_name
 from classgap.report.formatting import (
@@ -28,12 +29,13 @@ from classgap.report.notes import audit_notes
 from classgap.report.notices import notice_text
 from classgap.report.ordering import THIRDS, failing_classes, order_groups
 from classgap.report.summary import headline, offset_sentence, summarize_audit
+from classgap.report.thumbnails import SamplesByNumber, thumbnail_section
 
 MAX_FAILING = 100  # rows of the table of failing classes; dialogs show the diagnoses of the others
 MAX_BARS = 15  # failing classes with a bar of their budget
 
 
-def audit_page(audit: Audit) -> dict[str, Any]:
+def audit_page(audit: Audit, thumbnails: SamplesByNumber | None = None) -> dict[str, Any]:
     """Return the variables of ``audit.html``."""
     failing = failing_classes(audit.classes)
     with_margins = [entry for entry in audit.classes if entry.logit_margin is not None]
@@ -71,6 +73,9 @@ def audit_page(audit: Audit) -> dict[str, Any]:
         "angle": _angle_sentence(audit.features),
         "correlation": _correlation_sentence(audit.features.spread_accuracy) if audit.features is not None else None,
         "feature_rows": _feature_rows(audit.features) if audit.features is not None else [],
+        "matrix": confusion_table(audit),
+        "only_labels": any(notice.code == "only-predicted-labels" for notice in audit.notices),
+        "thumbnails": None if thumbnails is None else thumbnail_section(audit, thumbnails),
     }
 
 

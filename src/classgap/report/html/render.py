@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import datetime
 import hashlib
 import os
 import re
@@ -21,7 +22,9 @@ from classgap.report.details import island
 from classgap.report.html.audit_page import audit_page
 from classgap.report.html.diff_page import diff_page
 from classgap.report.html.fix_page import fix_page
+from classgap.report.html.provenance import Provenance
 from classgap.report.notes import note_name
+from classgap.report.thumbnails import SamplesByNumber
 
 if TYPE_CHECKING:
     import jinja2
@@ -30,21 +33,50 @@ if TYPE_CHECKING:
 Content = Audit | AuditDiff | Sequence[AuditDiff] | FixResult
 
 
-def write_html(content: Content, path: str | os.PathLike[str]) -> None:
+def write_html(
+    content: Content,
+    path: str | os.PathLike[str],
+    *,
+    thumbnails: SamplesByNumber | None = None,
+    date: datetime.date | None = None,
+    sources: Sequence[str | os.PathLike[str]] = (),
+    command: str = "",
+) -> None:
     """Write ``content`` as one HTML file.
 
     Args:
         content: an audit, a comparison, several comparisons that share their first side, or a fix.
         path: destination, replaced atomically.
+        thumbnails: test samples by number, of which an audit's page then shows misclassified ones. A string is a text;
+            a path, an image of Pillow, an array or a tensor is a picture. Datasets of ``(image, label)`` or
+            ``{"image": …}`` work too. They add at most 1 MB.
+        date: day shown on the page; by default that of ``SOURCE_DATE_EPOCH`` if the environment has it, else today.
+        sources: files shown as the page's sources; by default those that an audit was read from.
+        command: command shown as the one that made the page.
     """
-    atomic_write_text(path, render_html(content))
+    atomic_write_text(path, render_html(content, thumbnails=thumbnails, date=date, sources=sources, command=command))
 
 
-def render_html(content: Content) -> str:
-    """Return the page of ``content``, as for :func:`write_html`."""
+def render_html(
+    content: Content,
+    *,
+    thumbnails: SamplesByNumber | None = None,
+    date: datetime.date | None = None,
+    sources: Sequence[str | os.PathLike[str]] = (),
+    command: str = "",
+) -> str:
+    """Return the page of ``content``, as for :func:`write_html`.
+
+    Raises:
+        ValueError: if no thumbnail can be read, or ``content`` is not an audit and cannot show any.
+    """
+    if thumbnails is not None and not isinstance(content, Audit):
+        raise ValueError(f"thumbnails must be None except for an audit, got them for {type(content).__name__}.")
+    if not sources and isinstance(content, Audit) and content.source is not None:
+        sources = (content.source.predictions,)
     pages = _environment()
     if isinstance(content, Audit):
-        template, variables = "audit.html", audit_page(content)
+        template, variables = "audit.html", audit_page(content, thumbnails)
     elif isinstance(content, FixResult):
         template, variables = "fix.html", fix_page(content)
     else:
@@ -57,6 +89,7 @@ def render_html(content: Content) -> str:
         style=Markup(_source(pages, "page.css")),
         script=Markup(script),
         script_hash=f"sha256-{digest}",
+        provenance=Provenance.from_arguments(date, sources, command),
     )
 
 
@@ -85,6 +118,7 @@ def _environment() -> jinja2.Environment:
         formatting.use_minus_signs,
     )
     pages.filters["unbroken"] = _join_units
+    pages.filters["breakable"] = _break_name
     pages.globals |= {function.__name__: function for function in functions} | {"version": __version__}
     return pages
 
@@ -92,6 +126,11 @@ def _environment() -> jinja2.Environment:
 def _join_units(text: str) -> str:
     """Replace the space before a unit with a no-break space."""
     return re.sub(" (?=%|points)", "\N{NO-BREAK SPACE}", text)
+
+
+def _break_name(name: str) -> Markup:
+    """Allow line breaks between the parts of a name."""
+    return Markup("<wbr>").join(formatting.word_parts(name))
 
 
 def _source(pages: jinja2.Environment, name: str) -> str:

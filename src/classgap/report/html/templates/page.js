@@ -13,10 +13,14 @@
     element.append(...children);
     return element;
   };
+  // Lines may end between the parts of a name, as in the tables.
+  const nameNodes = (name) => name.split(/(?<=[_./:|\\,;+=-])(?=[\p{L}_])|(?<=[a-z])(?=[A-Z])/u)
+    .flatMap((part, i) => (i ? [createElement("wbr"), part] : [part]));
   const setOf = (element) => Number(element.closest("[data-set]")?.dataset.set ?? current);
 
   // Tables: sort by column, search by name.
-  const sortText = (cell) => cell.dataset.s ?? cell.textContent.trim();
+  const groups = ["easy", "medium", "hard", "gained", "unclear", "unchanged", "regressed", "unseen"];
+  const sortText = (cell) => (cell.classList.contains("dot") ? String(groups.indexOf(cell.textContent.trim())) : cell.textContent.trim());
   const parseNumber = (text) => Number.parseFloat(text.replace(/,/g, "").replace("−", "-").replace(/^< /, ""));
   const sortBy = (table, header) => {
     const ascending = header.getAttribute("aria-sort") !== "ascending";
@@ -104,7 +108,7 @@
     const confusions = data.confusions?.[index] ?? [];
     if (!confusions.length) return [];
     const entries = confusions.map(([other, count, rate]) => {
-      const button = createElement("button", { type: "button", textContent: data.names[other] });
+      const button = createElement("button", { type: "button" }, ...nameNodes(data.names[other]));
       button.dataset.class = other;
       const entry = createElement("li", {}, button, createElement("span", { textContent: `${rate} % (${count})` }));
       entry.style.setProperty("--share", `${rate}%`);
@@ -145,7 +149,7 @@
   const open = (set, index) => {
     current = set;
     const data = sets[set];
-    const heading = createElement("h2", { textContent: data.names[index], tabIndex: -1, id: "opened" });
+    const heading = createElement("h2", { tabIndex: -1, id: "opened" }, ...nameNodes(data.names[index]));
     const kind = data.kinds[index];
     content.replaceChildren(heading, createElement("p", { className: `badge ${kind}`, textContent: data.kind_names[kind] ?? kind }),
       ...renderCauses(data, index), ...renderBudget(data, index), ...renderSamples(data, index), ...renderConfusions(data, index), ...renderFacts(data, index), ...renderMargins(data, index));
@@ -158,16 +162,26 @@
     if (event.target === dialog) return dialog.close(); // click on the backdrop
     const target = event.target.closest("[data-class]");
     if (target) return open(setOf(target), Number(target.dataset.class));
+    // Anywhere else in a row opens its class, unless the click ends a selection of text.
+    const own = event.target.closest("main tbody tr")?.querySelector("th [data-class]");
+    if (own && getSelection().isCollapsed) {
+      own.focus({ preventScroll: true }); // closing the dialog returns the focus
+      return open(setOf(own), Number(own.dataset.class));
+    }
     const dot = nearest(event);
     if (dot) open(setOf(event.target), dot.index);
   });
 
   // A chart draws thousands of dots as one path, so find the nearest one by its coordinates.
   const dotsOf = new WeakMap();
-  const readDots = (svg) => [...svg.querySelectorAll("path[data-classes]")].flatMap((path) => {
-    const points = path.getAttribute("d").match(/[\d.-]+ [\d.-]+/g).map((pair) => pair.split(" ").map(Number));
-    return path.dataset.classes.split(",").map((index, i) => ({ index: Number(index), x: points[i][0], y: points[i][1] }));
-  });
+  const readDots = (svg) => {
+    const paths = svg.querySelectorAll("path.dots");
+    const wide = svg.classList.contains("for-narrow") ? svg.previousElementSibling : svg; // has the classes of the dots
+    return [...wide.querySelectorAll("path[data-classes]")].flatMap((named, k) => {
+      const points = paths[k].getAttribute("d").match(/[\d.-]+ [\d.-]+/g).map((pair) => pair.split(" ").map(Number));
+      return named.dataset.classes.split(",").map((index, i) => ({ index: Number(index), x: points[i][0], y: points[i][1] }));
+    });
+  };
   function nearest(event) {
     const svg = event.target.closest?.("svg.chart");
     if (!svg || svg.closest("dialog")) return null;

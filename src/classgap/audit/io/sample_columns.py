@@ -1,0 +1,90 @@
+"""Filenames and texts of the samples in a prediction file, by sample number.
+
+An ``.npz`` file holds them as arrays ``filenames`` and ``texts``, a ``.safetensors`` file as JSON lists in its
+metadata, and a CSV file as columns ``filename`` and ``text``. The audit itself does not use them.
+"""
+
+from __future__ import annotations
+
+import csv
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from classgap.audit.io.fields import SAMPLE_COLUMNS
+
+
+def read_sample_column(path: Path, name: str) -> dict[int, str] | None:
+    """Return the texts of a column by sample number: ``index`` if the file has it, else the row.
+
+    Args:
+        path: prediction file that was read before, so that its format is known to be valid.
+        name: "filenames" or "texts".
+
+    Returns:
+        The texts, without empty ones; of a repeated ``index``, the first. ``None`` if the file has no such column.
+
+    Raises:
+        ValueError: if the column does not have one text per sample.
+    """
+    reader = READERS.get(path.suffix.lower())
+    values, index, samples = (None, None, 0) if reader is None else reader(path, name)
+    if values is None:
+        return None
+    if len(values) != samples:
+        raise ValueError(f"{path}: {name} and targets must have the same length, got {len(values)} and {samples}.")
+    numbers = range(samples) if index is None else [int(number) for number in index]
+    found: dict[int, str] = {}
+    for number, text in zip(numbers, values, strict=True):
+        if text:
+            found.setdefault(number, text)
+    return found
+
+
+Column = tuple[list[str] | None, Any, int]  # texts, sample numbers, number of samples
+
+
+def _from_npz(path: Path, name: str) -> Column:
+    with np.load(path, allow_pickle=False) as archive:
+        if name not in archive.files:
+            return None, None, 0
+        values = archive[name]
+        if values.ndim != 1 or values.dtype.kind not in "US":
+            raise ValueError(f"{path}: {name} must be a list of strings, got shape {values.shape} of {values.dtype}.")
+        if values.dtype.kind == "S":
+            values = np.char.decode(values, "utf-8", "replace")
+        return values.tolist(), archive["index"] if "index" in archive.files else None, len(archive["targets"])
+
+
+def _from_safetensors(path: Path, name: str) -> Column:
+    from safetensors import safe_open
+
+    with safe_open(path, framework="pt") as archive:
+        text = (archive.metadata() or {}).get(name)
+        if text is None:
+            return None, None, 0
+        try:
+            values = json.loads(text)
+        except (ValueError, RecursionError):
+            values = None
+        if not isinstance(values, list) or not all(isinstance(value, str) for value in values):
+            raise ValueError(f"{path}: {name} in the metadata must be a JSON list of strings.")
+        index = archive.get_tensor("index").numpy() if "index" in archive.keys() else None  # noqa: SIM118
+        return values, index, len(archive.get_tensor("targets"))
+
+
+def _from_csv(path: Path, name: str) -> Column:
+    column = next(column for column, array in SAMPLE_COLUMNS.items() if array == name)
+    with path.open(newline="", encoding="utf-8-sig") as file:
+        rows = csv.reader(file)
+        header = [cell.strip() for cell in next(rows)]
+        if column not in header:
+            return None, None, 0
+        cells = [row for row in rows if row]
+    index = [row[header.index("index")] for row in cells] if "index" in header else None
+    return [row[header.index(column)].strip() for row in cells], index, len(cells)
+
+
+READERS = {".npz": _from_npz, ".safetensors": _from_safetensors, ".csv": _from_csv}
