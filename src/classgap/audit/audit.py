@@ -137,8 +137,8 @@ class Audit:
             train_predictions: predicted labels (M,) or scores (M, K) on the training set, to find over-fitted classes.
             train_targets: true labels of the training set (M,).
             train_features: penultimate features of the training set (M, D), to refit the head on.
-            index: position of each sample in the test set (N,). Duplicates are dropped; duplicates with different
-                targets are an error.
+            index: id of each sample (N,), such as its position in the test set or its file name: non-negative integers
+                or strings. Duplicates are dropped; duplicates with different targets are an error.
             name: name for titles.
             groups: additional groups: name → classes, or one group name per class (superclasses).
             rank_by: rank the thirds by the accuracies of another audit (or of a file or run directory), or by K
@@ -187,9 +187,21 @@ class Audit:
         groups: Groups | None = None,
         rank_by: RankBy | None = None,
         settings: AuditSettings | None = None,
+        key: str | None = None,
     ) -> Audit:
-        """Audit a prediction file or a run directory; :mod:`classgap.audit.io.readers` describes the formats."""
-        return cls.from_checked(read_predictions(path), groups=groups, rank_by=rank_by, settings=settings)
+        """Audit a prediction file or a run directory; :mod:`classgap.audit.io.readers` describes the formats.
+
+        Args:
+            path: file or directory.
+            groups: as in :meth:`from_predictions`.
+            rank_by: as in :meth:`from_predictions`.
+            settings: additional settings.
+            key: array or column of the file with sample ids, strings or integers, in place of ``index``.
+
+        Raises:
+            ValueError: if the file cannot be read, or an argument is invalid.
+        """
+        return cls.from_checked(read_predictions(path, key=key), groups=groups, rank_by=rank_by, settings=settings)
 
     @classmethod
     def from_model(

@@ -38,6 +38,7 @@ class AuditCommand(Command):
         "rank_by": Arg("SOURCE"),
         "confidence_level": Arg(default=f"{AuditSettings.confidence_level:g}"),
         "seed": Arg(default=f"{AuditSettings.seed}"),
+        "key": Arg("COLUMN"),
     }
 
     source: Path
@@ -64,6 +65,9 @@ class AuditCommand(Command):
     seed: int | None = None
     """Seed of the bootstrap and of the embedding map."""
 
+    key: str | None = None
+    """Array or column with sample ids (strings or integers), for comparisons with other test sets."""
+
     def run(self) -> None:
         """Audit the source, write the files, and print the audit."""
         from classgap.report import print_audit, write_csv, write_html
@@ -74,13 +78,15 @@ class AuditCommand(Command):
         settings = AuditSettings(**choices)
         flags = [
             f"--{name.replace('_', '-')}"
-            for name in ("groups", "rank_by", "confidence_level", "seed")
+            for name in ("groups", "rank_by", "confidence_level", "seed", "key")
             if getattr(self, name) is not None
         ]
         groups = None if self.groups is None else _read_groups(self.groups)
         with busy(f"Auditing {self.source}"):
             rank_by = None if self.rank_by is None else read_audit(self.rank_by)
-            audit = read_audit(self.source, settings=settings, groups=groups, rank_by=rank_by, flags=flags)
+            audit = read_audit(
+                self.source, settings=settings, groups=groups, rank_by=rank_by, flags=flags, key=self.key
+            )
             if self.json is not None:
                 audit.save(self.json)
             if self.csv is not None:

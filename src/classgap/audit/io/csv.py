@@ -31,8 +31,12 @@ LIKELY_SUMS = (0.5, 2.0)  # median row sums of scores in [0, 1] that were probab
 Content = tuple[dict[str, Any], tuple[Notice, ...]]  # arrays by name, and notices
 
 
-def read_csv(path: Path) -> Content:
+def read_csv(path: Path, key: str | None = None) -> Content:
     """Read a CSV file into arrays, named as in an ``.npz`` file, and notices about how it was interpreted.
+
+    Args:
+        path: the file.
+        key: column of sample ids, returned as text under its own name.
 
     Raises:
         ValueError: if the file is not a valid prediction file. The message does not contain the path.
@@ -47,15 +51,17 @@ def read_csv(path: Path) -> Content:
             if len(set(header)) != len(header):
                 duplicate = next(column for i, column in enumerate(header) if column in header[:i])
                 raise ValueError(f"column names must be unique, but {duplicate!r} appears more than once.")
-            return _read_labels(header, rows) if "prediction" in header else _read_scores(header, rows)
+            if key is not None and (key not in header or key in ("target", "prediction")):
+                raise ValueError(f"key must name a column of sample ids, got {key!r}, found {_join(header)}.")
+            return _read_labels(header, rows, key) if "prediction" in header else _read_scores(header, rows, key)
     except UnicodeDecodeError:
         raise ValueError("the file is not UTF-8 text: save it with UTF-8 encoding.") from None
     except csv.Error as error:
         raise ValueError(f"the file is not valid CSV: {error}.") from None
 
 
-def _read_labels(header: list[str], rows: Any) -> Content:
-    wanted = [name for name in ("target", "prediction", "index") if name in header]
+def _read_labels(header: list[str], rows: Any, key: str | None) -> Content:
+    wanted = [name for name in dict.fromkeys(("target", "prediction", "index", key)) if name in header]
     columns = [header.index(name) for name in wanted]
     entries: list[list[str]] = []
     for row in rows:
@@ -70,7 +76,9 @@ def _read_labels(header: list[str], rows: Any) -> Content:
         zip(wanted, (np.array(column) for column in zip(*entries, strict=True)), strict=True)
     )
     result = {"targets": content["target"], "predictions": content["prediction"]}
-    if "index" in content:
+    if key is not None:
+        result[key] = content[key]
+    elif "index" in content:
         result["index"] = _to_integers(content["index"])
     unused = [name or f"column {i + 1}" for i, name in enumerate(header) if name not in wanted]
     return result, _unused(unused, classes=len({*content["target"], *content["prediction"]}))
@@ -84,9 +92,10 @@ def _unused(columns: list[str], classes: int) -> tuple[Notice, ...]:
     return (Notice(code, {"names": tuple(columns)}),)
 
 
-def _read_scores(header: list[str], rows: Any) -> Content:
-    target, index = header.index("target"), header.index("index") if "index" in header else None
-    classes = [i for i in range(len(header)) if i not in (target, index)]
+def _read_scores(header: list[str], rows: Any, key: str | None) -> Content:
+    ids = key or "index"
+    target, index = header.index("target"), header.index(ids) if ids in header else None
+    classes = [i for i in range(len(header)) if i != target and header[i] not in (ids, "index")]
     if not classes:
         raise ValueError("column prediction is missing: add it, or one column of scores per class.")
     if "" in header:
@@ -108,7 +117,7 @@ def _read_scores(header: list[str], rows: Any) -> Content:
     kind, scores_NK = scores.finish(set(targets))
     content = {"targets": np.array(targets), kind: scores_NK, "class_names": scores.names}
     if index is not None:
-        content["index"] = _to_integers(numbers)
+        content[ids] = _to_integers(numbers) if key is None else np.array(numbers)
     return content, (Notice("columns-are-classes", {"classes": len(classes), "kind": kind}),)
 
 

@@ -14,7 +14,7 @@ from torch import Tensor, nn
 from classgap.audit._types import Floats, Integers
 from classgap.audit.io.labels import check_class_names, encode, infer_class_names, is_text
 from classgap.audit.io.probabilities import as_log_probabilities, count_zero_margins, normalized_if_probabilities
-from classgap.audit.io.sample_ids import check_duplicates, dropped_duplicates
+from classgap.audit.io.sample_ids import check_duplicates, dropped_duplicates, encode_ids
 from classgap.audit.results import AuditSource, Notice
 
 MAX_FEATURE = 1e15  # sums of squares over all samples and features must not overflow in single precision
@@ -98,8 +98,9 @@ class Predictions:
             train_predictions: predictions on the training set, labels (M,) or scores (M, K).
             train_targets: (M,), true labels of the training set. ``train_counts`` defaults to their counts.
             train_features: (M, D), penultimate features of the training set, to refit the head on.
-            index: (N,), position of each sample in the test set. Samples are sorted by it. Repeated positions, such as
-                the padding of a distributed sampler, are dropped with a notice.
+            index: (N,), id of each sample: non-negative integers, such as its position in the test set, or strings.
+                Samples are sorted by it. Repeated ids, such as the padding of a distributed sampler, are dropped with a
+                notice.
             name: title of the audit.
 
         Raises:
@@ -357,6 +358,8 @@ def _train_features(values: Any, targets_M: Integers | None, features_ND: Tensor
 
 
 def _indices(values: Any) -> Integers:
+    if is_text(values):
+        return encode_ids(values)
     index = to_tensor("index", values)
     wanted = "index must be non-negative integers of shape (samples,)"
     if index.dim() != 1 or index.is_floating_point():

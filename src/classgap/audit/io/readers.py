@@ -33,8 +33,12 @@ AUDIT_FILE = "audit.json"
 METRICS_FILE = "metrics.jsonl"
 
 
-def read_predictions(path: str | os.PathLike[str]) -> Predictions:
+def read_predictions(path: str | os.PathLike[str], *, key: str | None = None) -> Predictions:
     """Read a prediction file, or the predictions of a run directory.
+
+    Args:
+        path: file or directory.
+        key: array or column with sample ids, strings or integers, in place of ``index``.
 
     Raises:
         ValueError: if the file is missing, unreadable, damaged, of an unknown type, or has invalid content. The
@@ -55,7 +59,9 @@ def read_predictions(path: str | os.PathLike[str]) -> Predictions:
     try:
         with file.open("rb"):  # zipfile reports an unreadable file as "not a zip file"
             pass
-        content, notices = reader(file)
+        content, notices = reader(file, key)
+        if key is not None:
+            _use_key(content, key)
         arguments = _to_arguments(content)
         predictions = Predictions.from_arrays(**arguments, name=name)
     except ValueError as error:
@@ -131,6 +137,15 @@ def _read_failure(path: Path) -> str:
         return f"see {path}."
 
 
+def _use_key(content: dict[str, Any], key: str) -> None:
+    """Take the sample ids from the array named ``key``."""
+    if key not in content or key in set(NAMES) - {"index"}:
+        raise ValueError(f"key must name an array or column of sample ids, got {key!r}, found {', '.join(content)}.")
+    content["index"] = content[key]
+    if key != "index":
+        del content[key]
+
+
 def _unknown_suffix(file: Path) -> str:
     if file.suffix.lower() == ".json":
         return f"{file} is not a prediction file: load a saved audit with Audit.load."
@@ -138,9 +153,9 @@ def _unknown_suffix(file: Path) -> str:
     return f"{file} must be a run directory or end in {expected}, got {file.suffix or 'no file extension'}."
 
 
-def _unused(content: dict[str, Any]) -> tuple[Notice, ...]:
+def _unused(content: dict[str, Any], key: str | None) -> tuple[Notice, ...]:
     """Notice about arrays with unknown names, with the names that may have been meant."""
-    unknown = sorted(set(content) - set(NAMES))
+    unknown = sorted(set(content) - {*NAMES, key})
     if not unknown:
         return ()
     missing = [name for name in NAMES if name not in content and name not in KINDS]
@@ -170,7 +185,7 @@ def _rename_hint(expected: Sequence[str], content: dict[str, Any]) -> str:
     return f": {hint}" if hint else ""
 
 
-def _read_npz(path: Path) -> Content:
+def _read_npz(path: Path, key: str | None) -> Content:
     damaged = "not a valid .npz archive of arrays; the file is truncated or damaged."
     if not zipfile.is_zipfile(path):
         raise ValueError(damaged)
@@ -181,10 +196,10 @@ def _read_npz(path: Path) -> Content:
         if "allow_pickle" in str(error):
             raise ValueError("the archive contains pickled objects, which are unsafe to load: save arrays.") from None
         raise ValueError(damaged) from None
-    return content, _unused(content)
+    return content, _unused(content, key)
 
 
-def _read_safetensors(path: Path) -> Content:
+def _read_safetensors(path: Path, key: str | None) -> Content:
     from safetensors import SafetensorError, safe_open
 
     try:
@@ -204,10 +219,10 @@ def _read_safetensors(path: Path) -> Content:
     # Other metadata may serve other programs; only a misspelled class_names is worth reporting.
     typos = {name: text for name, text in metadata.items() if nearest(name, NAMES) == "class_names"}
     content = typos | content
-    return content, _unused(content)
+    return content, _unused(content, key)
 
 
-READERS: dict[str, Callable[[Path], Content]] = {
+READERS: dict[str, Callable[[Path, str | None], Content]] = {
     ".npz": _read_npz,
     ".safetensors": _read_safetensors,
     ".csv": read_csv,
