@@ -25,6 +25,11 @@ SURFACE = {
     "compare": """
         SOURCES --n-runs --html --json --csv --confidence-level --seed --key --rename --unpaired --correction
     """,
+    "gate": """
+        BEFORE AFTER --rules --max-class-drop --max-group-drop --min-class-accuracy --max-gap --confidence-level --key
+        --rename --seed --json --junit --markdown
+    """,
+    "history": "SOURCES --html --json",
     "fix": """
         SOURCES --test --goal --max-easy-loss --max-overall-loss --max-medium-loss --costs --priors --html --json --out
         --confidence-level --seed

@@ -5,9 +5,26 @@ Suffixes are shapes: N samples, K classes, D features, U classes present, R boot
 
 from classgap.audit.audit import Audit
 from classgap.audit.diff import AuditDiff, compare
+from classgap.audit.gate import gate
+from classgap.audit.gate_results import GateResult
+from classgap.audit.gate_rules import GateRules
+from classgap.audit.history import History, history
 from classgap.audit.io.predictions import Predictions
 from classgap.audit.io.readers import read_predictions
 from classgap.audit.results import Notice
 from classgap.audit.settings import AuditSettings
 
-__all__ = ["Audit", "AuditDiff", "AuditSettings", "Notice", "Predictions", "compare", "read_predictions"]
+__all__ = [
+    "Audit",
+    "AuditDiff",
+    "AuditSettings",
+    "GateResult",
+    "GateRules",
+    "History",
+    "Notice",
+    "Predictions",
+    "compare",
+    "gate",
+    "history",
+    "read_predictions",
+]

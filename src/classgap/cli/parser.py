@@ -70,8 +70,8 @@ class Command(ABC):
         return dict(given)
 
     @abstractmethod
-    def run(self) -> None:
-        """Run the command.
+    def run(self) -> int | None:
+        """Run the command and return its exit code; ``None`` is 0.
 
         Raises:
             ValueError: If an argument or an input file is invalid.
