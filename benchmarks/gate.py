@@ -46,14 +46,15 @@ GROUPS = ("overall", "easy", "hard")
 
 def trials(scenario: str, classes: int) -> int:
     """Number of simulated pairs; a gate of 1,000 classes takes a second."""
-    few = 200 if scenario in FALSE_ALARMS else 50
-    return few if classes >= 1000 else 500 if scenario in FALSE_ALARMS else 100
+    many, few = {"equal": (500, 60), "limit": (300, 60), "floor": (300, 60)}.get(scenario, (100, 30))
+    return few if classes >= 1000 else many
 
 
 def accuracies(scenario: str, classes: int, rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
     """True accuracies before and after."""
     if scenario == "floor":
-        before_K = np.resize([0.9, 0.8, 0.7], classes) if classes % 3 == 0 else _thirds(classes)
+        outer = classes // 3 + (classes % 3 == 2)
+        before_K = np.repeat([0.9, 0.8, 0.7], [outer, classes - 2 * outer, outer])
         return before_K, before_K
     before_K = rng.permutation(np.linspace(0.6, 0.9, classes))
     after_K = before_K.copy()
@@ -64,11 +65,6 @@ def accuracies(scenario: str, classes: int, rng: np.random.Generator) -> tuple[n
     elif scenario == "hard":
         after_K[np.argsort(before_K)[: classes // 3 + (classes % 3 == 2)]] -= 0.03
     return before_K, after_K
-
-
-def _thirds(classes: int) -> np.ndarray:
-    outer = classes // 3 + (classes % 3 == 2)
-    return np.repeat([0.9, 0.8, 0.7], [outer, classes - 2 * outer, outer])
 
 
 def rules(scenario: str) -> cg.GateRules:

@@ -182,7 +182,8 @@ class GateChecks:
         broken_U = np.zeros(len(drop_U), dtype=bool)
         over = np.flatnonzero(drop_U > limit / 100)
         if len(over):
-            broken_U[over] = drop_p_values(*(each[over] for each in table), limit / 100) <= alpha
+            b, c, n = (each[over] for each in table)
+            broken_U[over] = drop_p_values(b, c, n, limit / 100) <= alpha
         worst = int(drop_U.argmax())
         order = [int(i) for i in np.lexsort((-drop_U, -bound_U)) if broken_U[i]]
         return RuleResult(

@@ -89,7 +89,7 @@ def drop_bounds(broken_U: ArrayLike, fixed_U: ArrayLike, support_U: ArrayLike, a
         alpha: level of each test.
 
     >>> drop_bounds([30, 12, 0], [1, 3, 0], [50, 50, 50], 0.05).round(2).tolist()
-    [0.44, 0.04, 0.0]
+    [0.43, 0.05, 0.0]
     """
     b, c, n = (np.asarray(value, dtype=np.int64) for value in (broken_U, fixed_U, support_U))
     bounds_U = np.zeros(len(b))
