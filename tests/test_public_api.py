@@ -11,19 +11,8 @@ import classgap as cg
 
 ROOT = Path(__file__).parents[1]
 
-PUBLIC = [
-    "Audit",
-    "AuditAccumulator",
-    "AuditDiff",
-    "AuditSettings",
-    "FeatureTap",
-    "Fix",
-    "FixResult",
-    "TrainConfig",
-    "compare",
-    "fix",
-]
-PUBLIC += ["load_fix", "train"]
+PUBLIC = ["Audit", "AuditAccumulator", "AuditDiff", "AuditSettings", "FeatureTap", "Fix", "FixResult", "TrainConfig"]
+PUBLIC += ["compare", "fix", "load_fix", "train", "gate", "GateResult", "GateRules", "History", "history"]
 PACKAGES = ["data", "functional", "losses", "methods", "models", "theory"]
 
 

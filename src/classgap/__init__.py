@@ -17,7 +17,18 @@ from classgap._version import __version__
 
 if TYPE_CHECKING:
     from classgap import data, functional, losses, methods, models, theory
-    from classgap.audit import Audit, AuditAccumulator, AuditDiff, AuditSettings, compare
+    from classgap.audit import (
+        Audit,
+        AuditAccumulator,
+        AuditDiff,
+        AuditSettings,
+        GateResult,
+        GateRules,
+        History,
+        compare,
+    )
+    from classgap.audit.gate import gate
+    from classgap.audit.history import history
     from classgap.engine import TrainConfig
     from classgap.engine.train import train
     from classgap.features import FeatureTap
@@ -36,6 +47,11 @@ _NAMES = {
     "Fix": "classgap.remedies",
     "FixResult": "classgap.remedies",
     "fix": "classgap.remedies",
+    "GateResult": "classgap.audit",
+    "GateRules": "classgap.audit",
+    "gate": "classgap.audit",
+    "History": "classgap.audit",
+    "history": "classgap.audit",
     "load_fix": "classgap.remedies",
     "TrainConfig": "classgap.engine",
     "train": "classgap.engine",
@@ -50,12 +66,17 @@ __all__ = [
     "FeatureTap",
     "Fix",
     "FixResult",
+    "GateResult",
+    "GateRules",
+    "History",
     "TrainConfig",
     "__version__",
     "compare",
     "data",
     "fix",
     "functional",
+    "gate",
+    "history",
     "load_fix",
     "losses",
     "methods",

@@ -263,7 +263,7 @@ INVALID = {
     "fewer samples": (lambda: relabel(TARGETS[:-1]), "480 and 479 samples"),
     "other labels": (lambda: relabel(np.roll(TARGETS, 1)), "different labels, the first at position 0"),
     "other names": (lambda: relabel(TARGETS, class_names=list("abcdef")), "class names"),
-    "other order": (lambda: relabel(TARGETS, class_names=list("102345")), "different order"),
+    "other order": (lambda: relabel(TARGETS, class_names=list("102345")), "different labels"),
 }
 
 
@@ -276,7 +276,9 @@ def test_other_test_sets_are_rejected_with_the_reason(sides, other, reason):
 
 def test_other_index_values_are_rejected():
     index = np.arange(len(TARGETS))
-    with pytest.raises(ValueError, match="index values differ"):
+    with pytest.raises(ValueError, match="no sample in common"):
+        relabel(TARGETS, index=index).diff(relabel(TARGETS, index=index + len(index)))
+    with pytest.raises(ValueError, match="5 samples have different labels"):
         relabel(TARGETS, index=index).diff(relabel(TARGETS, index=index + 1))
 
 

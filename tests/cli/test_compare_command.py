@@ -133,11 +133,90 @@ def test_invalid_sources_are_rejected(case: str, reason: str, before: str, tmp_p
     if case == "other samples":
         words = [save(tmp_path / "other.npz", [], targets=TARGETS[::-1].copy())]
     elif case == "other names":
-        words = [save(tmp_path / "other.npz", [], class_names=["a", "b", "z"])]
+        words = [save(tmp_path / "other.npz", [], class_names=["x", "y", "z"])]
     else:
         words = other[case]
     html = tmp_path / "d.html"
     assert main(["compare", before, *words, "--html", str(html)]) == 2
+    out, err = capfd.readouterr()
+    assert (out, err.count("\n")) == ("", 1)
+    assert reason in err
+    assert not html.exists()
+
+
+def save_csv(path: Path, rows: list[int], wrong: list[int], names: str = "abc") -> str:
+    """Save rows of a test set with file names as ids."""
+    lines = ["file,target,prediction"]
+    for i in rows:
+        target = names[i % 3]
+        lines.append(f"img{i}.png,{target},{names[(i + 1) % 3] if i in wrong else target}")
+    path.write_text("\n".join(lines) + "\n")
+    return str(path)
+
+
+def test_key_matches_samples_of_changed_test_sets(tmp_path: Path, capsys):
+    before = save_csv(tmp_path / "v1.csv", list(range(90)), [0, 3, 6])
+    after = save_csv(tmp_path / "v2.csv", list(range(119, 29, -1)), [31, 34])
+    saved, html = tmp_path / "d.json", tmp_path / "d.html"
+    words = ["compare", before, after, "--key", "file"]
+    assert main([*words, "--json", str(saved), "--html", str(html)]) == 0
+    diff = AuditDiff.load(saved)
+    assert (diff.n_samples, diff.only_before, diff.only_after) == (60, 30, 30)
+    assert diff.classes[1].broken == 2
+    assert "30 samples of v1" in " ".join(capsys.readouterr().out.split())
+    assert "Left out" in html.read_text(encoding="utf-8")
+    assert main(["audit", before, "--key", "file", "--json", str(tmp_path / "v1.json")]) == 0
+    assert main(["compare", str(tmp_path / "v1.json"), after, "--key", "file", "--json", str(saved)]) == 0
+    assert AuditDiff.load(saved).classes == diff.classes
+
+
+def test_key_is_no_class_of_a_file_with_scores(tmp_path: Path):
+    path = tmp_path / "p.csv"
+    path.write_text("name,target,cat,dog\nx1,cat,0.9,0.1\nx2,dog,0.3,0.7\n")
+    assert main(["compare", str(path), str(path), "--key", "name", "--json", str(tmp_path / "d.json")]) == 0
+    assert [entry.name for entry in AuditDiff.load(tmp_path / "d.json").classes] == ["cat", "dog"]
+
+
+def test_renamed_added_and_removed_classes(tmp_path: Path, capsys):
+    before, after = (
+        save_csv(tmp_path / "v1.csv", list(range(60)), []),
+        save_csv(tmp_path / "v2.csv", list(range(60)), [], "xbz"),
+    )
+    saved = tmp_path / "d.json"
+    assert main(["compare", "--rename", "a=x", before, after, "--key", "file", "--json", str(saved)]) == 0
+    found = json.loads(saved.read_text())
+    assert (found["added"], found["removed"], found["renamed"]) == (["z"], ["c"], {"a": "x"})
+    assert "Added: 1 class (z)" in capsys.readouterr().out
+    assert main(["compare", before, after, "--rename", "a=x", "--rename", "c=z", "--json", str(saved)]) == 0
+    assert AuditDiff.load(saved).n_samples == 60
+
+
+def test_unpaired_and_correction(before: str, tmp_path: Path):
+    other = tmp_path / "other.npz"
+    np.savez(other, targets=TARGETS[:90], predictions=TARGETS[:90], class_names=["a", "b", "c"])
+    saved = tmp_path / "d.json"
+    assert main(["compare", before, str(other), "--unpaired", "--correction", "fdr", "--json", str(saved)]) == 0
+    diff = AuditDiff.load(saved)
+    assert (diff.paired, diff.n_samples, diff.n_samples_after, diff.correction) == (False, 120, 90, "fdr_bh")
+    assert diff.gained == ("a",)
+
+
+@pytest.mark.parametrize(
+    ("words", "reason"),
+    [
+        (["--rename", "a"], "OLD=NEW"),
+        (["--rename", "a=b", "--rename", "a=c"], "'a' twice"),
+        (["--rename", "q=a"], "'q'"),
+        (["--key", "file"], "'file'"),
+        (["--key", "targets"], "'targets'"),
+        (["--correction", "bonferroni"], "bonferroni"),
+        (["--unpaired", "--n-runs", "2"], "one run per side"),
+    ],
+)
+def test_invalid_matching_is_rejected(words: list[str], reason: str, before: str, tmp_path: Path, capfd):
+    after, html = save(tmp_path / "after.npz", [1]), tmp_path / "d.html"
+    sources = [before, after] * (2 if "2" in words else 1)
+    assert main(["compare", *sources, *words, "--html", str(html)]) == 2
     out, err = capfd.readouterr()
     assert (out, err.count("\n")) == ("", 1)
     assert reason in err

@@ -21,8 +21,15 @@ SURFACE = {
         --ema-decay --swa-start --swa-lr --wise-ft-alpha --seed --save-every --save-features --save-train-features
         --report --tensorboard --device --config --dry-run --overwrite
     """,
-    "audit": "SOURCE --html --json --csv --rank-by --groups --confidence-level --seed",
-    "compare": "SOURCES --n-runs --html --json --csv --confidence-level --seed",
+    "audit": "SOURCE --html --json --csv --rank-by --groups --confidence-level --seed --key",
+    "compare": """
+        SOURCES --n-runs --html --json --csv --confidence-level --seed --key --rename --unpaired --correction
+    """,
+    "gate": """
+        BEFORE AFTER --rules --max-class-drop --max-group-drop --min-class-accuracy --max-gap --confidence-level --key
+        --rename --seed --json --junit --markdown
+    """,
+    "history": "SOURCES --html --json",
     "fix": """
         SOURCES --test --goal --max-easy-loss --max-overall-loss --max-medium-loss --costs --priors --html --json --out
         --confidence-level --seed

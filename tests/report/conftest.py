@@ -9,7 +9,7 @@ from browser import Browser, find_chromium
 from synthetic_audits import FAST, SCRIPT, make_audit, with_budgets
 
 from biased_predictions import biased
-from classgap.audit import Audit, AuditDiff
+from classgap.audit import Audit, AuditDiff, History
 from classgap.audit.io.predictions import Predictions
 from classgap.remedies import FixResult, fix
 
@@ -87,3 +87,10 @@ def page() -> Iterator[Browser]:
         pytest.skip("chromium is not installed: the report is not tested in a browser (apt-get install chromium)")
     with Browser() as browser:
         yield browser
+
+
+@pytest.fixture(scope="session")
+def history(audit: Audit) -> History:
+    """Three releases with difficult names."""
+    others = [make_audit(9, 900, skill=skill, name=SCRIPT, seed=2) for skill in (1.2, 1.5)]
+    return History.from_audits([audit, *others])

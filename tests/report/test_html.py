@@ -18,7 +18,7 @@ from classgap.report.notes import audit_notes, diff_notes
     scope="module",
     params=[
         *("audit", "budget_audit", "labels_audit", "many_audit", "diff", "runs_diff", "several"),
-        *("tested_fix", "nested_fix", "no_fix"),
+        *("tested_fix", "nested_fix", "no_fix", "history"),
     ],
 )
 def source(request: pytest.FixtureRequest) -> str:

@@ -152,8 +152,8 @@ class Audit:
             train_predictions: predicted labels (M,) or scores (M, K) on the training set, to find over-fitted classes.
             train_targets: true labels of the training set (M,).
             train_features: penultimate features of the training set (M, D), to refit the head on.
-            index: position of each sample in the test set (N,). Duplicates are dropped; duplicates with different
-                targets are an error.
+            index: id of each sample (N,), such as its position in the test set or its file name: non-negative integers
+                or strings. Duplicates are dropped; duplicates with different targets are an error.
             name: name for titles.
             groups: additional groups: name → classes, or one group name per class (superclasses).
             rank_by: rank the thirds by the accuracies of another audit (or of a file or run directory), or by K
@@ -218,6 +218,7 @@ class Audit:
         targets: str | os.PathLike[str] | None = None,
         features: str | os.PathLike[str] | None = None,
         train_counts: str | os.PathLike[str] | None = None,
+        key: str | None = None,
     ) -> Audit:
         """Audit a prediction file or a run directory; :mod:`classgap.audit.io.readers` describes the formats.
 
@@ -233,6 +234,7 @@ class Audit:
             targets: file with the true labels, if the predictions have none.
             features: ``.npy`` file with the features.
             train_counts: file with the number of training samples of each class.
+            key: array or column of the file with sample ids, strings or integers, in place of ``index``.
 
         Raises:
             ValueError: if a file cannot be read, with the path in the message.
@@ -244,6 +246,7 @@ class Audit:
             targets=targets,
             features=features,
             train_counts=train_counts,
+            key=key,
         )
         return cls.from_checked(
             data, groups=groups, rank_by=rank_by, settings=settings, superclasses=superclasses, hierarchy=hierarchy

@@ -1,16 +1,17 @@
-"""``AuditDiff``: per-class comparison of two classifiers on the same test samples."""
+"""``AuditDiff``: per-class comparison of two classifiers."""
 
 from __future__ import annotations
 
 import os
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any, ClassVar
 
 import numpy as np
 
 from classgap.audit.audit import Audit, Source
 from classgap.audit.diff_build import (
+    Counts,
     Sides,
     chance_changes,
     class_changes,
@@ -19,26 +20,32 @@ from classgap.audit.diff_build import (
     group_change,
     mean_of,
     run_changes,
+    third_sign_tests,
 )
-from classgap.audit.diff_results import CLASS_CHANGES, Change, ClassChange, GroupChange, RunsChange
+from classgap.audit.diff_results import CLASS_CHANGES, Change, ChangedClasses, ClassChange, GroupChange, RunsChange
 from classgap.audit.figures import column_names, column_values
 from classgap.audit.io.frames import to_frame
 from classgap.audit.metrics.groups import thirds
 from classgap.audit.results import STRICT
 from classgap.audit.serialization import from_plain, name_file_in_errors, read_json, to_plain, write_json
 from classgap.audit.settings import AuditSettings
-from classgap.audit.stats.pairing import pair_audits
+from classgap.audit.stats.matching import ClassMatch, match_classes, match_samples
+from classgap.audit.stats.multiple_tests import Correction
+from classgap.audit.stats.pairing import check_runs, count_pairs
+from classgap.audit.stats.unpaired import UnpairedCounts, count_unpaired
+
+UNPAIRED_HINT = "; compare them with unpaired=True (--unpaired)"
 
 
 @dataclass(frozen=True)
 class AuditDiff:
-    """Comparison of two sides, each with one run or several, on the same test samples.
+    """Comparison of two sides, each with one run or several, on the test samples that both have.
 
     Attributes:
         before_name: name of the first side.
         after_name: name of the second side.
         n_runs: number of runs on each side.
-        n_samples: number of test samples.
+        n_samples: number of test samples compared; of the first side if samples are not paired.
         overall: accuracy over all samples.
         balanced: mean class accuracy.
         classes: one entry per class, in the order of the class indices.
@@ -46,13 +53,22 @@ class AuditDiff:
         own_groups: "easy", "medium", "hard", each side ranked by its own accuracies.
         gap: measure → change: ``easy_hard`` with the first side's thirds, ``own_easy_hard`` with each side's own,
             ``best_worst``, ``worst_class``, ``worst_tenth``, ``std``, ``gini``.
-        gained: names of classes that improved significantly (McNemar, Holm), largest gain first.
+        gained: names of classes that improved significantly after ``correction``, largest gain first.
         regressed: names of classes that got significantly worse, largest loss first.
         over_runs: metric → mean, standard deviation and paired test over runs ("accuracy", "balanced_accuracy", names
             of groups, gap measures); empty with one run per side.
         confidence_level: level of all intervals; tests are at 1 - level.
         n_resamples: number of resamples of the paired bootstrap.
         seed: seed of the paired bootstrap.
+        paired: whether both sides are compared on the same samples.
+        correction: correction of p-values over classes, "holm" or "fdr_bh" (Benjamini and Hochberg).
+        changed: estimated number of classes that changed; ``None`` with several runs per side.
+        n_samples_after: number of samples of the second side if samples are not paired.
+        only_before: number of samples of the first side that were left out.
+        only_after: number of samples of the second side that were left out.
+        added: classes of the second side only.
+        removed: classes of the first side only.
+        renamed: class name before → class name after.
     """
 
     SCHEMA: ClassVar[int] = 2
@@ -74,6 +90,15 @@ class AuditDiff:
     confidence_level: float
     n_resamples: int
     seed: int
+    paired: bool = True
+    correction: str = "holm"
+    changed: ChangedClasses | None = None
+    n_samples_after: int | None = None
+    only_before: int = 0
+    only_after: int = 0
+    added: tuple[str, ...] = ()
+    removed: tuple[str, ...] = ()
+    renamed: Mapping[str, str] = field(default_factory=dict)
 
     @classmethod
     def from_audits(
@@ -84,18 +109,28 @@ class AuditDiff:
         confidence_level: float | None = None,
         n_resamples: int = 1000,
         seed: int = 0,
+        rename: Mapping[str, str] | None = None,
+        unpaired: bool = False,
+        correction: Correction = "auto",
     ) -> AuditDiff:
         """Compare two audits, or several runs on each side, the i-th before with the i-th after.
 
+        Samples are matched by ``index`` if all audits have it, else by position. Samples that not all audits have, and
+        samples of classes that only one side has, are left out.
+
         Args:
             before: first side.
-            after: second side, on the same test samples.
+            after: second side.
             confidence_level: level of intervals and tests; by default that of the first audit.
             n_resamples: number of resamples of the paired bootstrap.
             seed: seed of the paired bootstrap.
+            rename: class names of the first side → names of the same classes on the second.
+            unpaired: treat the two sides as independent samples, for test sets without common samples.
+            correction: correction over classes: "holm", "fdr", or "auto", which is "fdr" for more than 50 classes.
 
         Raises:
-            ValueError: if the audits are not of the same classes and test samples.
+            ValueError: if the audits have no classes or test samples in common, or matched samples have different
+                labels.
 
         >>> targets = [0] * 20 + [1] * 20
         >>> a = Audit.from_predictions(predictions=[0] * 30 + [1] * 10, targets=targets, name="a")
@@ -106,7 +141,8 @@ class AuditDiff:
         """
         befores = [before] if isinstance(before, Audit) else list(before)
         afters = [after] if isinstance(after, Audit) else list(after)
-        counts = pair_audits(befores, afters)
+        check_runs(befores, afters)
+        counts, match, left_out = _count(befores, afters, rename, unpaired)
         settings = AuditSettings(
             confidence_level=befores[0].confidence_level if confidence_level is None else confidence_level,
             n_resamples=n_resamples,
@@ -115,26 +151,24 @@ class AuditDiff:
         sides = Sides.from_counts(counts, n_resamples, seed, settings.confidence_level)
         everyone = np.ones(len(counts.names), dtype=bool)
         own = {"before": thirds(sides.before_U, everyone), "after": thirds(sides.after_U, everyone)}
-        groups = first_groups(befores, counts)
+        rank_again = len(befores) > 1 or left_out[0] > 0
+        groups = first_groups(befores[0], counts, match.renamed, rank_again=rank_again)
         members = {name: part for name, _, part in groups}
         hardness = {counts.names[i]: name for name, kind, part in groups if kind == "thirds" for i in part}
-        classes = class_changes(befores[0], counts, sides, hardness)
+        classes, method, changed = class_changes(match.names, counts, sides, hardness, correction)
         group_changes = {name: group_change(name, kind, part, sides, counts.names) for name, kind, part in groups}
-        overall = sides.change(mean_of(np.arange(len(counts.names)), counts.support_U))
+        weights = [mean_of(np.arange(len(counts.names)), counts.support_U)]
+        if isinstance(counts, UnpairedCounts):
+            weights.append(mean_of(np.arange(len(counts.names)), counts.after_support_U))
         gaps = gap_changes(sides, members, own)
         if befores[0].rank_by == "own":
-            for name, chance in chance_changes(counts, np.random.default_rng(seed)).items():
-                if name in gaps:
-                    gaps[name] = replace(gaps[name], expected_by_chance=chance)
-                else:
-                    known = group_changes[name]
-                    group_changes[name] = replace(known, change=replace(known.change, expected_by_chance=chance))
+            _account_for_ranking(counts, group_changes, gaps, seed)
         return cls(
             before_name=befores[0].name,
             after_name=afters[0].name,
             n_runs=counts.n_runs,
-            n_samples=len(befores[0].samples.targets),
-            overall=overall,
+            n_samples=int(counts.support_U.sum()),
+            overall=sides.change(*weights),
             balanced=sides.change(mean_of(np.arange(len(counts.names)))),
             classes=classes,
             groups=group_changes,
@@ -150,6 +184,15 @@ class AuditDiff:
             confidence_level=sides.confidence_level,
             n_resamples=settings.n_resamples,
             seed=settings.seed,
+            paired=not unpaired,
+            correction=method,
+            changed=changed,
+            n_samples_after=int(counts.after_support_U.sum()) if isinstance(counts, UnpairedCounts) else None,
+            only_before=left_out[0],
+            only_after=left_out[1],
+            added=match.added,
+            removed=match.removed,
+            renamed=match.renamed,
         )
 
     def __repr__(self) -> str:
@@ -231,8 +274,12 @@ def compare(
     confidence_level: float | None = None,
     n_resamples: int = 1000,
     seed: int = 0,
+    key: str | None = None,
+    rename: Mapping[str, str] | None = None,
+    unpaired: bool = False,
+    correction: Correction = "auto",
 ) -> AuditDiff:
-    """Compare two classifiers on the same test samples.
+    """Compare two classifiers on the test samples that both have.
 
     Args:
         before: an `Audit`, the path of a prediction file, run directory or saved audit, or a sequence of these: runs
@@ -241,9 +288,13 @@ def compare(
         confidence_level: level of intervals and tests; by default that of the first audit.
         n_resamples: number of resamples of the paired bootstrap.
         seed: seed of the paired bootstrap.
+        key: array or column of the prediction files with sample ids, strings or integers, to match samples by.
+        rename: class names of the first side → names of the same classes on the second.
+        unpaired: treat the two sides as independent samples, for test sets without common samples.
+        correction: correction over classes: "holm", "fdr", or "auto", which is "fdr" for more than 50 classes.
 
     Raises:
-        ValueError: if a source cannot be read, or the sides are not of the same classes and test samples.
+        ValueError: if a source cannot be read, or the sides have no classes or test samples in common.
 
     >>> targets = [0] * 20 + [1] * 20
     >>> before = Audit.from_predictions(predictions=[0] * 30 + [1] * 10, targets=targets, name="before")
@@ -254,14 +305,50 @@ def compare(
     from classgap.audit.io.sources import ACCURACIES_ONLY, read_audits
 
     befores, afters = _as_list(before), _as_list(after)
-    audits = read_audits([*befores, *afters], settings=replace(ACCURACIES_ONLY, seed=seed))
+    audits = read_audits([*befores, *afters], settings=replace(ACCURACIES_ONLY, seed=seed), key=key)
     return AuditDiff.from_audits(
         audits[: len(befores)],
         audits[len(befores) :],
         confidence_level=confidence_level,
         n_resamples=n_resamples,
         seed=seed,
+        rename=rename,
+        unpaired=unpaired,
+        correction=correction,
     )
+
+
+def _count(
+    befores: Sequence[Audit], afters: Sequence[Audit], rename: Mapping[str, str] | None, unpaired: bool
+) -> tuple[Counts, ClassMatch, tuple[int, int]]:
+    """Count outcomes; also return the matched classes and the number of samples left out on each side."""
+    if not unpaired:
+        matched = match_samples(befores, afters, rename, hint=UNPAIRED_HINT)
+        return count_pairs(matched), matched.classes, (matched.only_before, matched.only_after)
+    if len(befores) > 1:
+        raise ValueError(f"unpaired compares one run per side, got {len(befores)} runs (--n-runs).")
+    match = match_classes(befores[0], afters[0], rename)
+    counts = count_unpaired(befores[0], afters[0], match)
+    used = int(counts.before_support_U.sum()), int(counts.after_support_U.sum())
+    left_out = len(befores[0].samples.targets) - used[0], len(afters[0].samples.targets) - used[1]
+    return counts, match, left_out
+
+
+def _account_for_ranking(counts: Counts, groups: dict[str, GroupChange], gaps: dict[str, Change], seed: int) -> None:
+    """Add the change expected by chance and the sign test of thirds that were ranked on the compared samples."""
+    for name, chance in chance_changes(counts, np.random.default_rng(seed)).items():
+        if name in gaps:
+            gaps[name] = replace(gaps[name], expected_by_chance=chance)
+        else:
+            known = groups[name]
+            groups[name] = replace(known, change=replace(known.change, expected_by_chance=chance))
+    observed = {
+        name: group.gained - group.regressed
+        for name, group in groups.items()
+        if group.kind == "thirds" and group.sign_p_value is not None
+    }
+    for name, p_value in third_sign_tests(counts, observed, np.random.default_rng(seed)).items():
+        groups[name] = replace(groups[name], sign_p_value=p_value)
 
 
 def _as_list(side: Source | Sequence[Source]) -> list[Source]:

@@ -9,14 +9,19 @@ import numpy as np
 
 from classgap.audit._types import Floats, Integers
 from classgap.audit.audit import Audit
-from classgap.audit.diff_results import Change, ClassChange, GroupChange, RunsChange
-from classgap.audit.metrics.gaps import CHANCE_RESAMPLES, MEASURES, mean_by_third, tenth_size
+from classgap.audit.diff_results import Change, ChangedClasses, ClassChange, GroupChange, RunsChange
+from classgap.audit.metrics.gaps import CHANCE_RESAMPLES, MEASURES, mean_by_third, sums_by_third, tenth_size
 from classgap.audit.metrics.groups import thirds
 from classgap.audit.results import Interval
-from classgap.audit.stats.intervals import agresti_min_bounds, centered_interval, percentile_interval
-from classgap.audit.stats.paired_tests import holm, mcnemar_test, paired_t_test, pooled_t_test, sign_flip_test
+from classgap.audit.stats.intervals import centered_interval, percentile_interval
+from classgap.audit.stats.multiple_tests import THRESHOLD, adjust, changed_classes, sign_test
+from classgap.audit.stats.paired_tests import ROUNDING, paired_t_test
 from classgap.audit.stats.pairing import PairedCounts
+from classgap.audit.stats.unpaired import UnpairedCounts
 
+Counts = PairedCounts | UnpairedCounts
+
+SIGN_RESAMPLES = 1000
 WIDEST_GAP = 2.0  # largest possible change of a gap, from 1 to -1
 
 
@@ -39,7 +44,7 @@ class Sides:
     confidence_level: float
 
     @classmethod
-    def from_counts(cls, counts: PairedCounts, n_resamples: int, seed: int, confidence_level: float) -> Sides:
+    def from_counts(cls, counts: Counts, n_resamples: int, seed: int, confidence_level: float) -> Sides:
         """Resample once; all intervals use the same resamples."""
         before_RU, after_RU = counts.resample(n_resamples, np.random.default_rng(seed))
         return cls(before_RU, after_RU, counts.before_SU, counts.after_SU, confidence_level)
@@ -93,28 +98,43 @@ def mean_of(members: Integers, weights: Integers | None = None) -> Callable[[Flo
 
 
 def class_changes(
-    audit: Audit, counts: PairedCounts, sides: Sides, hardness: Mapping[str, str]
-) -> tuple[ClassChange, ...]:
-    """Compare every class, in the order of the first audit."""
-    p_U = class_tests(counts)
-    adjusted_U = holm(p_U)
-    low_U, high_U = agresti_min_bounds(*counts.moments(), counts.support_U, sides.confidence_level)
+    names: Sequence[str], counts: Counts, sides: Sides, hardness: Mapping[str, str], correction: str
+) -> tuple[tuple[ClassChange, ...], str, ChangedClasses | None]:
+    """Compare every class.
+
+    Args:
+        names: classes of both sides, including those without samples.
+        counts: outcomes of the classes with samples.
+        sides: accuracies of both sides.
+        hardness: third of each class.
+        correction: "auto", "holm" or "fdr".
+
+    Returns:
+        The changes, the name of the correction, and the number of changed classes if it can be estimated.
+    """
+    p_U, attainable_U = counts.class_tests(THRESHOLD)
+    method, adjusted_U = adjust(p_U, correction)
+    low_U, high_U = counts.change_bounds(sides.confidence_level)
     position = {name: i for i, name in enumerate(counts.names)}
     changes = []
-    for entry in audit.classes:
-        i = position.get(entry.name)
+    for index, name in enumerate(names):
+        i = position.get(name)
         if i is None:
-            changes.append(_unseen(entry.index, entry.name))
+            changes.append(_unseen(index, name))
             continue
-        fixed, broken = int(counts.fixed_U[i]), int(counts.broken_U[i])
         change = float(sides.after_U[i] - sides.before_U[i])
-        significant = adjusted_U[i] < 1 - sides.confidence_level
+        fixed = broken = support_after = None
+        if isinstance(counts, PairedCounts):
+            fixed, broken = int(counts.fixed_U[i]), int(counts.broken_U[i])
+        else:
+            support_after = int(counts.after_support_U[i])
+        moved = change != 0 if fixed is None or broken is None else fixed + broken > 0
         changes.append(
             ClassChange(
-                index=entry.index,
-                name=entry.name,
+                index=index,
+                name=name,
                 status="ok",
-                support=entry.support,
+                support=int(counts.support_U[i]),
                 before=float(sides.before_U[i]),
                 after=float(sides.after_U[i]),
                 change=change,
@@ -123,32 +143,27 @@ def class_changes(
                 broken=broken,
                 p_value=float(p_U[i]),
                 p_adjusted=float(adjusted_U[i]),
-                verdict=_verdict(change, fixed + broken, significant),
-                group=hardness.get(entry.name),
+                verdict=_verdict(change, moved, adjusted_U[i] < 1 - sides.confidence_level),
+                group=hardness.get(name),
+                support_after=support_after,
             )
         )
-    return tuple(changes)
+    changed = None if attainable_U is None else changed_classes(p_U, attainable_U, sides.confidence_level)
+    return tuple(changes), method, changed
 
 
-def class_tests(counts: PairedCounts) -> Floats:
-    """McNemar's p-value of each class; with several runs, the larger of the tests over samples and over runs."""
-    if counts.n_runs == 1:
-        return mcnemar_test(counts.fixed_U, counts.broken_U)
-    total_U = (counts.cells_UBA * counts.steps_BA).sum(axis=(1, 2))
-    by_samples_U = sign_flip_test(counts.moves_US(), total_U)
-    return np.maximum(by_samples_U, pooled_t_test(counts.before_SU, counts.after_SU, counts.support_U))
-
-
-def first_groups(befores: Sequence[Audit], counts: PairedCounts) -> list[tuple[str, str, Integers]]:
-    """Name, kind and members of the first side's groups; with several runs, thirds rank mean accuracies."""
-    first = befores[0]
+def first_groups(
+    first: Audit, counts: Counts, renamed: Mapping[str, str], *, rank_again: bool
+) -> list[tuple[str, str, Integers]]:
+    """Name, kind and members of the first side's groups; ``rank_again`` ranks thirds by the compared samples."""
     position = {name: i for i, name in enumerate(counts.names)}
     found = []
     reranked = {}
-    if len(befores) > 1 and first.rank_by == "own":
+    if rank_again and first.rank_by == "own":
         reranked = thirds(counts.before_SU.mean(axis=0), np.ones(len(counts.names), dtype=bool))
     for group in first.groups.values():
-        members = np.array([position[name] for name in group.members if name in position], dtype=np.int64)
+        current = [renamed.get(name, name) for name in group.members]
+        members = np.array([position[name] for name in current if name in position], dtype=np.int64)
         members = reranked.get(group.name, members) if group.kind == "thirds" else members
         if len(members):
             found.append((group.name, group.kind, members))
@@ -160,17 +175,19 @@ def group_change(
 ) -> GroupChange:
     """Compare one group; ``after_members`` if each side has its own members."""
     differences_U = (sides.after_U - sides.before_U)[members]
+    up, down = int((differences_U > 0).sum()), int((differences_U < 0).sum())
     return GroupChange(
         name=name,
         kind=kind,
         change=sides.change(mean_of(members), None if after_members is None else mean_of(after_members)),
-        gained=int((differences_U > 0).sum()),
-        regressed=int((differences_U < 0).sum()),
+        gained=up,
+        regressed=down,
         members=tuple(names[i] for i in members.tolist()),
+        sign_p_value=sign_test(up, down) if after_members is None else None,
     )
 
 
-def chance_changes(counts: PairedCounts, rng: np.random.Generator) -> dict[str, float]:
+def chance_changes(counts: Counts, rng: np.random.Generator) -> dict[str, float]:
     """Mean change of the thirds and of their gap when sides are swapped at random and thirds are ranked again.
 
     Thirds are ranked by the accuracies before. A class with a low accuracy by bad luck is ranked hard, and the bad luck
@@ -180,6 +197,28 @@ def chance_changes(counts: PairedCounts, rng: np.random.Generator) -> dict[str, 
     found = mean_by_third(before_RU, after_RU - before_RU)
     if "easy" in found and "hard" in found:
         found["easy_hard"] = found["easy"] - found["hard"]
+    return found
+
+
+def third_sign_tests(counts: Counts, observed: Mapping[str, int], rng: np.random.Generator) -> dict[str, float]:
+    """Two-sided p-value of classes up minus classes down in each third that the first side ranks.
+
+    The binomial test does not hold for them: most classes that rank hard by bad luck rise. The null distribution swaps
+    the sides at random and ranks the thirds again.
+
+    Args:
+        counts: outcomes of both sides.
+        observed: third → classes up minus classes down.
+        rng: draws the swaps.
+    """
+    before_RU, after_RU = counts.swap_sides(SIGN_RESAMPLES, rng)
+    signs_RU = np.sign(after_RU - before_RU)
+    null = sums_by_third(before_RU, signs_RU)
+    found = {}
+    for name, difference in observed.items():
+        deviation_R = np.abs(null[name] - null[name].mean())
+        beyond = int((deviation_R >= abs(difference - null[name].mean()) - ROUNDING).sum())
+        found[name] = (1 + beyond) / (1 + SIGN_RESAMPLES)
     return found
 
 
@@ -215,7 +254,7 @@ def gap_changes(
     return found
 
 
-def run_changes(counts: PairedCounts, groups: Mapping[str, Integers]) -> dict[str, RunsChange]:
+def run_changes(counts: Counts, groups: Mapping[str, Integers]) -> dict[str, RunsChange]:
     """Mean, standard deviation and paired test over runs of every metric; gaps use each run's own ranking."""
     everything = np.arange(len(counts.names))
     metrics: dict[str, Callable[[Floats], Floats]] = {
@@ -241,8 +280,8 @@ def run_changes(counts: PairedCounts, groups: Mapping[str, Integers]) -> dict[st
     return found
 
 
-def _verdict(change: float, moved: int, significant: bool) -> str:
-    if moved == 0:
+def _verdict(change: float, moved: bool, significant: bool) -> str:
+    if not moved:
         return "unchanged"
     if not significant:
         return "unclear"

@@ -73,10 +73,12 @@ class ClassChange:
         )
     )
     support: int = field(metadata=row(label="Support", unit="count", section=ACCURACY, header="Support"))
-    fixed: int = field(  # with several runs: correct more often after
+    fixed: int | None = field(  # with several runs: correct more often after; None if samples are not paired
         metadata=row(label="Samples fixed", unit="count", section=SIGNIFICANCE, header="Fixed")
     )
-    broken: int = field(metadata=row(label="Samples broken", unit="count", section=SIGNIFICANCE, header="Broken"))
+    broken: int | None = field(
+        metadata=row(label="Samples broken", unit="count", section=SIGNIFICANCE, header="Broken")
+    )
     p_value: float | None = field(
         metadata=row(
             label="p-value",
@@ -85,7 +87,7 @@ class ClassChange:
             note="Exact McNemar test: two-sided binomial test of the samples fixed against the samples broken. With "
             "several runs, the larger of two p-values: a sign-flip test of the changes summed over runs for each "
             "sample, and a t-test of the mean change over runs with variances pooled over classes in proportion to "
-            "p(1 - p)/n.",
+            "p(1 - p)/n. If samples are not paired, Fisher's exact test of the two accuracies.",
         )
     )
     p_adjusted: float | None = field(
@@ -94,8 +96,12 @@ class ClassChange:
             unit="p-value",
             section=SIGNIFICANCE,
             header="Adjusted p",
-            note="Holm correction over all classes with test samples.",
+            note="Corrected over all compared classes by the method named on this page.",
         )
+    )
+    support_after: int | None = field(  # if it differs: samples are not paired
+        default=None,
+        metadata=row(label="Support after", unit="count", section=ACCURACY, header="Support after"),
     )
 
 
@@ -113,6 +119,9 @@ class GroupChange:
         gained: number of its classes with a higher accuracy after.
         regressed: number of its classes with a lower accuracy after.
         members: its classes; where each side ranks its own thirds, those before.
+        sign_p_value: sign test that its classes rise and fall equally often. Exact binomial test, or for thirds that
+            the first side ranks, the distribution with sides swapped at random and thirds ranked again. ``None`` if no
+            class changed, or each side ranks its own thirds.
     """
 
     __pydantic_config__ = STRICT
@@ -123,6 +132,22 @@ class GroupChange:
     gained: int
     regressed: int
     members: tuple[str, ...]
+    sign_p_value: float | None = None
+
+
+@dataclass(frozen=True)
+class ChangedClasses:
+    """Number of classes whose accuracy changed, including those that no single test can show.
+
+    Attributes:
+        estimate: estimated number.
+        at_least: lower confidence bound of the number.
+    """
+
+    __pydantic_config__ = STRICT
+
+    estimate: float
+    at_least: int
 
 
 @dataclass(frozen=True)

@@ -59,6 +59,8 @@ def _numbers(rank_by: Sequence[float], names: tuple[str, ...]) -> Floats:
 
 def _correct_samples(baseline: Audit, data: Predictions) -> NDArray[np.bool_] | None:
     """Which samples the baseline predicts correctly; ``None`` if its samples are not these."""
+    if not baseline.has_samples:
+        return None
     theirs, index = baseline.samples, data.index_N
     other_numbers = theirs.index is not None and index is not None and not np.array_equal(theirs.index, index)
     return None if other_numbers or not np.array_equal(theirs.targets, data.targets_N) else theirs.correct

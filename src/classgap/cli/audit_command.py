@@ -16,7 +16,7 @@ from classgap.cli.invocation import command_line
 from classgap.cli.outputs import busy, check_outputs, print_written
 from classgap.cli.parser import Arg, Command
 
-LABEL_FLAGS = ("valid_labels", "slices", "superclasses", "hierarchy")
+LABEL_FLAGS = ("valid_labels", "slices", "superclasses", "hierarchy", "key")
 COMPANIONS = ("targets", "features", "train_counts")  # inputs that may be in files of their own
 
 
@@ -56,6 +56,7 @@ class AuditCommand(Command):
         "slices": Arg("COLUMN"),
         "images": Arg("FOLDER"),
         "map": Arg("CLASS"),
+        "key": Arg("COLUMN"),
     }
 
     source: Path
@@ -122,6 +123,9 @@ class AuditCommand(Command):
     images: Path | None = None
     """Folder of the pictures that the prediction file names; for --thumbnails."""
 
+    key: str | None = None
+    """Array or column with sample ids (strings or integers), for comparisons with other test sets."""
+
     def run(self) -> None:
         """Audit the source, write the files, and print the audit."""
         from classgap.report import print_audit, print_label_checks, write_csv, write_html
@@ -155,6 +159,7 @@ class AuditCommand(Command):
                 slices=self.slices,
                 superclasses=None if self.superclasses is None else read_superclasses(self.superclasses),
                 hierarchy=None if self.hierarchy is None else read_hierarchy(self.hierarchy),
+                key=self.key,
                 **companions,
             )
             if self.name is not None:

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import ClassVar
+from typing import Any, ClassVar, Literal
 
 from classgap.audit import Audit, AuditDiff
 from classgap.audit.io.sources import ACCURACIES_ONLY, read_audits
 from classgap.audit.serialization import write_json
+from classgap.audit.stats.multiple_tests import FDR_CLASSES
 from classgap.cli.invocation import command_line
 from classgap.cli.outputs import busy, check_outputs, print_written
 from classgap.cli.parser import Arg, Command
@@ -19,9 +20,10 @@ from classgap.cli.parser import Arg, Command
 class CompareCommand(Command):
     """Show which classes gained and which regressed.
 
-    The first SOURCE is "before"; every other source is compared with it on
-    the same test samples. With --n-runs N, sources are given in blocks of N
-    runs that differ only in their seed; the first block is "before".
+    The first SOURCE is "before"; each other source is compared with it on the
+    test samples that both have, matched by "index", by the ids in --key, or by
+    position. With --n-runs N, sources are given in blocks of N runs that differ
+    only in their seed; the first block is "before".
 
     Examples:
       classgap compare plain.npz mr2.npz --html diff.html
@@ -31,6 +33,9 @@ class CompareCommand(Command):
     ARGS: ClassVar[Mapping[str, Arg]] = {
         "sources": Arg("SOURCE", positional=True),
         "confidence_level": Arg(default="that of the first saved audit, or 0.95"),
+        "key": Arg("COLUMN"),
+        "rename": Arg("OLD=NEW", repeatable=True),
+        "correction": Arg(default=f"fdr above {FDR_CLASSES} classes, else holm"),
     }
 
     sources: tuple[Path, ...]
@@ -54,11 +59,24 @@ class CompareCommand(Command):
     seed: int = 0
     """Seed of the bootstrap."""
 
+    key: str | None = None
+    """Array or column with sample ids (strings or integers) to match samples by."""
+
+    rename: tuple[str, ...] = ()
+    """Class OLD of the first source is called NEW in the others; can be repeated."""
+
+    unpaired: bool = False
+    """Compare test sets that have no samples in common."""
+
+    correction: Literal["holm", "fdr"] | None = None
+    """Correction over classes: family-wise error rate (Holm) or false discovery rate (Benjamini-Hochberg)."""
+
     def run(self) -> None:
         """Compare the sources, write the files, and print the comparisons."""
         from classgap.report import print_diff, write_diff_csv, write_html
 
         self._check_sources()
+        self._diff_options()
         outputs = {"--html": self.html, "--json": self.json, "--csv": self.csv}
         check_outputs(outputs, self.sources)
         with busy("Comparing"):
@@ -87,6 +105,37 @@ class CompareCommand(Command):
     def _diffs(self) -> list[AuditDiff]:
         level = self.confidence_level
         settings = ACCURACIES_ONLY if level is None else replace(ACCURACIES_ONLY, confidence_level=level)
-        audits = read_audits(self.sources, settings=replace(settings, seed=self.seed))
+        audits = read_audits(self.sources, settings=replace(settings, seed=self.seed), key=self.key)
         blocks: list[list[Audit]] = [audits[i : i + self.n_runs] for i in range(0, len(audits), self.n_runs)]
-        return [AuditDiff.from_audits(blocks[0], block, confidence_level=level, seed=self.seed) for block in blocks[1:]]
+        options = self._diff_options()
+        return [
+            AuditDiff.from_audits(blocks[0], block, confidence_level=level, seed=self.seed, **options)
+            for block in blocks[1:]
+        ]
+
+    def _diff_options(self) -> dict[str, Any]:
+        return {
+            "rename": parse_renames(self.rename),
+            "unpaired": self.unpaired,
+            "correction": self.correction or "auto",
+        }
+
+
+def parse_renames(words: Sequence[str]) -> dict[str, str]:
+    """Parse ``OLD=NEW`` pairs.
+
+    Raises:
+        ValueError: if a word has no ``=``, or a class is renamed twice.
+
+    >>> parse_renames(["cab=taxi", "bike=bicycle"])
+    {'cab': 'taxi', 'bike': 'bicycle'}
+    """
+    found: dict[str, str] = {}
+    for word in words:
+        old, equals, new = word.partition("=")
+        if not (old and equals and new):
+            raise ValueError(f"--rename must be OLD=NEW, got {word!r}.")
+        if old in found:
+            raise ValueError(f"--rename names the class {old!r} twice: keep one.")
+        found[old] = new
+    return found

@@ -14,6 +14,8 @@ from classgap.cli.audit_command import AuditCommand
 from classgap.cli.compare_command import CompareCommand
 from classgap.cli.demo_command import DemoCommand
 from classgap.cli.fix_command import FixCommand
+from classgap.cli.gate_command import GateCommand
+from classgap.cli.history_command import HistoryCommand
 from classgap.cli.invocation import invoked
 from classgap.cli.listing_commands import DatasetsCommand, ModelsCommand
 from classgap.cli.methods_command import MethodsCommand
@@ -29,6 +31,8 @@ COMMANDS: dict[str, type[Command]] = {
     "train": TrainCommand,
     "audit": AuditCommand,
     "compare": CompareCommand,
+    "gate": GateCommand,
+    "history": HistoryCommand,
     "fix": FixCommand,
     "methods": MethodsCommand,
     "datasets": DatasetsCommand,
@@ -62,9 +66,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
         near = nearest(name, COMMANDS)
         hint = f"did you mean {near}?" if near else f"the commands are {', '.join(COMMANDS)}."
         return _print_error(f"unknown command {name!r}; {hint}", INVALID)
+    code = SUCCESS
     try:
         with invoked([name, *words]):
-            parse(name, COMMANDS[name], words).run()
+            code = parse(name, COMMANDS[name], words).run() or SUCCESS
         sys.stdout.flush()
     except ValueError as error:
         return _print_error(error, INVALID)
@@ -74,7 +79,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return _print_error(error, FAILURE)
     except KeyboardInterrupt as interrupt:
         return _print_error(str(interrupt) or "interrupted.", INTERRUPTED)
-    return SUCCESS
+    return code
 
 
 def help_page() -> str:

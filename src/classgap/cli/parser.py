@@ -32,11 +32,13 @@ class Arg:
         metavar: Placeholder for the value; derived from the type by default.
         default: Default as shown in the help page, where the field's default is None.
         positional: Whether the argument is positional.
+        repeatable: Whether an option of several values takes one value each time it is given.
     """
 
     metavar: str = ""
     default: str = ""
     positional: bool = False
+    repeatable: bool = False
 
 
 class _HelpFormatter(argparse.RawDescriptionHelpFormatter):
@@ -68,8 +70,8 @@ class Command(ABC):
         return dict(given)
 
     @abstractmethod
-    def run(self) -> None:
-        """Run the command.
+    def run(self) -> int | None:
+        """Run the command and return its exit code; ``None`` is 0.
 
         Raises:
             ValueError: If an argument or an input file is invalid.
@@ -164,6 +166,9 @@ def _add_argument(target: Any, command: type[Command], field: Field[Any], hint: 
         return
     choices = f"{{{','.join(get_args(kind))}}}" if get_origin(kind) is Literal else ""
     metavar = _arg(command, field).metavar or choices or METAVARS.get(kind, field.name.upper())
+    if _arg(command, field).repeatable:
+        target.add_argument(flag, dest=field.name, metavar=metavar, action="append", type=convert, help=text)
+        return
     target.add_argument(flag, dest=field.name, metavar=metavar, nargs="*" if several else None, type=convert, help=text)
 
 

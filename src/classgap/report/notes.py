@@ -23,6 +23,7 @@ from classgap.audit.diff_results import CLASS_CHANGES
 from classgap.audit.figures import FIGURES, TEST, Figure
 from classgap.audit.geometry.embedding_map import COMPONENTS
 from classgap.audit.settings import AuditSettings
+from classgap.audit.stats.multiple_tests import THRESHOLD
 from classgap.audit.stats.rank_correlation import ALL_ORDERS
 from classgap.remedies.results import FixResult
 from classgap.remedies.selection import N_FOLDS, N_REPEATS
@@ -49,6 +50,8 @@ TITLES = {
     "diagnosis": "diagnosis",
     "own_groups": "each side's own thirds",
     "valid": "valid labels",
+    "sign_test": "sign test",
+    "changed": "number of changed classes",
     "choice": "choice of the remedy",
     "change": "change of each remedy",
     "over_runs": "statistics over runs",
@@ -101,10 +104,11 @@ def diff_notes(diff: AuditDiff) -> dict[str, str]:
     """Return a description of how each metric of ``diff`` is computed."""
     return {
         "interval": (
-            f"{diff.n_resamples} paired bootstrap resamples of the test samples within each class, deviations scaled "
-            f"by √(n/(n-1)), seed {diff.seed}, {format_level(diff.confidence_level)} percentile interval of the "
-            "difference. Intervals of the standard deviation and the Gini coefficient are centered on the change. "
-            "Single classes: Agresti-Min interval."
+            f"{diff.n_resamples} {'paired ' if diff.paired else ''}bootstrap resamples of the test samples within each "
+            f"class, deviations scaled by √(n/(n-1)), seed {diff.seed}, {format_level(diff.confidence_level)} "
+            "percentile interval of the difference. Intervals of the standard deviation and the Gini coefficient are "
+            "centered on the change. "
+            "Single classes: {'Agresti-Min' if diff.paired else 'Newcombe'} interval."
         ),
         **_figure_notes(CLASS_CHANGES, diff.confidence_level),
         "groups": "Mean accuracy of the classes in the group. Both sides use the groups of the first side.",
@@ -113,6 +117,12 @@ def diff_notes(diff: AuditDiff) -> dict[str, str]:
             "bad luck improve without any real change (regression to the mean). A change is significant only if its "
             "interval also excludes this value."
         ),
+        "sign_test": (
+            "Exact binomial test of the classes that rose against the classes that fell. For thirds that the first "
+            "side ranks on these samples, the same difference over random swaps of the two sides of each sample, with "
+            "the thirds ranked again."
+        ),
+        "changed": CHANGED,
         "own_groups": "Thirds of each side by its own accuracies; the two sides may contain different classes.",
         "gap": "The easy-hard gap uses the thirds of the first side; other measures use each side's own ranking.",
         "over_runs": (
@@ -241,6 +251,12 @@ LABEL_NOTES = {
         "predicted class."
     ),
 }
+CHANGED = (
+    f"Each class has a threshold: the largest p-value of at most {THRESHOLD:g} that its test can attain. An unchanged "
+    "class exceeds its threshold τ with probability exactly 1 - τ, so that the sum of 1/(1 - τ) over classes that "
+    "exceed it estimates the number of unchanged classes from above, also for discrete p-values (Storey's estimator "
+    "as generalized by Chen, Doerge and Heyse, 2018). The bound subtracts a normal quantile of this sum."
+)
 
 DIAGNOSIS = (
     "A class fails if it is in the hard third and significantly below the balanced accuracy (exact binomial test, "

@@ -32,7 +32,7 @@ from classgap.audit.io.rows import (
     row_chunks,
     take_rows,
 )
-from classgap.audit.io.sample_ids import check_duplicates, dropped_duplicates
+from classgap.audit.io.sample_ids import check_duplicates, dropped_duplicates, encode_ids
 from classgap.audit.io.slice_columns import SliceColumn, check_slices
 from classgap.audit.results import AuditSource, Notice
 
@@ -123,8 +123,9 @@ class Predictions:
             train_predictions: predictions on the training set, labels (M,) or scores (M, K).
             train_targets: (M,), true labels of the training set. ``train_counts`` defaults to their counts.
             train_features: (M, D), penultimate features of the training set, to refit the head on.
-            index: (N,), position of each sample in the test set. Samples are sorted by it. Repeated positions, such as
-                the padding of a distributed sampler, are dropped with a notice.
+            index: (N,), id of each sample: non-negative integers, such as its position in the test set, or strings.
+                Samples are sorted by it. Repeated ids, such as the padding of a distributed sampler, are dropped with a
+                notice.
             name: title of the audit.
             valid_labels: classes that are right for each sample: lists of class indices or names in the order of the
                 samples, or a mapping from ``index`` to such lists; see :mod:`classgap.audit.io.label_sets`.
@@ -423,6 +424,8 @@ def _train_features(values: Any, targets_M: Integers | None, features_ND: Matrix
 
 
 def _indices(values: Any) -> Integers:
+    if is_text(values):
+        return encode_ids(values)
     index = to_tensor("index", values)
     wanted = "index must be non-negative integers of shape (samples,)"
     if index.dim() != 1 or index.is_floating_point():

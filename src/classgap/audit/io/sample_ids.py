@@ -1,7 +1,8 @@
-"""Positions of samples in the test set: find duplicates, and values that cannot be positions."""
+"""Ids of samples: find duplicates and values that cannot be ids, and encode strings as integers."""
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Sequence
 from typing import Any
 
@@ -10,6 +11,39 @@ from numpy.typing import NDArray
 
 from classgap.audit._types import Integers
 from classgap.audit.results import Notice
+
+HASHED = 1 << 56  # encoded strings are at least this large; 56 bits keep two of a million ids apart
+
+
+def encode_ids(values: Any) -> Integers:
+    """Encode string ids as integers: a decimal integer as itself, any other string by a hash of 56 bits.
+
+    The same id has the same code in every file, so saved audits need not store the strings.
+
+    Raises:
+        ValueError: if the ids are not a list, one is empty, or two have the same code.
+
+    >>> encode_ids(["7", "val/7.png", "7"]).tolist()
+    [7, 132342538830927683, 7]
+    """
+    if np.ndim(values) != 1:
+        raise ValueError(f"index must be sample ids of shape (samples,), got shape {np.shape(values)}.")
+    texts = [str(value) for value in values]
+    codes: dict[str, int] = {}
+    for text in texts:
+        if not text:
+            raise ValueError("sample ids must not be empty.")
+        if text not in codes:
+            codes[text] = _encode_id(text)
+    if len(set(codes.values())) < len(codes):
+        raise ValueError("two sample ids have the same hash: change one of them, or use integers.")
+    return np.array([codes[text] for text in texts], dtype=np.int64)
+
+
+def _encode_id(text: str) -> int:
+    if text.isascii() and text.isdecimal() and (text == "0" or text[0] != "0") and int(text) < HASHED:
+        return int(text)
+    return HASHED + int.from_bytes(hashlib.blake2b(text.encode(), digest_size=7).digest())
 
 
 def find_conflict(index_N: Integers, targets_N: NDArray[Any]) -> tuple[int, int, int] | None:
@@ -41,6 +75,10 @@ def check_duplicates(index_N: Integers, targets_N: Integers, names: Sequence[str
     conflict = find_conflict(index_N, targets_N)
     if conflict is not None:
         position, first, second = conflict
+        if position >= HASHED:
+            raise ValueError(
+                f"sample ids must be unique, but one occurs with targets {names[first]!r} and {names[second]!r}."
+            )
         raise ValueError(
             f"index must be the position of each sample in the test set, but {position} occurs with targets "
             f"{names[first]!r} and {names[second]!r}: count over the full test set, not within batches, or omit index."

@@ -24,6 +24,7 @@ def read_audit(
     groups: Mapping[str, Sequence[Any]] | Sequence[Any] | None = None,
     rank_by: Audit | None = None,
     flags: Sequence[str] = (),
+    key: str | None = None,
     **inputs: Any,
 ) -> Audit:
     """Load a saved audit, or audit predictions.
@@ -35,6 +36,7 @@ def read_audit(
         groups: additional groups for auditing predictions.
         rank_by: audit that ranks the thirds, for auditing predictions.
         flags: command-line flags given that a saved audit cannot follow.
+        key: array or column of a prediction file with sample ids; a saved audit keeps the ids it was made with.
         inputs: other arguments of :meth:`Audit.from_file`, for auditing predictions.
 
     Raises:
@@ -45,15 +47,22 @@ def read_audit(
         raise ValueError(f"{path} does not exist.")
     saved = path if path.suffix.lower() == ".json" else _saved_in(path)
     if saved is None:
-        return Audit.from_file(path, groups=groups, rank_by=rank_by, settings=settings, **inputs)
+        return Audit.from_file(path, groups=groups, rank_by=rank_by, settings=settings, key=key, **inputs)
     if flags:
         raise ValueError(f"{saved} is a saved audit: remove {' and '.join(flags)}, or pass its predictions instead.")
-    return Audit.load(saved)
+    audit = Audit.load(saved)
+    if key is not None and audit.samples.index is None:
+        raise ValueError(f"{saved} is a saved audit without sample ids: save it with classgap audit --key {key}.")
+    return audit
 
 
-def read_audits(sources: Sequence[Source], *, settings: AuditSettings = ACCURACIES_ONLY) -> list[Audit]:
+def read_audits(
+    sources: Sequence[Source], *, settings: AuditSettings = ACCURACIES_ONLY, key: str | None = None
+) -> list[Audit]:
     """Read several sources; if two have the same name, audits from files are named by their paths."""
-    audits = [source if isinstance(source, Audit) else read_audit(source, settings=settings) for source in sources]
+    audits = [
+        source if isinstance(source, Audit) else read_audit(source, settings=settings, key=key) for source in sources
+    ]
     if len({audit.name for audit in audits}) < len(audits):
         pairs = zip(audits, sources, strict=True)
         return [audit if isinstance(path, Audit) else replace(audit, name=str(path)) for audit, path in pairs]

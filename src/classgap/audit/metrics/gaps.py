@@ -188,10 +188,23 @@ def mean_by_third(ranking_RU: Floats, values_RU: Floats) -> dict[str, float]:
     >>> mean_by_third(np.array([[0.9, 0.1, 0.5]]), np.array([[1.0, 2.0, 3.0]]))
     {'easy': 1.0, 'medium': 3.0, 'hard': 2.0}
     """
+    return {name: float(values_RM.mean()) for name, values_RM in _by_third(ranking_RU, values_RU).items()}
+
+
+def sums_by_third(ranking_RU: Floats, values_RU: Floats) -> dict[str, Floats]:
+    """Sum of the values over each third, ranked within each resample, (R,) each.
+
+    >>> {name: sums.tolist() for name, sums in sums_by_third(np.array([[0.9, 0.1]]), np.array([[1.0, 2.0]])).items()}
+    {'easy': [1.0], 'hard': [2.0]}
+    """
+    return {name: values_RM.sum(axis=1) for name, values_RM in _by_third(ranking_RU, values_RU).items()}
+
+
+def _by_third(ranking_RU: Floats, values_RU: Floats) -> dict[str, Floats]:
     ordered_RU = np.take_along_axis(values_RU, np.argsort(-ranking_RU, axis=1, kind="stable"), axis=1)
     classes = ordered_RU.shape[1]
     places = thirds(-np.arange(classes, dtype=np.float64), np.ones(classes, dtype=bool))
-    return {name: float(ordered_RU[:, part].mean()) for name, part in places.items() if len(part)}
+    return {name: ordered_RU[:, part] for name, part in places.items() if len(part)}
 
 
 def _expected_by_chance(

@@ -1,4 +1,4 @@
-"""Pair audits of the same test samples: check that they match, count their outcomes and resample them."""
+"""Count and resample the joint outcomes of two sides on the same test samples."""
 
 from __future__ import annotations
 
@@ -11,7 +11,10 @@ from numpy.typing import NDArray
 
 from classgap.audit._types import Floats, Integers
 from classgap.audit.audit import Audit
-from classgap.audit.stats.intervals import bessel_factor
+from classgap.audit.stats.intervals import agresti_min_bounds, bessel_factor
+from classgap.audit.stats.matching import MatchedSamples, match_samples
+from classgap.audit.stats.multiple_tests import attainable_mcnemar
+from classgap.audit.stats.paired_tests import mcnemar_test, pooled_t_test, sign_flip_test
 
 CHUNK_DRAWS = 8_000_000
 
@@ -113,6 +116,21 @@ class PairedCounts:
 
         return self._accuracies(draw, n_resamples)
 
+    def change_bounds(self, confidence_level: float) -> tuple[Floats, Floats]:
+        """Agresti-Min interval of the change of each class, (U,) each."""
+        return agresti_min_bounds(*self.moments(), self.support_U, confidence_level)
+
+    def class_tests(self, below: float = 0.0) -> tuple[Floats, Floats | None]:
+        """McNemar's p-value of each class, and the largest attainable p-value of at most ``below``.
+
+        With several runs, the larger of the p-values over samples and over runs; attainable values are not known.
+        """
+        if self.n_runs == 1:
+            return mcnemar_test(self.fixed_U, self.broken_U), attainable_mcnemar(self.fixed_U + self.broken_U, below)
+        total_U = (self.cells_UBA * self.steps_BA).sum(axis=(1, 2))
+        by_samples_U = sign_flip_test(self.moves_US(), total_U)
+        return np.maximum(by_samples_U, pooled_t_test(self.before_SU, self.after_SU, self.support_U)), None
+
     def _accuracies(self, draw: Callable[[int], Integers], n_resamples: int) -> tuple[Floats, Floats]:
         times, trials_U = np.arange(self.n_runs + 1), self.support_U * self.n_runs
         before, after = [], []
@@ -128,30 +146,46 @@ def pair_audits(befores: Sequence[Audit], afters: Sequence[Audit]) -> PairedCoun
     """Count the joint outcomes of two sides.
 
     Raises:
-        ValueError: if the audits are not of the same classes and test samples.
+        ValueError: if the audits have no samples in common.
     """
-    if not befores or len(befores) != len(afters):
-        raise ValueError(
-            f"both sides must have the same number of runs, paired by seed, got {len(befores)} and {len(afters)}."
-        )
+    check_runs(befores, afters)
+    return count_pairs(match_samples(befores, afters))
+
+
+def check_runs(befores: Sequence[Audit], afters: Sequence[Audit]) -> None:
+    """Check that both sides have the same number of runs.
+
+    Raises:
+        ValueError: if they have not, have none, or an audit has no samples.
+    """
     for audit in (*befores, *afters):
         if not audit.has_samples:
             raise ValueError(
                 f"{audit.name!r} was accumulated and has no samples to pair: audit its predictions to compare it."
             )
-    first = befores[0]
-    names = _seen_classes(first)
-    targets_N = _common_targets(first, names)
-    for other in (*befores[1:], *afters):
-        _check_same(first, other, names, targets_N)
-    right_before = np.sum([audit.samples.correct for audit in befores], axis=0)
-    right_after = np.sum([audit.samples.correct for audit in afters], axis=0)
-    return PairedCounts(
-        names=names,
-        cells_UBA=count_outcomes(targets_N, right_before, right_after, classes=len(names), n_runs=len(befores)),
-        before_SU=np.array([_accuracies(audit) for audit in befores]),
-        after_SU=np.array([_accuracies(audit) for audit in afters]),
+    if not befores or len(befores) != len(afters):
+        raise ValueError(
+            f"both sides must have the same number of runs, paired by seed, got {len(befores)} and {len(afters)}."
+        )
+
+
+def count_pairs(matched: MatchedSamples) -> PairedCounts:
+    """Count the joint outcomes of matched samples, for the classes that have any."""
+    support_K = np.bincount(matched.targets_N, minlength=len(matched.classes.names))
+    seen = np.flatnonzero(support_K)
+    cells_KBA = count_outcomes(
+        matched.targets_N,
+        matched.before_SN.sum(axis=0),
+        matched.after_SN.sum(axis=0),
+        classes=len(support_K),
+        n_runs=len(matched.before_SN),
     )
+    before_SU, after_SU = (
+        np.stack([np.bincount(matched.targets_N, weights=run, minlength=len(support_K))[seen] for run in side])
+        / support_K[seen]
+        for side in (matched.before_SN, matched.after_SN)
+    )
+    return PairedCounts(tuple(matched.classes.names[k] for k in seen), cells_KBA[seen], before_SU, after_SU)
 
 
 def count_outcomes(
@@ -165,37 +199,3 @@ def count_outcomes(
     times = n_runs + 1
     cell_N = (targets_N * times + before_N) * times + after_N
     return np.bincount(cell_N, minlength=classes * times * times).reshape(classes, times, times)
-
-
-def _seen_classes(audit: Audit) -> tuple[str, ...]:
-    return tuple(entry.name for entry in audit.classes if entry.support)
-
-
-def _accuracies(audit: Audit) -> list[float]:
-    return [entry.accuracy for entry in audit.classes if entry.accuracy is not None]
-
-
-def _common_targets(audit: Audit, names: tuple[str, ...]) -> Integers:
-    """Return the position of each sample's class in ``names``; two files may index the same classes differently."""
-    position = {name: i for i, name in enumerate(names)}
-    return np.array([position.get(entry.name, -1) for entry in audit.classes])[audit.samples.targets]
-
-
-def _check_same(first: Audit, other: Audit, names: tuple[str, ...], targets_N: Integers) -> None:
-    between = f"{first.name!r} and {other.name!r} cannot be compared"
-    theirs = _seen_classes(other)
-    if theirs != names:
-        extra = sorted(set(names) ^ set(theirs))
-        detail = f"{extra[0]!r} is in only one of them" if extra else "they are in a different order"
-        raise ValueError(f"{between}: the class names of their test samples differ, {detail}.")
-    if len(other.samples.targets) != len(targets_N):
-        raise ValueError(f"{between}: their test sets have {len(targets_N)} and {len(other.samples.targets)} samples.")
-    mine, yours = first.samples.index, other.samples.index
-    if mine is not None and yours is not None and not np.array_equal(mine, yours):
-        raise ValueError(f"{between}: their index values differ: audit the same samples.")
-    differ = np.flatnonzero(_common_targets(other, names) != targets_N)
-    if len(differ):
-        raise ValueError(
-            f"{between}: {len(differ)} samples have different labels, the first at position {differ[0]}: audit the "
-            "same samples in the same order."
-        )

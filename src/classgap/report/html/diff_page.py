@@ -15,11 +15,13 @@ from classgap.report.formatting import (
     MISSING,
     format_count,
     format_level,
+    format_p_value,
     format_percent,
     format_points,
     format_points_interval,
 )
 from classgap.report.gap_rows import gap_change_row, run_rows
+from classgap.report.match_text import changed_sentence, correction_sentence, match_sentences
 from classgap.report.notes import diff_notes
 from classgap.report.ordering import order_groups
 from classgap.report.summary import comparison_name, diff_headline
@@ -47,6 +49,9 @@ def diff_view(diff: AuditDiff, key: str) -> dict[str, Any]:
         "level": format_level(diff.confidence_level),
         "headline": diff_headline(diff),
         "summary": diff_summary(diff),
+        "match": match_sentences(diff),
+        "changed": changed_sentence(diff),
+        "correction": correction_sentence(diff),
         "key_changes": key_changes(diff),
         "slopes": diff_charts.class_slopes(diff, key),
         "changes": diff_charts.class_changes(diff, key),
@@ -80,7 +85,8 @@ def _group_row(label: str, group: GroupChange, *, counts: bool = True) -> tuple[
         format_points_interval(change.interval),
         format_points(change.expected_by_chance),
     )
-    return (label, *values, *((format_count(group.gained), format_count(group.regressed)) if counts else [MISSING] * 2))
+    classes = (format_count(group.gained), format_count(group.regressed), format_p_value(group.sign_p_value))
+    return (label, *values, *(classes if counts else [MISSING] * 3))
 
 
 def _overview(diffs: Sequence[AuditDiff]) -> dict[str, Any]:

@@ -15,6 +15,7 @@ from markupsafe import Markup
 from classgap._atomic_write import atomic_write_text
 from classgap.audit.audit import Audit
 from classgap.audit.diff import AuditDiff
+from classgap.audit.history import History
 from classgap.remedies.results import FixResult
 from classgap.report import display_names, formatting
 from classgap.report.causes import cause_evidence
@@ -22,6 +23,7 @@ from classgap.report.details import island
 from classgap.report.html.audit_page import audit_page
 from classgap.report.html.diff_page import diff_page
 from classgap.report.html.fix_page import fix_page
+from classgap.report.html.history_page import history_page
 from classgap.report.html.provenance import Provenance
 from classgap.report.notes import note_name
 from classgap.report.thumbnails import SamplesByNumber
@@ -30,7 +32,7 @@ if TYPE_CHECKING:
     import jinja2
 
 
-Content = Audit | AuditDiff | Sequence[AuditDiff] | FixResult
+Content = Audit | AuditDiff | Sequence[AuditDiff] | FixResult | History
 
 
 def write_html(
@@ -45,7 +47,7 @@ def write_html(
     """Write ``content`` as one HTML file.
 
     Args:
-        content: an audit, a comparison, several comparisons that share their first side, or a fix.
+        content: an audit, a comparison, several comparisons that share their first side, a fix, or a history.
         path: destination, replaced atomically.
         thumbnails: test samples by number, of which an audit's page then shows misclassified ones. A string is a text;
             a path, an image of Pillow, an array or a tensor is a picture. Datasets of ``(image, label)`` or
@@ -79,6 +81,8 @@ def render_html(
         template, variables = "audit.html", audit_page(content, thumbnails)
     elif isinstance(content, FixResult):
         template, variables = "fix.html", fix_page(content)
+    elif isinstance(content, History):
+        template, variables = "history.html", history_page(content)
     else:
         template, variables = "diff.html", diff_page([content] if isinstance(content, AuditDiff) else content)
     script = _source(pages, "page.js")

@@ -19,6 +19,7 @@ from classgap.report.formatting import (
     pluralize,
 )
 from classgap.report.gap_rows import gap_change_row, run_rows
+from classgap.report.match_text import changed_sentence, correction_sentence, match_sentences, sign_rows
 from classgap.report.ordering import insignificant_losses, largest_changes, order_groups
 from classgap.report.summary import comparison_name, diff_headline
 from classgap.report.terminal.console import (
@@ -57,13 +58,17 @@ def _show(console: Console, diff: AuditDiff) -> None:
     print_title(console, f"classgap compare: {comparison_name(diff)}", diff_headline(diff))
     if summary := diff_summary(diff):
         console.print(plain_text(summary))
-    tables = [_group_table(diff), _gap_table(diff)] + ([_run_table(diff)] if diff.over_runs else [])
+    for sentence in [*match_sentences(diff), changed_sentence(diff)]:
+        if sentence:
+            console.print(plain_text(sentence))
+    tables = [_group_table(diff), _gap_table(diff), _sign_table(diff)] + ([_run_table(diff)] if diff.over_runs else [])
     for table in tables:
         console.print("\n", table, sep="")
     for verdict, names in (("gained", diff.gained), ("regressed", diff.regressed)):
         if names:
             caption = f"{verdict.capitalize()}: {pluralize(len(names), 'class', 'classes')}"
             console.print("\n", _class_table(diff, caption, largest_changes(diff, verdict, MAX_CLASSES)), sep="")
+    console.print("\n", plain_text(correction_sentence(diff), "bright_black"), sep="")
     losses = [] if diff.regressed else insignificant_losses(diff, MAX_LOSSES)
     if losses:
         console.print("\n", _class_table(diff, "Largest losses, not significant", losses), sep="")
@@ -90,6 +95,13 @@ def _group_table(diff: AuditDiff) -> Table:
     return table
 
 
+def _sign_table(diff: AuditDiff) -> Table:
+    table = new_table("Classes up and down in each group", "group", "classes", "up", "down", "p (sign test)")
+    for name, *cells in sign_rows(diff):
+        table.add_row(name_cell(name, STYLES.get(name, "")), *cells)
+    return table
+
+
 def _gap_table(diff: AuditDiff) -> Table:
     interval = f"{format_level(diff.confidence_level)} CI"
     table = new_table("Gap", "measure", "before", "after", "change", interval, "by chance")
@@ -109,7 +121,8 @@ def _run_table(diff: AuditDiff) -> Table:
 
 def _class_table(diff: AuditDiff, caption: str, entries: list[ClassChange]) -> Table:
     columns = ("class", "before", "after", "change", f"{format_level(diff.confidence_level)} CI", "samples", "p")
-    table = new_table(f"{caption} (%; samples fixed and broken)", *columns, optional=("p",))
+    what = "samples fixed and broken" if diff.paired else "samples before and after"
+    table = new_table(f"{caption} (%; {what})", *columns, optional=("p",))
     for entry in entries:
         table.add_row(
             name_cell(entry.name),
@@ -117,7 +130,13 @@ def _class_table(diff: AuditDiff, caption: str, entries: list[ClassChange]) -> T
             format_percent(entry.after),
             format_points(entry.change),
             format_points_interval(entry.interval),
-            f"+{entry.fixed:,} −{entry.broken:,}",
+            _samples_cell(entry),
             format_p_value(entry.p_adjusted),
         )
     return table
+
+
+def _samples_cell(entry: ClassChange) -> str:
+    if entry.fixed is None or entry.broken is None:
+        return f"{entry.support:,} {entry.support_after or 0:,}"
+    return f"+{entry.fixed:,} −{entry.broken:,}"

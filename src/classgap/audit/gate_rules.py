@@ -1,0 +1,109 @@
+"""Rules of a gate, from arguments or a YAML file. All limits are percentage points."""
+
+from __future__ import annotations
+
+import math
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass, field, fields, replace
+from pathlib import Path
+from typing import Any
+
+from classgap.audit.results import STRICT
+from classgap.audit.serialization import from_plain
+
+OVERALL = "overall"  # group of all classes, each weighted by its samples
+
+
+@dataclass(frozen=True, kw_only=True)
+class GateRules:
+    """Rules of a gate, in percentage points; ``None`` for rules that are not checked.
+
+    Args:
+        max_class_drop: no class drops by more.
+        max_group_drop: group → its mean accuracy does not drop by more. Groups are those of the baseline ("easy",
+            "medium", "hard", "head", "torso", "tail", or its own), and "overall".
+        min_class_accuracy: no class has a lower accuracy.
+        max_gap: the gap between the easy and the hard third is not larger.
+        confidence_level: a passing model breaks any of the rules with a probability of at most 1 - this level.
+
+    >>> GateRules(max_class_drop=3, max_group_drop={"hard": 0.5}).n_rules
+    2
+    """
+
+    __pydantic_config__ = STRICT
+
+    max_class_drop: float | None = None
+    max_group_drop: Mapping[str, float] = field(default_factory=dict)
+    min_class_accuracy: float | None = None
+    max_gap: float | None = None
+    confidence_level: float = 0.95
+
+    def __post_init__(self) -> None:
+        limits = {name: getattr(self, name) for name in ("max_class_drop", "min_class_accuracy", "max_gap")}
+        limits |= {f"max_group_drop[{name!r}]": limit for name, limit in self.max_group_drop.items()}
+        for name, limit in limits.items():
+            if limit is not None and not (math.isfinite(limit) and 0 <= limit < 100):
+                raise ValueError(f"{name} must be percentage points of at least 0 and below 100, got {limit:g}.")
+        if not 0 < self.confidence_level < 1:
+            raise ValueError(f"confidence_level must be in (0, 1), for example 0.95; got {self.confidence_level}.")
+
+    @property
+    def n_rules(self) -> int:
+        """Number of rules; each group is a rule."""
+        single = (self.max_class_drop, self.min_class_accuracy, self.max_gap)
+        return sum(limit is not None for limit in single) + len(self.max_group_drop)
+
+    @property
+    def alpha(self) -> float:
+        """Level of each rule: 1 - confidence level, divided by the number of rules."""
+        return (1 - self.confidence_level) / max(1, self.n_rules)
+
+    @classmethod
+    def load(cls, path: str | os.PathLike[str]) -> GateRules:
+        """Read rules from a YAML file with the names of the arguments as keys.
+
+        Raises:
+            ValueError: if the file cannot be read, or a key or value is invalid.
+        """
+        import yaml
+
+        try:
+            text = Path(path).read_text(encoding="utf-8")
+            data, tree = yaml.safe_load(text), yaml.compose(text, yaml.SafeLoader)
+        except OSError as error:
+            raise ValueError(f"{path} cannot be read: {error.strerror}.") from None
+        except (UnicodeDecodeError, yaml.YAMLError) as error:
+            raise ValueError(f"{path} is not valid YAML: {' '.join(str(error).split())}.") from None
+        if not isinstance(data, dict):
+            raise ValueError(f"{path} must contain rules as NAME: LIMIT, for example max_class_drop: 3.")
+        for mapping in _mappings(tree):
+            names = [str(key.value) for key, _ in mapping]
+            for name in names:
+                if names.count(name) > 1:
+                    raise ValueError(f"{path} sets {name} more than once: keep one.")
+        try:
+            return from_plain(cls, data)
+        except (TypeError, ValueError) as error:
+            known = ", ".join(each.name for each in fields(cls))
+            hint = f" The rules are {known}." if "not a known key" in str(error) else ""
+            raise ValueError(f"{path}: {error}{hint}") from None
+
+    def updated(self, **given: Any) -> GateRules:
+        """Return the rules with the given ones replaced; ``None`` and groups that are not given stay.
+
+        >>> GateRules(max_gap=20).updated(max_gap=None, max_group_drop={"hard": 1.0}).n_rules
+        2
+        """
+        changes = {name: value for name, value in given.items() if value is not None}
+        if "max_group_drop" in changes:
+            changes["max_group_drop"] = {**self.max_group_drop, **changes["max_group_drop"]}
+        return replace(self, **changes)
+
+
+def _mappings(node: Any) -> list[Any]:
+    """All mappings of a YAML tree, as lists of keys and values."""
+    if not hasattr(node, "value") or not isinstance(node.value, list):
+        return []
+    pairs = [entry for entry in node.value if isinstance(entry, tuple)]
+    return [pairs, *(found for _, value in pairs for found in _mappings(value))]

@@ -1,0 +1,98 @@
+"""The gap between easy and hard classes with every sample judged in thirds that other samples ranked."""
+
+from __future__ import annotations
+
+from statistics import NormalDist
+
+import numpy as np
+from numpy.typing import NDArray
+
+from classgap.audit._types import Floats, Integers
+from classgap.audit.metrics.groups import thirds
+
+FOLDS = 5
+
+
+def crossfit_gap(
+    targets_N: Integers,
+    before_N: NDArray[np.bool_],
+    after_N: NDArray[np.bool_],
+    classes: int,
+    *,
+    alpha: float,
+    rng: np.random.Generator,
+) -> tuple[float, float]:
+    """Gap of the second side in thirds that the first side ranks, and its lower confidence bound.
+
+    Both sides fail on similar samples. A class that has many of them by bad luck would be ranked hard by the first side
+    and have a low accuracy on the second. So samples are dealt into five folds: for each fold, the first side ranks the
+    classes on the other folds, and the second side is judged on the fold. The gap is the mean over folds.
+
+    Args:
+        targets_N: class of each sample.
+        before_N: whether the first side is right.
+        after_N: whether the second side is right.
+        classes: number of classes.
+        alpha: level of the one-sided bound.
+        rng: deals the samples.
+
+    Raises:
+        ValueError: if fewer than two classes have two samples.
+
+    >>> targets = np.repeat([0, 1], 50)
+    >>> right = np.concatenate([np.ones(50, bool), np.arange(50) % 2 == 0])
+    >>> gap, bound = crossfit_gap(targets, right, right, 2, alpha=0.05, rng=np.random.default_rng(0))
+    >>> round(gap, 2), round(bound, 2)
+    (0.5, 0.38)
+    """
+    fold_N = deal(targets_N, FOLDS, rng)
+    support_K = np.bincount(targets_N, minlength=classes)
+    rate_K = (np.bincount(targets_N, weights=after_N, minlength=classes) + 0.5) / (support_K + 1)
+    gaps, variance = [], 0.0
+    for fold in range(FOLDS):
+        inside = fold_N == fold
+        size_K = np.bincount(targets_N[inside], minlength=classes)
+        judged = (size_K > 0) & (support_K > size_K)
+        if judged.sum() < 2:
+            continue
+        ranking_K = _accuracy(targets_N[~inside], before_N[~inside], classes)
+        parts = thirds(ranking_K, judged)
+        judged_K = _accuracy(targets_N[inside], after_N[inside], classes)
+        gaps.append(float(judged_K[parts["easy"]].mean() - judged_K[parts["hard"]].mean()))
+        ends = np.concatenate([parts["easy"], parts["hard"]])
+        variance += float((rate_K[ends] * (1 - rate_K[ends]) / size_K[ends]).sum()) / len(parts["easy"]) ** 2
+    if not gaps:
+        raise ValueError("max_gap needs at least two classes with two or more samples.")
+    gap = float(np.mean(gaps))
+    return gap, gap - NormalDist().inv_cdf(1 - alpha) * float(np.sqrt(variance)) / len(gaps)
+
+
+def fixed_gap(
+    easy: Integers, hard: Integers, accuracy_U: Floats, support_U: Integers, alpha: float
+) -> tuple[float, float]:
+    """Gap between thirds that were not ranked on these samples, and its lower confidence bound."""
+    rate_U = (accuracy_U * support_U + 0.5) / (support_U + 1)
+    variance = sum(
+        float((rate_U[part] * (1 - rate_U[part]) / support_U[part]).sum()) / len(part) ** 2 for part in (easy, hard)
+    )
+    gap = float(accuracy_U[easy].mean() - accuracy_U[hard].mean())
+    return gap, gap - NormalDist().inv_cdf(1 - alpha) * float(np.sqrt(variance))
+
+
+def deal(targets_N: Integers, folds: int, rng: np.random.Generator) -> Integers:
+    """Deal the samples of each class to folds whose sizes differ by at most one; return the fold of each sample.
+
+    >>> np.bincount(deal(np.zeros(7, dtype=np.int64), 5, np.random.default_rng(0))).tolist()
+    [2, 2, 1, 1, 1]
+    """
+    order = np.lexsort((rng.random(len(targets_N)), targets_N))
+    starts = np.searchsorted(targets_N[order], targets_N[order])
+    fold_N = np.empty(len(targets_N), dtype=np.int64)
+    fold_N[order] = (np.arange(len(targets_N)) - starts) % folds
+    return fold_N
+
+
+def _accuracy(targets_N: Integers, right_N: NDArray[np.bool_], classes: int) -> Floats:
+    support_K = np.bincount(targets_N, minlength=classes)
+    right_K = np.bincount(targets_N, weights=right_N, minlength=classes)
+    return np.where(support_K > 0, right_K / np.maximum(support_K, 1), np.nan)

@@ -1,0 +1,171 @@
+"""Match the classes and samples of audits: by class name, and by sample id or position."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from classgap.audit._types import Integers
+from classgap.audit.audit import Audit
+
+
+@dataclass(frozen=True)
+class ClassMatch:
+    """Classes of two sides, matched by name.
+
+    Attributes:
+        names: classes of both sides, in the order of the first side and with the names of the second.
+        added: classes of the second side only.
+        removed: classes of the first side only.
+        renamed: old name → new name.
+    """
+
+    names: tuple[str, ...]
+    added: tuple[str, ...] = ()
+    removed: tuple[str, ...] = ()
+    renamed: Mapping[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class MatchedSamples:
+    """Samples that all audits have, of classes that both sides have.
+
+    Attributes:
+        classes: matched classes.
+        targets_N: position of each sample's class in ``classes.names``.
+        before_SN: whether each run before is right.
+        after_SN: whether each run after is right.
+        only_before: number of samples of the first side that were left out.
+        only_after: number of samples of the second side that were left out.
+    """
+
+    classes: ClassMatch
+    targets_N: Integers
+    before_SN: NDArray[np.bool_]
+    after_SN: NDArray[np.bool_]
+    only_before: int
+    only_after: int
+
+
+def match_classes(before: Audit, after: Audit, rename: Mapping[str, str] | None = None) -> ClassMatch:
+    """Match classes by name; ``rename`` maps names of the first side to names of the second.
+
+    Raises:
+        ValueError: if no class is on both sides, or ``rename`` names an unknown class or makes two classes one.
+    """
+    rename = dict(rename or {})
+    old, new = before.class_names, after.class_names
+    for source, target in rename.items():
+        if source not in old:
+            raise ValueError(f"rename: {source!r} is not a class of {before.name!r}: write OLD=NEW.")
+        if target not in new:
+            raise ValueError(f"rename: {target!r} is not a class of {after.name!r}: write OLD=NEW.")
+    renamed = [rename.get(name, name) for name in old]
+    if len(set(renamed)) < len(renamed):
+        twice = next(name for name in renamed if renamed.count(name) > 1)
+        raise ValueError(f"rename: {before.name!r} would have two classes named {twice!r}.")
+    present = set(new)
+    names = tuple(name for name in renamed if name in present)
+    if not names:
+        raise ValueError(
+            f"{before.name!r} and {after.name!r} cannot be compared: they have no class names in common, "
+            f"{old[0]!r} is in only one of them; rename classes with rename (--rename OLD=NEW)."
+        )
+    known = set(renamed)
+    return ClassMatch(
+        names=names,
+        added=tuple(name for name in new if name not in known),
+        removed=tuple(name for name, own in zip(old, renamed, strict=True) if own not in present),
+        renamed=rename,
+    )
+
+
+def class_positions(audit: Audit, classes: ClassMatch, *, first_side: bool) -> Integers:
+    """Return the position of each sample's class in ``classes.names``; -1 if only one side has the class."""
+    rename = classes.renamed if first_side else {}
+    position = {name: i for i, name in enumerate(classes.names)}
+    return np.array([position.get(rename.get(name, name), -1) for name in audit.class_names])[audit.samples.targets]
+
+
+def match_samples(
+    befores: Sequence[Audit], afters: Sequence[Audit], rename: Mapping[str, str] | None = None, *, hint: str = ""
+) -> MatchedSamples:
+    """Match samples by ``index`` if all audits have it, else by position.
+
+    Args:
+        befores: runs of the first side.
+        afters: runs of the second side.
+        rename: class names of the first side → names of the second.
+        hint: advice that ends the message if samples do not match.
+
+    Raises:
+        ValueError: if samples cannot be matched, or have different labels.
+    """
+    first = befores[0]
+    classes = match_classes(first, afters[0], rename)
+    sides = [(audit, True) for audit in befores] + [(audit, False) for audit in afters]
+    for audit, is_first in sides:
+        reference = first if is_first else afters[0]
+        if set(audit.class_names) != set(reference.class_names) and _seen(audit) != _seen(reference):
+            raise ValueError(f"{_between(reference, audit)}: the class names of their test samples differ.")
+    rows = _common_rows([audit for audit, _ in sides], hint)
+    targets_AN = np.stack(
+        [
+            class_positions(audit, classes, first_side=is_first)[own]
+            for (audit, is_first), own in zip(sides, rows, strict=True)
+        ]
+    )
+    kept = (targets_AN >= 0).all(axis=0)
+    for (audit, _), targets_N in zip(sides, targets_AN, strict=True):
+        differ = np.flatnonzero(kept & (targets_N != targets_AN[0]))
+        if len(differ):
+            raise ValueError(
+                f"{_between(first, audit)}: {len(differ)} samples have different labels, the first at position "
+                f"{differ[0]}: audit the same samples in the same order, or give sample ids (index, --key)."
+            )
+    if not kept.any():
+        raise ValueError(f"{_between(first, afters[0])}: no sample is of a class that both have{hint}.")
+    correct = [audit.samples.correct[own][kept] for (audit, _), own in zip(sides, rows, strict=True)]
+    n_matched = int(kept.sum())
+    return MatchedSamples(
+        classes=classes,
+        targets_N=targets_AN[0][kept],
+        before_SN=np.stack(correct[: len(befores)]),
+        after_SN=np.stack(correct[len(befores) :]),
+        only_before=len(first.samples.targets) - n_matched,
+        only_after=len(afters[0].samples.targets) - n_matched,
+    )
+
+
+def _common_rows(audits: Sequence[Audit], hint: str) -> list[NDArray[Any]]:
+    """Rows of each audit, in the same order of samples."""
+    first = audits[0]
+    ids = [audit.samples.index for audit in audits]
+    known = [index for index in ids if index is not None]
+    if len(known) == len(ids):
+        common = known[0]
+        for index in known[1:]:
+            common = np.intersect1d(common, index, assume_unique=True)
+        if not len(common):
+            raise ValueError(f"{_between(first, audits[-1])}: their index values have no sample in common{hint}.")
+        return [np.searchsorted(index, common) for index in known]  # samples are sorted by index
+    for other in audits[1:]:
+        sizes = len(first.samples.targets), len(other.samples.targets)
+        if sizes[0] != sizes[1]:
+            raise ValueError(
+                f"{_between(first, other)}: their test sets have {sizes[0]} and {sizes[1]} samples, and no sample ids "
+                f"to match them by: save index, or name a column of ids with --key{hint}."
+            )
+    return [np.arange(len(first.samples.targets))] * len(audits)
+
+
+def _seen(audit: Audit) -> set[str]:
+    return {entry.name for entry in audit.classes if entry.support}
+
+
+def _between(first: Audit, other: Audit) -> str:
+    return f"{first.name!r} and {other.name!r} cannot be compared"

@@ -1,0 +1,88 @@
+"""A line chart over releases: one line per metric, with intervals."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from itertools import pairwise
+
+from markupsafe import Markup
+
+from classgap.audit.history import History
+from classgap.audit.results import Interval
+from classgap.report.charts.svg import (
+    Layout,
+    draw_both,
+    draw_dots,
+    draw_lines,
+    linear_scale,
+    nice_ticks,
+    svg_chart,
+    tag,
+)
+from classgap.report.formatting import format_percent, truncate
+
+HEIGHT, TOP, BOTTOM = 380.0, 20.0, 44.0
+LINE_HEIGHT = 15.0
+MAX_NAMES = {False: 12, True: 3}  # releases named below the axis of a wide and of a narrow chart
+SERIES = (
+    ("overall", "overall_interval", "accuracy", "other"),
+    ("hard", "hard_interval", "hard third", "hard"),
+    ("worst_class", "worst_interval", "worst class", "tone3"),
+    ("gap", "gap_interval", "gap", "tone2"),
+)
+
+Point = tuple[int, float, Interval | None]
+
+
+def history_chart(history: History) -> Markup:
+    """Draw accuracy, hard third, worst class and gap over releases."""
+    return draw_both(lambda layout: _draw(history, layout))
+
+
+def _draw(history: History, layout: Layout) -> Markup:
+    releases = history.releases
+    left, right = (46.0, layout.width - 130.0) if layout.narrow else (60.0, layout.width - 190.0)
+    x = linear_scale((0, max(1, len(releases) - 1)), (left + 20, right - 20))
+    lines = [(label, kind, _points(history, value, interval)) for value, interval, label, kind in SERIES]
+    ends = [end for _, _, points in lines for _, value, interval in points for end in (value, *(interval or ()))]
+    low, high = min([0.0, *ends]), max(ends)
+    y = linear_scale((low, high), (HEIGHT - BOTTOM, TOP))
+    parts = [draw_lines((((left, y(t)), (right, y(t))) for t in nice_ticks(low, high)), "grid")]
+    parts += [
+        tag("text", f"{100 * t:g} %", class_="tick", x=left - 8, y=y(t) + 4, text_anchor="end")
+        for t in nice_ticks(low, high)
+    ]
+    step = -(-len(releases) // MAX_NAMES[layout.narrow])
+    for i in range(0, len(releases), step):
+        name = truncate(releases[i].name, 16)
+        parts.append(tag("text", name, class_="tick", x=x(i), y=HEIGHT - BOTTOM + 22, text_anchor="middle"))
+    for _, kind, points in lines:
+        whiskers = [((x(i), y(interval.low)), (x(i), y(interval.high))) for i, _, interval in points if interval]
+        parts.append(draw_lines(whiskers, f"whisker {kind}"))
+        steps = [((x(i), y(a)), (x(j), y(b))) for (i, a, _), (j, b, _) in pairwise(points) if j == i + 1]
+        parts.append(draw_lines(steps, f"slope thick {kind}"))
+        parts.append(draw_dots([(x(i), y(value)) for i, value, _ in points], kind))
+    ends_of = [(y(points[-1][1]), label, points[-1][1], kind) for label, kind, points in lines if points]
+    parts += _labels(ends_of, right + 8)
+    last = releases[-1]
+    description = (
+        f"{len(releases)} releases. Last, {last.name}: accuracy {format_percent(last.overall)} %, worst class "
+        f"{format_percent(last.worst_class)} %. The table below lists all values."
+    )
+    title = "Accuracy, hard third, worst class and gap over releases"
+    return svg_chart("history", title, description, HEIGHT, *parts, layout=layout)
+
+
+def _points(history: History, value: str, interval: str) -> list[Point]:
+    found = [(i, getattr(release, value), getattr(release, interval)) for i, release in enumerate(history.releases)]
+    return [(i, number, bounds) for i, number, bounds in found if number is not None]
+
+
+def _labels(labels: Sequence[tuple[float, str, float, str]], x: float) -> list[Markup]:
+    """Labels at the right end, pushed down where they overlap."""
+    placed, below = [], -LINE_HEIGHT
+    for y, label, value, kind in sorted(labels):
+        below = max(y, below + LINE_HEIGHT)
+        text = f"{label} {format_percent(value)} %"
+        placed.append(tag("text", text, class_=f"end {kind}", x=x, y=below + 4, text_anchor="start"))
+    return placed

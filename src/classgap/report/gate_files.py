@@ -1,0 +1,124 @@
+"""A gate as JUnit XML and as Markdown, the formats of continuous integration."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Sequence
+from pathlib import Path
+from xml.etree import ElementTree
+
+from classgap._atomic_write import atomic_write, atomic_write_text
+from classgap.audit.gate_results import GateResult
+from classgap.report.formatting import format_count, printable
+from classgap.report.gate_text import (
+    ACCURACY_HEADERS,
+    CLASS_HEADERS,
+    GROUP_HEADERS,
+    gate_headline,
+    group_row,
+    level_sentence,
+    match_sentences,
+    power_sentence,
+    rule_sentence,
+    rule_title,
+    violation_row,
+)
+
+MAX_ROWS = 20
+MARKUP = re.compile(r"([\\`*_{}\[\]<>|#&~$])")
+
+
+def write_junit(result: GateResult, path: str | os.PathLike[str]) -> None:
+    """Write one test case per rule as JUnit XML, atomically.
+
+    Args:
+        result: the gate to write.
+        path: destination.
+    """
+    counts = {"tests": len(result.rules), "failures": len(result.broken), "errors": 0, "skipped": 0}
+    attributes = {name: str(value) for name, value in counts.items()}
+    root = ElementTree.Element("testsuites", {"name": "classgap gate", **attributes, "time": "0"})
+    suite = ElementTree.SubElement(root, "testsuite", {"name": "classgap gate", **attributes, "time": "0"})
+    for rule in result.rules:
+        case = ElementTree.SubElement(
+            suite, "testcase", {"classname": "classgap.gate", "name": printable(rule_title(rule)), "time": "0"}
+        )
+        sentence = printable(rule_sentence(rule))
+        if rule.passed:
+            ElementTree.SubElement(case, "system-out").text = sentence
+            continue
+        failure = ElementTree.SubElement(case, "failure", {"message": sentence, "type": rule.rule})
+        rows = [", ".join(violation_row(rule, violation)) for violation in rule.violations]
+        headers = CLASS_HEADERS if rule.rule == "max_class_drop" else ACCURACY_HEADERS
+        failure.text = "\n".join([sentence, *([", ".join(headers)] if rows else []), *map(printable, rows)])
+    ElementTree.SubElement(suite, "system-out").text = printable(
+        " ".join([gate_headline(result), *match_sentences(result), power_sentence(result), level_sentence(result)])
+    )
+    ElementTree.indent(root)
+    with atomic_write(path) as file:
+        ElementTree.ElementTree(root).write(file, encoding="utf-8", xml_declaration=True)
+        file.write(b"\n")
+
+
+def write_markdown(result: GateResult, path: str | os.PathLike[str]) -> None:
+    """Write the gate as Markdown; append to a file that exists, as ``$GITHUB_STEP_SUMMARY`` requires.
+
+    A new file is written atomically. Text is appended with a single write, and what is in the file stays.
+
+    Args:
+        result: the gate to write.
+        path: destination.
+    """
+    text = render_markdown(result)
+    if Path(path).is_file():
+        with open(path, "ab", buffering=0) as file:
+            file.write((b"\n" if Path(path).stat().st_size else b"") + text.encode("utf-8"))
+    else:
+        atomic_write_text(path, text)
+
+
+def render_markdown(result: GateResult) -> str:
+    """Return the gate as GitHub-flavored Markdown."""
+    title = f"classgap gate: {_escape(result.before_name)} → {_escape(result.after_name)}"
+    rules = [
+        ("✅" if rule.passed else "❌", f"`{_code(rule_title(rule))}`", _escape(rule_sentence(rule)))
+        for rule in result.rules
+    ]
+    parts = [f"## {title}", f"**{gate_headline(result)}**", _table(("", "rule", "result"), rules, text=3)]
+    groups = [tuple(map(_escape, group_row(group))) for group in result.groups.values()]
+    parts += [
+        "### Groups of the baseline",
+        "Accuracies in %, changes in percentage points.",
+        _table(GROUP_HEADERS, groups),
+    ]
+    for rule in result.broken:
+        if rule.violations:
+            headers = CLASS_HEADERS if rule.rule == "max_class_drop" else ACCURACY_HEADERS
+            rows = [tuple(map(_escape, violation_row(rule, each))) for each in rule.violations[:MAX_ROWS]]
+            parts += [f"### `{_code(rule_title(rule))}`", _table(headers, rows)]
+            if len(rule.violations) > MAX_ROWS:
+                parts.append(f"… and {format_count(len(rule.violations) - MAX_ROWS)} more.")
+    notes = [*match_sentences(result), power_sentence(result), level_sentence(result)]
+    parts.append("\n".join(f"- {_escape(note)}" for note in notes))
+    return "\n\n".join(parts) + "\n"
+
+
+def _table(headers: Sequence[str], rows: Sequence[Sequence[str]], text: int = 1) -> str:
+    """A table whose first ``text`` columns are aligned to the left, the others to the right."""
+    rule = ["---" if i < text else "--:" for i in range(len(headers))]
+    return "\n".join(f"| {' | '.join(cells)} |" for cells in (headers, rule, *rows))
+
+
+def _escape(text: str) -> str:
+    """Escape what Markdown would interpret.
+
+    >>> _escape("a|b_c")
+    'a\\\\|b\\\\_c'
+    """
+    return MARKUP.sub(r"\\\1", printable(text))
+
+
+def _code(text: str) -> str:
+    """Text for a code span in a table, which cannot contain backticks and bars."""
+    return printable(text).replace("`", "'").replace("|", "\N{BROKEN BAR}")

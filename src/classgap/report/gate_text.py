@@ -1,0 +1,126 @@
+"""Sentences and table rows of a gate, shared by terminal, Markdown and JUnit output."""
+
+from __future__ import annotations
+
+from classgap.audit.gate_results import GateResult, GroupDrop, RuleResult, Violation
+from classgap.report.formatting import format_count, format_level, format_percent, format_points, pluralize
+from classgap.report.match_text import name_some
+
+NAMED = 5
+GROUP_HEADERS = ("group", "before", "after", "change", "by chance", "drop shown", "detectable")
+CLASS_HEADERS = ("class", "before", "after", "drop", "drop shown", "samples")
+ACCURACY_HEADERS = ("class", "before", "after", "at most", "samples")
+
+
+def gate_headline(result: GateResult) -> str:
+    """Return the verdict in one sentence."""
+    total = pluralize(len(result.rules), "rule", "rules")
+    if result.passed:
+        return f"Passed: {'the rule holds' if len(result.rules) == 1 else f'all {total} hold'}."
+    verb = "is" if len(result.broken) == 1 else "are"
+    return f"Failed: {format_count(len(result.broken))} of {total} {verb} broken."
+
+
+def rule_title(rule: RuleResult) -> str:
+    """Return a rule as it is written: its name and limit.
+
+    >>> rule_title(RuleResult("max_group_drop", "hard", 0.5, True, 0.2, 0.0))
+    'max_group_drop hard=0.5'
+    """
+    return f"{rule.rule} {f'{rule.group}=' if rule.group else ''}{rule.limit:g}"
+
+
+def rule_sentence(rule: RuleResult) -> str:
+    """Return the outcome of a rule in one sentence."""
+    limit = f"{rule.limit:g}"
+    if rule.rule == "max_class_drop":
+        if rule.violations:
+            found = name_some([f"{v.name} {_points(v.value)} (at least {_points(v.bound)})" for v in rule.violations])
+            return f"{_count(rule)} dropped by more than {limit} points: {found}."
+        return (
+            f"No class of {format_count(rule.n_tested)} dropped significantly by more than {limit} points; largest "
+            f"drop: {rule.worst} {_points(rule.value)}."
+        )
+    if rule.rule == "min_class_accuracy":
+        if rule.violations:
+            found = name_some(
+                [f"{v.name} {_points(v.value)} % (at most {_points(v.bound)} %)" for v in rule.violations]
+            )
+            return f"{_count(rule)} {'is' if len(rule.violations) == 1 else 'are'} below {limit} %: {found}."
+        return (
+            f"No class of {format_count(rule.n_tested)} is significantly below {limit} %; lowest: {rule.worst} "
+            f"{_points(rule.value)} %."
+        )
+    if rule.rule == "max_group_drop":
+        name = f"{rule.group} third" if rule.group in ("easy", "medium", "hard") else str(rule.group)
+        direction = "dropped" if rule.value >= 0 else "rose"
+        text = f"{name} {direction} by {_points(abs(rule.value))} points"
+        shown = f"at least {_points(rule.bound)} beyond chance" if rule.bound > 0 else "no drop beyond chance is shown"
+        return f"{text[:1].upper()}{text[1:]}, {shown}; limit {limit}."
+    return f"Gap {_points(rule.value)} points, at least {_points(rule.bound)}; limit {limit}."
+
+
+def power_sentence(result: GateResult) -> str:
+    """Say which drops this test set could detect."""
+    power = result.power
+    if power.median is None:
+        classes = "No drop of a single class could be detected: the classes have too few samples."
+    else:
+        classes = (
+            f"True drops of a single class are found (probability 80 %) from {_points(power.median)} points (median of "
+            f"the classes; {_points(power.low)} to {_points(power.high)})."
+        )
+        if power.n_undetectable:
+            classes += f" {format_count(power.n_undetectable)} have too few samples for any drop to be found."
+    groups = ", ".join(f"{group.name} {_points(group.detectable)}" for group in result.groups.values())
+    return f"{classes} Groups: {groups}."
+
+
+def level_sentence(result: GateResult) -> str:
+    """Say how often the gate fails by chance."""
+    alpha = format_level(round(1 - result.confidence_level, 10))
+    return f"A model that breaks no rule fails with a probability of at most {alpha}, over all rules and classes."
+
+
+def match_sentences(result: GateResult) -> list[str]:
+    """Say which samples and classes were left out, added, removed or renamed."""
+    found = []
+    if result.only_before or result.only_after:
+        found.append(
+            f"Left out: {pluralize(result.only_before, 'sample', 'samples')} of {result.before_name} and "
+            f"{format_count(result.only_after)} of {result.after_name}."
+        )
+    for title, names in (("Added", result.added), ("Removed", result.removed)):
+        if names:
+            found.append(f"{title}: {pluralize(len(names), 'class', 'classes')} ({name_some(names)}).")
+    if result.renamed:
+        found.append(f"Renamed: {name_some([f'{old} → {new}' for old, new in result.renamed.items()])}.")
+    return found
+
+
+def group_row(group: GroupDrop) -> tuple[str, ...]:
+    """Return the cells of ``GROUP_HEADERS``."""
+    return (
+        group.name,
+        _points(group.before),
+        _points(group.after),
+        format_points(-group.drop / 100),
+        format_points(-group.expected_by_chance / 100),
+        _points(max(group.bound, 0.0)),
+        _points(group.detectable),
+    )
+
+
+def violation_row(rule: RuleResult, violation: Violation) -> tuple[str, ...]:
+    """Return the cells of ``CLASS_HEADERS`` or ``ACCURACY_HEADERS``."""
+    sides = (violation.name, _points(violation.before), _points(violation.after))
+    bounds = (_points(violation.value), _points(violation.bound))
+    return (*sides, *(bounds if rule.rule == "max_class_drop" else bounds[1:]), format_count(violation.support))
+
+
+def _count(rule: RuleResult) -> str:
+    return f"{format_count(len(rule.violations))} of {pluralize(rule.n_tested, 'class', 'classes')}"
+
+
+def _points(value: float | None) -> str:
+    return format_percent(None if value is None else value / 100)

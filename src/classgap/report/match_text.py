@@ -1,0 +1,85 @@
+"""Sentences about a comparison's samples, classes, correction and number of changed classes."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from classgap.audit.diff import AuditDiff
+from classgap.audit.stats.multiple_tests import FDR_CLASSES
+from classgap.report.formatting import format_count, format_level, format_p_value, pluralize
+from classgap.report.ordering import order_groups
+
+NAMED = 5
+CORRECTIONS = {
+    "holm": "Holm (family-wise error rate)",
+    "fdr_bh": "Benjamini-Hochberg (false discovery rate)",
+}
+
+
+def match_sentences(diff: AuditDiff) -> list[str]:
+    """Say which samples and classes were left out, added, removed or renamed; empty if both sides are the same."""
+    found = []
+    if not diff.paired:
+        found.append(
+            f"The two sides have different samples ({format_count(diff.n_samples)} and "
+            f"{format_count(diff.n_samples_after)}); each class is compared by Fisher's exact test."
+        )
+    if diff.only_before or diff.only_after:
+        found.append(
+            f"Left out: {pluralize(diff.only_before, 'sample', 'samples')} of {diff.before_name} and "
+            f"{format_count(diff.only_after)} of {diff.after_name}, which have no counterpart on the other side."
+        )
+    for title, names in (("Added", diff.added), ("Removed", diff.removed)):
+        if names:
+            found.append(f"{title}: {pluralize(len(names), 'class', 'classes')} ({name_some(names)}).")
+    if diff.renamed:
+        pairs = [f"{old} → {new}" for old, new in diff.renamed.items()]
+        found.append(f"Renamed: {name_some(pairs)}.")
+    return found
+
+
+def name_some(names: Sequence[str], limit: int = NAMED) -> str:
+    """List the first names and the number of others.
+
+    >>> name_some(["a", "b", "c"], limit=2)
+    'a, b and 1 more'
+    """
+    shown = ", ".join(names[:limit])
+    return shown if len(names) <= limit else f"{shown} and {format_count(len(names) - limit)} more"
+
+
+def correction_sentence(diff: AuditDiff) -> str:
+    """Name the correction over classes."""
+    return (
+        f"Correction over classes: {CORRECTIONS.get(diff.correction, diff.correction)}; by default Holm up to "
+        f"{FDR_CLASSES} classes, Benjamini-Hochberg above."
+    )
+
+
+def changed_sentence(diff: AuditDiff) -> str:
+    """Say how many classes changed, including those that no single test shows; empty if unknown."""
+    if diff.changed is None:
+        return ""
+    total = pluralize(sum(entry.status == "ok" for entry in diff.classes), "class", "classes")
+    level = format_level(diff.confidence_level)
+    if diff.changed.at_least == 0:
+        return f"No evidence that any of {total} changed (estimated number of changed classes, {level} confidence)."
+    return (
+        f"About {format_count(diff.changed.estimate)} of {total} changed, at least "
+        f"{format_count(diff.changed.at_least)} with {level} confidence; single tests show "
+        f"{format_count(len(diff.gained) + len(diff.regressed))}."
+    )
+
+
+def sign_rows(diff: AuditDiff) -> list[tuple[str, str, str, str, str]]:
+    """Return one row per group: name, classes, classes up, classes down, p-value of the sign test."""
+    return [
+        (
+            group.name,
+            format_count(len(group.members)),
+            format_count(group.gained),
+            format_count(group.regressed),
+            format_p_value(group.sign_p_value),
+        )
+        for group in order_groups(diff.groups)
+    ]

@@ -1,0 +1,247 @@
+"""Rules of a gate: outcomes against loops and scipy, false alarms by simulation, and invalid rules."""
+
+import numpy as np
+import pytest
+from scipy import stats
+
+from classgap.audit import Audit, AuditSettings, GateResult, GateRules, gate
+from classgap.audit.gate import GateChecks, accuracy_bounds, sidak
+from classgap.audit.stats.crossfit_gap import crossfit_gap, deal
+from classgap.audit.stats.drop_test import drop_p_values
+
+QUICK = AuditSettings(n_resamples=2, diagnose=False)
+
+
+def audit(right, targets, name="model", **given):
+    classes = int(targets.max()) + 1
+    predictions = np.where(right, targets, (targets + 1) % classes)
+    return Audit.from_predictions(predictions=predictions, targets=targets, name=name, settings=QUICK, **given)
+
+
+def pair(rng, before, after, support, shared=0.7, **given):
+    """Two models of the given accuracies that fail on similar samples."""
+    targets = np.repeat(np.arange(len(before)), support)
+    common = rng.random(len(targets)) < shared
+    first = rng.random(len(targets))
+    second = np.where(common, first, rng.random(len(targets)))
+    return (
+        audit(first < np.asarray(before)[targets], targets, "v1", **given),
+        audit(second < np.asarray(after)[targets], targets, "v2"),
+    )
+
+
+@pytest.fixture(scope="module")
+def worse():
+    """Class 2 falls from 90 to 40 %."""
+    rates = np.array([0.95, 0.8, 0.9, 0.7, 0.6, 0.85])
+    return pair(np.random.default_rng(0), rates, rates - np.eye(6)[2] * 0.5, 100, groups={"pets": [0, 2]})
+
+
+def test_a_class_that_fell_breaks_the_rule(worse):
+    result = gate(*worse, max_class_drop=3)
+    (rule,) = result.rules
+    assert not result.passed
+    assert [violation.name for violation in rule.violations] == ["2"]
+    before, after = (side.samples.correct[side.samples.targets == 2] for side in worse)
+    broken, fixed = (before & ~after).sum(), (~before & after).sum()
+    violation = rule.violations[0]
+    assert violation.value == pytest.approx(100 * (before.mean() - after.mean()))
+    alpha = sidak(0.05, 6)
+    assert drop_p_values([broken], [fixed], [100], violation.bound / 100)[0] <= alpha
+    assert drop_p_values([broken], [fixed], [100], violation.bound / 100 + 2e-4)[0] > alpha
+    assert (rule.worst, rule.n_tested) == ("2", 6)
+
+
+def test_the_test_is_of_the_limit_not_of_a_change(worse):
+    shown = gate(*worse, max_class_drop=3).rules[0].violations[0].bound
+    assert not gate(*worse, max_class_drop=shown - 0.1).passed
+    assert gate(*worse, max_class_drop=shown + 0.1).passed
+
+
+def test_groups_of_the_baseline(worse):
+    result = gate(*worse, max_group_drop={"pets": 1, "overall": 50})
+    pets, overall = result.rules
+    assert (pets.passed, overall.passed) == (False, True)
+    members = np.isin(worse[0].samples.targets, [0, 2])
+    changes = [side.samples.correct[members].mean() for side in worse]  # both classes have 100 samples
+    assert pets.value == pytest.approx(100 * (changes[0] - changes[1]))
+    assert result.groups["pets"].expected_by_chance == pytest.approx(0, abs=0.3)
+    assert result.groups["overall"].drop == pytest.approx(100 * (worse[0].overall.accuracy - worse[1].overall.accuracy))
+    assert list(result.groups) == ["overall", "easy", "medium", "hard", "pets"]
+
+
+def test_group_bound_is_that_of_the_sign_flip_distribution(worse):
+    """A group with fixed members: its bound is the exact quantile of swapped samples."""
+    bound = gate(*worse, max_group_drop={"overall": 0}).groups["overall"].bound
+    before, after = (side.samples.correct for side in worse)
+    changed = int((before != after).sum())
+    quantile = (2 * stats.binom.ppf(0.95, changed, 0.5) - changed) / len(before)
+    assert bound == pytest.approx(100 * (before.mean() - after.mean() - quantile), abs=0.35)
+
+
+def test_lowest_accuracy_by_exact_bounds(worse):
+    result = gate(*worse, min_class_accuracy=60)
+    (rule,) = result.rules
+    for entry in worse[1].classes:
+        right = round(entry.accuracy * entry.support)
+        upper = stats.binomtest(right, entry.support, alternative="less").proportion_ci(1 - sidak(0.05, 6)).high
+        shown = {violation.name: violation.bound for violation in rule.violations}
+        assert (entry.name in shown) == (upper < 0.6)
+        if entry.name in shown:
+            assert shown[entry.name] == pytest.approx(100 * upper, abs=1e-6)
+    assert [violation.name for violation in rule.violations] == ["2"]
+    assert accuracy_bounds(np.array([10.0]), np.array([10]), 0.05)[0] == 1
+
+
+def test_gap_is_that_of_classes_that_are_ranked_on_other_samples():
+    rng = np.random.default_rng(1)
+    rates = np.repeat([0.9, 0.8, 0.5], 10)
+    before, after = pair(rng, rates, rates, 60)
+    result = gate(before, after, max_gap=20)
+    assert result.rules[0].value == pytest.approx(40, abs=4)
+    assert not result.passed
+    assert gate(before, after, max_gap=45).passed
+
+
+def test_equal_classes_have_no_gap_although_both_models_fail_on_the_same_samples():
+    rng = np.random.default_rng(2)
+    targets, gaps, naive = np.repeat(np.arange(30), 20), [], []
+    for _ in range(30):
+        right = rng.random(600) < 0.7
+        gaps.append(crossfit_gap(targets, right, right, 30, alpha=0.05, rng=rng)[0])
+        accuracy = np.sort(np.bincount(targets, weights=right) / 20)
+        naive.append(accuracy[20:].mean() - accuracy[:10].mean())
+    assert np.mean(naive) > 0.15
+    assert np.mean(gaps) == pytest.approx(0, abs=0.03)
+
+
+def test_folds_are_dealt_evenly_within_classes():
+    targets = np.repeat([0, 1, 2], [13, 5, 1])
+    folds = deal(targets, 5, np.random.default_rng(0))
+    for k, size in enumerate((13, 5, 1)):
+        counts = np.bincount(folds[targets == k], minlength=5)
+        assert counts.sum() == size
+        assert np.ptp(counts) <= 1
+
+
+@pytest.mark.parametrize(
+    ("limit", "rates"), [(0.0, [0.75] * 12), (0.0, np.linspace(0.5, 0.95, 12)), (4.0, [0.75] * 12)]
+)
+def test_models_at_the_limit_rarely_fail(limit, rates):
+    """All classes equal is the worst case for thirds that the baseline ranks."""
+    rng = np.random.default_rng(3)
+    rules = GateRules(max_class_drop=limit, max_group_drop=dict.fromkeys(("overall", "easy", "hard"), limit))
+    after = np.asarray(rates) - limit / 100
+    failed = 0
+    for seed in range(120):
+        checks = GateChecks.from_audits(*pair(rng, rates, after, 30), rules, None, seed)
+        failed += not all(rule.passed for rule in checks.rule_results())
+    assert failed <= stats.binom.ppf(0.999, 120, 0.05)
+
+
+def test_easy_third_of_equal_models_falls_by_chance_and_that_is_no_alarm():
+    rng = np.random.default_rng(4)
+    drops, chance = [], []
+    for seed in range(30):
+        before, after = pair(rng, [0.75] * 24, [0.75] * 24, 25, shared=0.3)
+        easy = gate(before, after, max_group_drop={"easy": 0}, seed=seed).groups["easy"]
+        drops.append(easy.drop)
+        chance.append(easy.expected_by_chance)
+    assert np.mean(drops) > 3
+    assert np.mean(drops) == pytest.approx(np.mean(chance), abs=1)
+
+
+def test_thirds_ranked_elsewhere_are_taken_as_they_are():
+    rng = np.random.default_rng(5)
+    rates = np.linspace(0.5, 0.95, 12)
+    before, after = pair(rng, rates, rates, 40, rank_by=list(range(12)))
+    result = gate(before, after, max_group_drop={"easy": 0}, max_gap=60)
+    assert result.groups["easy"].expected_by_chance == pytest.approx(0, abs=0.3)
+    accuracy = np.array([entry.accuracy for entry in after.classes])
+    assert result.rules[1].value == pytest.approx(100 * (accuracy[8:].mean() - accuracy[:4].mean()))
+
+
+def test_level_is_shared_by_all_rules(worse):
+    one, two = GateRules(max_class_drop=3), GateRules(max_class_drop=3, max_group_drop={"hard": 1}, max_gap=30)
+    assert (one.alpha, two.alpha) == pytest.approx((0.05, 0.05 / 3))
+    assert gate(*worse, rules=two).groups["hard"].bound <= gate(*worse, max_group_drop={"hard": 1}).groups["hard"].bound
+
+
+def test_changed_test_sets_and_classes():
+    rng = np.random.default_rng(6)
+    targets = np.repeat(np.arange(4), 50)
+    names, later = ["a", "b", "c", "d"], ["a", "b", "c", "e"]
+    right = rng.random(200) < 0.8
+    before = audit(right, targets, "v1", class_names=names, index=np.arange(200))
+    after = audit(right[20:], targets[20:], "v2", class_names=later, index=np.arange(20, 200))
+    result = gate(before, after, max_class_drop=1)
+    assert (result.n_samples, result.only_before, result.only_after) == (130, 70, 50)
+    assert (result.added, result.removed, result.passed) == (("e",), ("d",), True)
+    assert gate(before, after, max_class_drop=1, rename={"d": "e"}).n_samples == 180
+
+
+def test_round_trip_and_text(worse, tmp_path):
+    result = gate(*worse, max_class_drop=3, max_group_drop={"hard": 1}, min_class_accuracy=60, max_gap=20)
+    result.save(tmp_path / "gate.json")
+    assert GateResult.load(tmp_path / "gate.json") == result
+    assert "max_group_drop hard=1" in str(result)
+    assert repr(result).startswith("<GateResult 'v1' to 'v2': 4 rules")
+    with pytest.raises(ValueError, match="not the result of a gate"):
+        GateResult.from_dict(worse[0].to_dict())
+
+
+def test_rules_of_a_file_and_arguments_that_replace_them(worse, tmp_path):
+    path = tmp_path / "gate.yaml"
+    path.write_text("max_class_drop: 3\nmax_group_drop:\n  hard: 0.5\nconfidence_level: 0.99\n")
+    rules = GateRules.load(path)
+    assert rules == GateRules(max_class_drop=3, max_group_drop={"hard": 0.5}, confidence_level=0.99)
+    result = gate(*worse, rules=path, max_class_drop=60, max_group_drop={"easy": 5})
+    assert [(rule.rule, rule.group, rule.limit) for rule in result.rules] == [
+        ("max_class_drop", None, 60),
+        ("max_group_drop", "hard", 0.5),
+        ("max_group_drop", "easy", 5),
+    ]
+    assert result.confidence_level == 0.99
+
+
+INVALID = {
+    "negative": ("max_class_drop: -1", "max_class_drop .* got -1"),
+    "not a number": ("max_gap: .nan", "max_gap .* nan"),
+    "text": ("max_gap: much", "max_gap .* 'much'"),
+    "boolean": ("max_gap: yes", "max_gap .* True"),
+    "group": ("max_group_drop: {hard: 100}", "'hard'.* got 100"),
+    "unknown": ("max_drop: 3", "max_drop is not a known key"),
+    "twice": ("max_gap: 3\nmax_gap: 4", "max_gap more than once"),
+    "group twice": ("max_group_drop:\n  hard: 3\n  hard: 4", "hard more than once"),
+    "a list": ("- 3", "must contain rules"),
+    "empty": ("", "must contain rules"),
+    "not yaml": ("max_gap: [", "not valid YAML"),
+    "level": ("max_gap: 3\nconfidence_level: 95", "confidence_level .* got 95"),
+}
+
+
+@pytest.mark.parametrize(("text", "reason"), INVALID.values(), ids=INVALID)
+def test_invalid_rules_are_rejected_with_the_file(text, reason, tmp_path):
+    path = tmp_path / "gate.yaml"
+    path.write_text(text)
+    with pytest.raises(ValueError, match=reason) as caught:
+        GateRules.load(path)
+    assert "gate.yaml" in str(caught.value)
+    assert "\n" not in str(caught.value)
+
+
+def test_other_mistakes_are_rejected(worse, tmp_path):
+    with pytest.raises(ValueError, match="at least one rule"):
+        gate(*worse)
+    with pytest.raises(ValueError, match=r"'wild' .* has overall, easy"):
+        gate(*worse, max_group_drop={"wild": 1})
+    with pytest.raises(ValueError, match="cannot be read"):
+        gate(*worse, rules=tmp_path / "none.yaml")
+    one = audit(np.ones(5, dtype=bool), np.zeros(5, dtype=np.int64))
+    with pytest.raises(ValueError, match="max_gap needs"):
+        gate(one, one, max_gap=3)
+    targets = np.repeat([0, 1], 50)
+    few, many = audit(np.ones(90, dtype=bool), targets[:90]), audit(np.ones(100, dtype=bool), targets)
+    with pytest.raises(ValueError, match="90 and 100 samples") as caught:
+        gate(few, many, max_class_drop=3)
+    assert "unpaired" not in str(caught.value)
