@@ -23,8 +23,8 @@ class RunDirectory:
     """Directory of one run, finished or not.
 
     Files: ``config.yaml``, ``env.json``, ``metrics.jsonl`` (one line per epoch, then the final one), ``checkpoints/``,
-    ``predictions.safetensors``, ``val_predictions.safetensors`` and ``train_predictions.safetensors`` if there are any,
-    ``audit.json``, ``report.html``.
+    ``preprocessing.json``, ``predictions.safetensors``, ``val_predictions.safetensors`` and
+    ``train_predictions.safetensors`` if there are any, ``audit.json``, ``report.html``.
 
     >>> run = RunDirectory(Path("runs/not-yet"))
     >>> run.finished(), run.read_metrics()
@@ -40,6 +40,7 @@ class RunDirectory:
         self.last = self.checkpoints / "last.pt"
         self.initial = self.checkpoints / "initial.safetensors"
         self.model = self.checkpoints / "model.safetensors"
+        self.preprocessing = path / "preprocessing.json"
         self.predictions = path / "predictions.safetensors"
         self.val_predictions = path / "val_predictions.safetensors"
         self.train_predictions = path / "train_predictions.safetensors"
@@ -59,7 +60,7 @@ class RunDirectory:
 
         Args:
             config: Configuration of the run; an existing run must have the same.
-            environment: Versions and hardware, for ``env.json``.
+            environment: Versions and hardware, for ``env.json``, which describes the last process that trained the run.
             overwrite: Remove an existing run.
 
         Raises:
@@ -70,11 +71,12 @@ class RunDirectory:
         self._lock_directory()
         if overwrite:
             self._remove_run()
-        if self.config.exists():
+        resumed = self.config.exists()
+        if resumed:
             self.check_same(config)
-        else:
-            with explain_write_errors(self.config):
-                atomic_write_text(self.environment, json.dumps(environment, indent=2) + "\n")
+        with explain_write_errors(self.config):
+            atomic_write_text(self.environment, json.dumps(environment, indent=2) + "\n")
+            if not resumed:
                 write_config(config, self.config)
 
     def check_same(self, config: TrainConfig) -> None:
@@ -185,7 +187,7 @@ class RunDirectory:
             return False
 
     def _remove_run(self) -> None:
-        files = (self.config, self.environment, self.metrics, self.audit, self.report, self.failure)
+        files = (self.config, self.environment, self.metrics, self.audit, self.report, self.failure, self.preprocessing)
         predictions = (self.predictions, self.val_predictions, self.train_predictions)
         for file in (*files, *predictions, self.last, self.initial, self.model):
             file.unlink(missing_ok=True)
