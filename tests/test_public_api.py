@@ -12,7 +12,7 @@ import classgap as cg
 ROOT = Path(__file__).parents[1]
 
 PUBLIC = ["Audit", "AuditDiff", "AuditSettings", "FeatureTap", "Fix", "FixResult", "TrainConfig", "compare", "fix"]
-PUBLIC += ["load_fix", "train"]
+PUBLIC += ["load_fix", "load_run", "LoadedRun", "PredictResult", "train"]
 PACKAGES = ["data", "functional", "losses", "methods", "models", "theory"]
 
 

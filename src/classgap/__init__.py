@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from classgap.engine import TrainConfig
     from classgap.engine.train import train
     from classgap.features import FeatureTap
+    from classgap.inference import LoadedRun, PredictResult, load_run
     from classgap.remedies import ClassOffsetClassifierCV, Fix, FixResult, load_fix
     from classgap.remedies.fix import fix
 
@@ -36,6 +37,9 @@ _NAMES = {
     "FixResult": "classgap.remedies",
     "fix": "classgap.remedies",
     "load_fix": "classgap.remedies",
+    "load_run": "classgap.inference",
+    "LoadedRun": "classgap.inference",
+    "PredictResult": "classgap.inference",
     "TrainConfig": "classgap.engine",
     "train": "classgap.engine",
 }
@@ -48,6 +52,8 @@ __all__ = [
     "FeatureTap",
     "Fix",
     "FixResult",
+    "LoadedRun",
+    "PredictResult",
     "TrainConfig",
     "__version__",
     "compare",
@@ -55,6 +61,7 @@ __all__ = [
     "fix",
     "functional",
     "load_fix",
+    "load_run",
     "losses",
     "methods",
     "models",

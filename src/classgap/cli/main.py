@@ -17,6 +17,7 @@ from classgap.cli.fix_command import FixCommand
 from classgap.cli.listing_commands import DatasetsCommand, ModelsCommand
 from classgap.cli.methods_command import MethodsCommand
 from classgap.cli.parser import Command, Terminated, parse
+from classgap.cli.predict_command import PredictCommand
 from classgap.cli.train_command import TrainCommand
 from classgap.registry import nearest
 from classgap.report.formatting import printable
@@ -26,6 +27,7 @@ SUCCESS, FAILURE, INVALID, INTERRUPTED, TERMINATED = 0, 1, 2, 130, 143  # as she
 COMMANDS: dict[str, type[Command]] = {
     "demo": DemoCommand,
     "train": TrainCommand,
+    "predict": PredictCommand,
     "audit": AuditCommand,
     "compare": CompareCommand,
     "fix": FixCommand,

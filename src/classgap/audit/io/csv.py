@@ -1,4 +1,4 @@
-"""Read prediction files in CSV: a header and one row per sample, in one of two layouts.
+"""Read prediction files in CSV: a header and one row per sample, in one of three layouts.
 
 - ``target`` and ``prediction`` columns, both class names or both class indices. The classes are the labels that occur.
   Other columns are ignored with a notice.
@@ -6,7 +6,10 @@
   name matches, a class index from 0. Scores in [0, 1] whose rows sum to 1 are probabilities, others are logits; with
   two decimals, a row sum may be off by 0.005 per class. A column that numbers the samples is an error.
 
-Both layouts may have an ``index`` column with the sample's position in the test set.
+- The file of ``classgap predict``: a ``target`` column and one column ``logit:CLASS`` per class. Other columns are for
+  people.
+
+All layouts may have an ``index`` column with the sample's position in the test set.
 """
 
 from __future__ import annotations
@@ -20,7 +23,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from classgap.audit._types import Floats, Integers
-from classgap.audit.io.fields import suggest_rename
+from classgap.audit.io.fields import LOGIT_COLUMN, suggest_rename
 from classgap.audit.io.probabilities import sum_to_one
 from classgap.audit.results import Notice
 
@@ -47,11 +50,36 @@ def read_csv(path: Path) -> Content:
             if len(set(header)) != len(header):
                 duplicate = next(column for i, column in enumerate(header) if column in header[:i])
                 raise ValueError(f"column names must be unique, but {duplicate!r} appears more than once.")
+            if any(column.startswith(LOGIT_COLUMN) for column in header):
+                return _read_logits(header, rows)
             return _read_labels(header, rows) if "prediction" in header else _read_scores(header, rows)
     except UnicodeDecodeError:
         raise ValueError("the file is not UTF-8 text: save it with UTF-8 encoding.") from None
     except csv.Error as error:
         raise ValueError(f"the file is not valid CSV: {error}.") from None
+
+
+def _read_logits(header: list[str], rows: Any) -> Content:
+    """Read a file of ``classgap predict``: the columns ``logit:CLASS``."""
+    columns = [i for i, name in enumerate(header) if name.startswith(LOGIT_COLUMN)]
+    target, index = header.index("target"), header.index("index") if "index" in header else None
+    targets, numbers, logits = [], [], []
+    for row in rows:
+        if not row:
+            continue
+        _check_width(row, header, rows.line_num)
+        targets.append(row[target].strip())
+        if index is not None:
+            numbers.append(row[index].strip())
+        try:
+            logits.append(np.array([row[i] for i in columns], dtype=np.float64).astype(np.float32))
+        except ValueError:
+            raise ValueError(_not_a_number(rows.line_num, {header[i]: row[i] for i in columns})) from None
+    if not targets:
+        raise ValueError("the file has no samples, only a header.")
+    names = [header[i].removeprefix(LOGIT_COLUMN) for i in columns]
+    content = {"targets": np.array(targets), "logits": np.stack(logits), "class_names": names}
+    return content | ({} if index is None else {"index": _to_integers(numbers)}), ()
 
 
 def _read_labels(header: list[str], rows: Any) -> Content:

@@ -1,6 +1,7 @@
 """Read prediction files (``.npz``, ``.safetensors``, ``.csv``) and run directories that contain one.
 
-``.npz`` and ``.safetensors`` files hold ``targets`` and one of ``logits``, ``probabilities`` and ``predictions``.
+``.npz`` and ``.safetensors`` files hold ``targets`` and one of ``logits``, ``probabilities`` and ``predictions``; of
+``logits`` and ``probabilities`` in one file, ``logits`` are read.
 Optional arrays: ``features``, ``head_weight``, ``head_bias``, ``class_names`` (a JSON list in the metadata of a
 safetensors file), ``train_counts``, ``train_predictions``, ``train_targets``, ``train_features`` and ``index``. Other
 arrays are ignored with a notice. The losses in ``metrics.jsonl`` of a run directory are read too.
@@ -22,7 +23,7 @@ import numpy as np
 
 from classgap.audit._types import Floats
 from classgap.audit.io.csv import Content, read_csv
-from classgap.audit.io.fields import FIELDS, KINDS, NAMES, suggest_rename
+from classgap.audit.io.fields import FIELDS, KINDS, NAMES, PREDICTED, suggest_rename
 from classgap.audit.io.predictions import Predictions
 from classgap.audit.io.run_settings import describe_source
 from classgap.audit.results import Notice
@@ -140,7 +141,7 @@ def _unknown_suffix(file: Path) -> str:
 
 def _unused(content: dict[str, Any]) -> tuple[Notice, ...]:
     """Notice about arrays with unknown names, with the names that may have been meant."""
-    unknown = sorted(set(content) - set(NAMES))
+    unknown = sorted(set(content) - {*NAMES, *PREDICTED})
     if not unknown:
         return ()
     missing = [name for name in NAMES if name not in content and name not in KINDS]
@@ -151,6 +152,8 @@ def _unused(content: dict[str, Any]) -> tuple[Notice, ...]:
 def _to_arguments(content: dict[str, Any]) -> dict[str, Any]:
     """Convert a file's arrays to the keyword arguments of ``Predictions.from_arrays``."""
     arguments = {name: value for name, value in content.items() if name in FIELDS}
+    if "logits" in arguments:  # classgap predict writes both; probabilities are their softmax
+        arguments.pop("probabilities", None)
     found = ", ".join(sorted(content)) or "no arrays"
     if "targets" not in content:
         raise ValueError(f"targets is missing, found {found}{_rename_hint(['targets'], content)}.")

@@ -20,6 +20,7 @@ _FEATURES = ("{}_features", "{}_x", "{}_inputs", "x_{}")
 _TARGETS = ("{}_targets", "{}_y", "{}_labels", "y_{}")
 _NAMES = ("class_names", "classes")
 _UNSPLIT = (("features", "x"), ("targets", "y", "labels"))
+_UNSPLIT_INPUTS = ("features", "x", "inputs", "images")
 
 
 def load_features(
@@ -54,6 +55,37 @@ def load_features(
     if unused:
         notes += (f"{path}: ignored {', '.join(unused)}.",)
     return Dataset(f"features:{path}", train, test, names, "vector", (_width(path, train, test),), notes=notes)
+
+
+def read_split_arrays(path: Path, split: str) -> tuple[NDArray[Any], NDArray[Any] | None, tuple[str, ...] | None]:
+    """Read inputs, and targets and class names where the file has them, to predict with a trained model.
+
+    Args:
+        path: A ``.npz`` or ``.safetensors`` file as for :func:`load_features`, or a ``.npy`` file of inputs.
+        split: "test", "val" or "train". A file without splits is read completely.
+
+    Raises:
+        ValueError: If the file cannot be read or has no inputs.
+    """
+    if path.suffix == ".npy":
+        try:
+            return np.load(path, allow_pickle=False), None, None
+        except (OSError, ValueError, EOFError) as error:
+            raise ValueError(f"cannot read {path} ({error}).") from None
+    arrays = _read(path)
+    key = _find(arrays, [form.format(split) for form in _FEATURES])
+    targets = [form.format(split) for form in _TARGETS]
+    if not key:
+        key, targets = _find(arrays, _UNSPLIT_INPUTS), list(_UNSPLIT[1])
+    if not key:
+        has = ", ".join(f"{name} {array.shape}" for name, array in arrays.items())
+        raise ValueError(f"{path} needs an array {split}_features or features; it has {has or 'none'}.")
+    found, names = _find(arrays, targets), _find(arrays, _NAMES)
+    return (
+        arrays[key],
+        arrays[found] if found else None,
+        tuple(map(str, arrays[names].tolist())) if names else None,
+    )
 
 
 def _read(path: Path) -> dict[str, NDArray[Any]]:
