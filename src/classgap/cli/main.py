@@ -13,6 +13,7 @@ from collections.abc import Sequence
 from classgap.cli.audit_command import AuditCommand
 from classgap.cli.compare_command import CompareCommand
 from classgap.cli.demo_command import DemoCommand
+from classgap.cli.export_command import ExportCommand
 from classgap.cli.fix_command import FixCommand
 from classgap.cli.listing_commands import DatasetsCommand, ModelsCommand
 from classgap.cli.methods_command import MethodsCommand
@@ -28,6 +29,7 @@ COMMANDS: dict[str, type[Command]] = {
     "demo": DemoCommand,
     "train": TrainCommand,
     "predict": PredictCommand,
+    "export": ExportCommand,
     "audit": AuditCommand,
     "compare": CompareCommand,
     "fix": FixCommand,
