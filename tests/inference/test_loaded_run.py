@@ -250,3 +250,25 @@ def test_fixes_of_other_models_are_rejected(probe: Path) -> None:
     ensemble = cg.Fix("ensemble", "ensemble", [], run.class_names, members=("x", "y"))
     with pytest.raises(ValueError, match="2 models"):
         run.predict(np.zeros((1, 6)), fix=ensemble)
+
+
+def test_validation_arrays_serve_the_monitor(tmp_path: Path) -> None:
+    write_features(tmp_path / "features.npz", val=True)
+    data = f"features:{tmp_path / 'features.npz'}"
+    path = trained(tmp_path / "run", data=data, model="linear", monitor="worst", epochs=4)
+    arrays = np.load(tmp_path / "features.npz")
+    held_out = load_file(path / "val_predictions.safetensors")
+    assert np.array_equal(held_out["targets"].numpy(), arrays["val_targets"])
+    result = cg.load_run(path, device="cpu").predict(arrays["val_features"])
+    assert torch.equal(result.logits, held_out["logits"])
+    *epochs, final = [json.loads(line) for line in (path / "metrics.jsonl").read_text().splitlines()]
+    values = [(line["val_worst"], line["val_accuracy"]) for line in epochs]
+    assert final["chosen_epoch"] == 1 + values.index(max(values))
+    correct = result.predictions.numpy() == arrays["val_targets"]
+    assert max(values)[1] == pytest.approx(correct.mean())
+    plain = trained(tmp_path / "plain", data=data, model="linear", epochs=4)
+    first, second = (load_file(each / "checkpoints" / "model.safetensors") for each in (path, plain))
+    assert (final["chosen_epoch"] == 4) == all(torch.equal(first[name], second[name]) for name in first)
+    run = ["predict", path, "--split", "val", "--out", tmp_path / "val.npz", "--device", "cpu"]
+    assert main([*map(str, run)]) == 0
+    assert np.array_equal(np.load(tmp_path / "val.npz")["logits"], held_out["logits"].numpy())

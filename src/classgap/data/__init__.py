@@ -1,7 +1,7 @@
 """Datasets by name, their splits, and loaders and samplers for training.
 
-A dataset is typed ``NAME[:ARGUMENT][:option=value …]``. Besides its own options, every dataset takes options that
-modify the training split, in this order:
+A dataset is typed ``NAME[:ARGUMENT][:option=value …]``, or ``PATH[:option=value …]`` for a folder of images or a
+feature file. Besides its own options, every dataset takes options that modify the training split, in this order:
 
 * ``fraction=0.1`` keeps a tenth of each class;
 * ``imbalance=100`` makes it long-tailed (Cao et al., 2019) with this imbalance factor;
@@ -52,6 +52,7 @@ __all__ = [
 
 _MODIFIERS = Entry("modifiers", "Options of every dataset.", Modifiers)
 _SEED = ("data_seed",)
+SOURCES = {".npz": "features", ".safetensors": "features"}  # of files given by their path alone
 
 DATASETS: Registry[Dataset] = Registry(
     "dataset",
@@ -82,7 +83,8 @@ def load(text: str, *, root: Path | None = None, seed: int = 0) -> Dataset:
     """Load a dataset by name.
 
     Args:
-        text: ``NAME[:ARGUMENT][:option=value …]``.
+        text: ``NAME[:ARGUMENT][:option=value …]``, or ``PATH[:option=value …]`` of a folder of images or a
+            feature file.
         root: Directory of torchvision's datasets. Defaults to ``$CLASSGAP_DATA``.
         seed: Seed of random draws from the data, unless ``text`` has ``data_seed``. It is not the training seed: keep
             the default to use the same samples in all runs.
@@ -94,7 +96,7 @@ def load(text: str, *, root: Path | None = None, seed: int = 0) -> Dataset:
     >>> data.train_counts.tolist(), data.class_names
     ([48, 3], ('Head', 'Tail'))
     """
-    spec = Spec.parse(text)
+    spec = _find_path(Spec.parse(text))
     own, general = DATASETS.entry(spec.name).options(), _MODIFIERS.options()
     for key in spec.options:
         if key not in own and key not in general:
@@ -104,3 +106,16 @@ def load(text: str, *, root: Path | None = None, seed: int = 0) -> Dataset:
     rest = {key: value for key, value in spec.options.items() if key in own}
     data = DATASETS.build(replace(spec, options=rest), root=root, data_seed=modifiers.data_seed)
     return replace(modifiers.apply(data), name=text)
+
+
+def _find_path(spec: Spec) -> Spec:
+    """Complete the path of an existing folder or file to ``folder:PATH`` or ``features:PATH``; names come first."""
+    text = spec.name if spec.argument is None else f"{spec.name}:{spec.argument}"
+    path = Path(text).expanduser()
+    if spec.name in DATASETS.entries:
+        return spec
+    if path.is_dir():
+        return Spec("folder", text, spec.options)
+    if path.is_file() and path.suffix.lower() in SOURCES:
+        return Spec(SOURCES[path.suffix.lower()], text, spec.options)
+    return spec

@@ -101,6 +101,7 @@ class Dataset:
         std: Standard deviation of each channel.
         notes: Messages for the user about changed, skipped or randomly drawn samples.
         allow_flip: Whether a horizontally flipped image keeps its class; False for digits.
+        validation: Samples to select an epoch on, if the source has some.
 
     >>> split = Split.from_arrays(torch.zeros(4, 2), torch.tensor([0, 1, 1, 1]))
     >>> Dataset("mine", split, split, ("cat", "dog"), kind="vector", shape=(2,)).train_counts
@@ -117,6 +118,7 @@ class Dataset:
     std: tuple[float, ...] | None = None
     notes: tuple[str, ...] = ()
     allow_flip: bool = True
+    validation: Split | None = None
 
     @property
     def num_classes(self) -> int:

@@ -182,10 +182,11 @@ def _read_dataset(run: LoadedRun, text: str, split: str) -> InputSamples:
             raise
         raise ValueError(f"{text} does not exist, and it is not a dataset: {error}") from None
     _check_dataset(run, data)
-    train, validation = split_training(run.config, data)
+    own = text == run.config.data
+    train, validation = split_training(run.config, data) if own else (data.train, data.validation)
     samples = {"train": train, "val": validation, "test": data.test}[split]
     if samples is None:
-        raise ValueError(f"{text} has no validation samples: the run was trained without --val-fraction.")
+        raise ValueError(f"{text} has no validation samples{': the run held out none' if own else ''}.")
     return InputSamples(samples.inputs, samples.targets, samples.index, notes=data.notes)
 
 
