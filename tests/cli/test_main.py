@@ -21,8 +21,8 @@ SURFACE = {
         --ema-decay --swa-start --swa-lr --wise-ft-alpha --seed --save-every --save-features --save-train-features
         --report --tensorboard --device --config --dry-run --overwrite
     """,
-    "predict": "RUN_DIR INPUTS --out --split --top-k --fix --batch-size --workers --device",
-    "export": "RUN_DIR --onnx --hub-card",
+    "predict": "RUN INPUTS --out --split --top-k --fix --batch-size --workers --device",
+    "export": "RUN --onnx --hub-card",
     "audit": "SOURCE --html --json --csv --rank-by --groups --confidence-level --seed",
     "compare": "SOURCES --n-runs --html --json --csv --confidence-level --seed",
     "fix": """
