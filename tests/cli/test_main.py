@@ -40,7 +40,7 @@ def test_commands_and_flags():
     found = {}
     for name, command in COMMANDS.items():
         found[name] = [
-            field.name.upper()
+            command.ARGS[field.name].metavar + "S" * field.name.endswith("s")
             if field.name in command.ARGS and command.ARGS[field.name].positional
             else f"--{field.name.replace('_', '-')}"
             for field in dataclasses.fields(command)
