@@ -13,7 +13,7 @@ def test_names_lists_every_data_set() -> None:
     wanted = (
         "mnist1d digits two-moons features folder list cifar10 cifar100 svhn flowers pets food cars aircraft imagenet"
     )
-    assert set(wanted.split()) | {"inaturalist", "imagenet-lt", "rscd"} == set(names())
+    assert set(wanted.split()) | {"csv", "parquet", "inaturalist", "imagenet-lt", "rscd"} == set(names())
 
 
 @pytest.mark.parametrize("name", DATASETS.names())

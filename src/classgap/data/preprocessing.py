@@ -20,6 +20,7 @@ from classgap.data.loader import evaluation_batches
 from classgap.data.sources.images import fit_picture, open_picture
 from classgap.data.transforms.crops import center_crop
 from classgap.data.transforms.normalize import Normalize
+from classgap.data.transforms.table import TableEncoder
 
 if TYPE_CHECKING:
     from PIL.Image import Image as Picture
@@ -33,7 +34,7 @@ class Preprocessing:
     """Preparation of the inputs of a network, as for the test samples of its training.
 
     Call it with one input to get the tensor that the network takes: an image (Pillow, a file name, an array with bytes
-    or with numbers in [0, 1]) or an array of the network's shape.
+    or with numbers in [0, 1]), an array of the network's shape, or a row of a table as a mapping.
 
     Attributes:
         mean: Mean of each channel, on the scale [0, 1]; ``None`` if inputs are not normalized.
@@ -42,6 +43,7 @@ class Preprocessing:
         shape: Shape of one input of the network.
         kind: "image", "signal" or "vector".
         resize: Height and width that images are resized to cover and center-cropped to, before ``crop``.
+        table: Encoding of the rows of a table.
 
     >>> prepare = Preprocessing((0.5,), (0.25,), None, (1, 2, 2), "image", (2, 2))
     >>> prepare(np.array([[0, 255], [255, 0]], dtype=np.uint8))
@@ -55,6 +57,7 @@ class Preprocessing:
     shape: tuple[int, ...]
     kind: str
     resize: tuple[int, int] | None = None
+    table: TableEncoder | None = None
 
     @property
     def is_image(self) -> bool:
@@ -66,7 +69,7 @@ class Preprocessing:
         """Shape of one input before the crop."""
         return self.shape if self.resize is None else (self.shape[0], *self.resize)
 
-    def __call__(self, inputs: Picture | str | os.PathLike[str] | Tensor | np.ndarray) -> Tensor:
+    def __call__(self, inputs: Picture | str | os.PathLike[str] | Tensor | np.ndarray | Mapping[str, Any]) -> Tensor:
         """Return one input as the network takes it, float32.
 
         Raises:
@@ -76,6 +79,8 @@ class Preprocessing:
 
     def read(self, inputs: Any) -> Tensor:
         """Return one input before crop and normalization: bytes (C, H, W) for images, float32 for others."""
+        if self.table is not None and isinstance(inputs, Mapping):
+            return torch.from_numpy(self.table.encode({name: [cell] for name, cell in inputs.items()}))[0]
         if not isinstance(inputs, (Tensor, np.ndarray)):
             return self._read_picture(inputs)
         array = inputs.detach().cpu().numpy() if isinstance(inputs, Tensor) else inputs
@@ -152,7 +157,8 @@ class Preprocessing:
         True
         """
         mean, std, resize = (None if facts[name] is None else tuple(facts[name]) for name in ("mean", "std", "resize"))
-        return cls(mean, std, facts["crop"], tuple(facts["shape"]), facts["kind"], resize)
+        table = None if facts["table"] is None else TableEncoder.from_dict(facts["table"])
+        return cls(mean, std, facts["crop"], tuple(facts["shape"]), facts["kind"], resize, table)
 
     def save(self, path: Path) -> None:
         """Write ``preprocessing.json``."""

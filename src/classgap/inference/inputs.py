@@ -17,11 +17,14 @@ from classgap.data.dataset import Dataset
 from classgap.data.sources.features import read_split_arrays
 from classgap.data.sources.folder import find_images
 from classgap.data.sources.images import is_image_name
+from classgap.data.sources.table import read_labels, read_table
+from classgap.data.transforms.table import TableEncoder
 from classgap.engine.run import split_training
 from classgap.inference.loaded_run import LoadedRun
 from classgap.inference.samples import ImageItems, InputSamples
 
 ARRAYS = (".npz", ".safetensors", ".npy")
+TABLES = (".csv", ".parquet")
 SPLITS = ("test", "val", "train")
 TARGET = "target"  # column of a CSV file
 
@@ -31,8 +34,8 @@ def read_inputs(run: LoadedRun, inputs: Sequence[str], split: str = "test") -> I
 
     Args:
         run: The model.
-        inputs: Image files and folders; ``.npz``, ``.safetensors``, ``.npy`` or ``.csv`` files; or the name of a
-            dataset. Empty for the data of the run.
+        inputs: Image files and folders; ``.npz``, ``.safetensors``, ``.npy``, ``.csv`` or ``.parquet`` files; or
+            the name of a dataset. Empty for the data of the run.
         split: Split of a dataset or of a file with splits: "test", "val" or "train".
 
     Raises:
@@ -57,10 +60,10 @@ def read_inputs(run: LoadedRun, inputs: Sequence[str], split: str = "test") -> I
 def _kind(path: Path) -> str:
     if path.is_dir() or is_image_name(path.name):
         return "images"
-    if path.suffix.lower() in (*ARRAYS, ".csv"):
+    if path.suffix.lower() in (*ARRAYS, *TABLES):
         return "numbers"
     raise ValueError(
-        f"{path} must be an image, a folder of images, or a file that ends in {', '.join((*ARRAYS, '.csv'))}."
+        f"{path} must be an image, a folder of images, or a file that ends in {', '.join((*ARRAYS, *TABLES))}."
     )
 
 
@@ -105,7 +108,11 @@ def _class_of(file: Path, given: Path, class_names: Sequence[str]) -> int | None
 
 def _read_numbers(run: LoadedRun, path: Path, split: str) -> InputSamples:
     try:
-        if path.suffix.lower() == ".csv":
+        if run.preprocessing.table is not None and path.suffix.lower() in TABLES:
+            values, labels, names = *_read_table(path, run.preprocessing.table), None
+        elif path.suffix.lower() == ".parquet":
+            raise ValueError(f"{run.directory.path} was not trained on a table.")
+        elif path.suffix.lower() == ".csv":
             values, labels, names = *_read_csv(path), None
         else:
             values, labels, names = read_split_arrays(path, split)
@@ -118,6 +125,12 @@ def _read_numbers(run: LoadedRun, path: Path, split: str) -> InputSamples:
     except ValueError as error:
         raise ValueError(f"{path}: {error}") from None
     return replace(samples, targets=targets, index=torch.arange(len(samples)))
+
+
+def _read_table(path: Path, encoder: TableEncoder) -> tuple[np.ndarray, np.ndarray | None]:
+    table = read_table(path)
+    labels = read_labels(table, encoder.target, path) if encoder.target in table else None
+    return encoder.encode(table), None if labels is None else np.array(labels)
 
 
 def _read_csv(path: Path) -> tuple[np.ndarray, np.ndarray | None]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -14,6 +14,7 @@ from torch import Tensor
 from classgap.data.dataset import Inputs
 from classgap.data.preprocessing import Preprocessing
 from classgap.data.sources.images import try_read
+from classgap.data.transforms.table import Table
 
 
 @dataclass(frozen=True)
@@ -41,11 +42,15 @@ class InputSamples:
     def from_any(cls, inputs: Any, preprocessing: Preprocessing) -> InputSamples:
         """Take an array or tensor of inputs (N, …), one image, or a list of images, image files and arrays.
 
+        For a model of a table, also take a data frame, or a list of rows as mappings.
+
         Raises:
             ValueError: If the inputs have the wrong shape or type.
         """
         if isinstance(inputs, InputSamples):
             return inputs
+        if preprocessing.table is not None and (table := _as_table(inputs)) is not None:
+            return cls(torch.from_numpy(preprocessing.table.encode(table)))
         if isinstance(inputs, (str, os.PathLike)) or hasattr(inputs, "convert"):
             inputs = [inputs]
         if isinstance(inputs, Sequence):
@@ -129,3 +134,12 @@ class ImageItems:
     def _name(self, row: int) -> str:
         item = self.items[row]
         return str(item) if isinstance(item, (str, os.PathLike)) else f"image {row}"
+
+
+def _as_table(inputs: Any) -> Table | None:
+    """Return the columns of a data frame or of a list of rows, or ``None`` for other inputs."""
+    if hasattr(inputs, "columns"):
+        return {str(name): inputs[name].tolist() for name in inputs.columns}
+    if isinstance(inputs, Sequence) and len(inputs) and all(isinstance(row, Mapping) for row in inputs):
+        return {name: [row.get(name) for row in inputs] for name in inputs[0]}
+    return None

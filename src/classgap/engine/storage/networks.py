@@ -91,7 +91,7 @@ def run_preprocessing(run: Run) -> Preprocessing:
     is_image = run.data.kind == "image"
     height, width = run.data.shape[1:] if is_image else (0, 0)
     resize = (height, width) if is_image else None
-    return Preprocessing(run.mean, run.std, run.crop, run.input_shape, run.data.kind, resize)
+    return Preprocessing(run.mean, run.std, run.crop, run.input_shape, run.data.kind, resize, run.data.table)
 
 
 def network_metadata(run: Run) -> dict[str, str]:
