@@ -42,6 +42,7 @@ SETTINGS: dict[str, dict[str, Any]] = {
     "bf16": {"precision": "bf16"},
     "signals": {"data": "mnist1d:n_train=100:n_test=60", "model": "conv1d"},
     "crops": {"data": "digits", "augment": "rrc:size=6"},
+    "timm": {"model": "timm:resnet18:frozen=yes", "data": "digits:test_fraction=0.05:fraction=0.05", "epochs": 1},
     "channels last": {"model": "resnet20", "channels_last": True, "data": "digits:fraction=0.2", "epochs": 1},
 }
 

@@ -28,6 +28,7 @@ class PredictCommand(Command):
       .npy                 one row per sample
       .csv                 a header and one row of numbers per sample; the
                            column "target" is optional
+      .csv, .parquet       rows of a table, for a run that was trained on one
       a dataset            as in --data of classgap train (see --split)
     Without INPUT, the test samples of the run are predicted.
 
