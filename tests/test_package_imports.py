@@ -45,8 +45,9 @@ ALLOWED = {
         "registry",
         *_BASE,
     },
+    "inference": {"audit", "data", "engine", "features", "registry", "remedies", *_BASE},
     "testing": {"losses", "distributed"},
-    "cli": {"audit", "report", "remedies", "registry", "models", "data", "methods", "engine", *_BASE},
+    "cli": {"audit", "report", "remedies", "inference", "registry", "models", "data", "methods", "engine", *_BASE},
 }
 
 # Exceptions: convenience methods that import a higher package when they are called.

@@ -13,6 +13,7 @@ ROOT = Path(__file__).parents[1]
 
 PUBLIC = ["Audit", "AuditAccumulator", "AuditDiff", "AuditSettings", "FeatureTap", "Fix", "FixResult", "TrainConfig"]
 PUBLIC += ["compare", "fix", "load_fix", "train", "gate", "GateResult", "GateRules", "History", "history"]
+PUBLIC += ["load_run", "LoadedRun", "PredictResult"]
 PACKAGES = ["data", "functional", "losses", "methods", "models", "theory"]
 
 

@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     from classgap.engine import TrainConfig
     from classgap.engine.train import train
     from classgap.features import FeatureTap
+    from classgap.inference import LoadedRun, PredictResult, load_run
     from classgap.remedies import ClassOffsetClassifierCV, Fix, FixResult, load_fix
     from classgap.remedies.fix import fix
 
@@ -53,6 +54,9 @@ _NAMES = {
     "History": "classgap.audit",
     "history": "classgap.audit",
     "load_fix": "classgap.remedies",
+    "load_run": "classgap.inference",
+    "LoadedRun": "classgap.inference",
+    "PredictResult": "classgap.inference",
     "TrainConfig": "classgap.engine",
     "train": "classgap.engine",
 }
@@ -69,6 +73,8 @@ __all__ = [
     "GateResult",
     "GateRules",
     "History",
+    "LoadedRun",
+    "PredictResult",
     "TrainConfig",
     "__version__",
     "compare",
@@ -78,6 +84,7 @@ __all__ = [
     "gate",
     "history",
     "load_fix",
+    "load_run",
     "losses",
     "methods",
     "models",

@@ -21,7 +21,12 @@ SURFACE = {
         --ema-decay --swa-start --swa-lr --wise-ft-alpha --seed --save-every --save-features --save-train-features
         --report --tensorboard --device --config --dry-run --overwrite
     """,
-    "audit": "SOURCE --html --json --csv --rank-by --groups --confidence-level --seed --key",
+    "predict": "RUN INPUTS --out --split --top-k --fix --batch-size --workers --device",
+    "export": "RUN --onnx --hub-card",
+    "audit": """
+        SOURCE --html --json --csv --rank-by --groups --confidence-level --seed --key --valid-labels --slices
+        --superclasses --hierarchy --targets --features --train-counts --name --map --check-labels --thumbnails --images
+    """,
     "compare": """
         SOURCES --n-runs --html --json --csv --confidence-level --seed --key --rename --unpaired --correction
     """,
@@ -45,7 +50,7 @@ def test_commands_and_flags():
     found = {}
     for name, command in COMMANDS.items():
         found[name] = [
-            field.name.upper()
+            command.ARGS[field.name].metavar + "S" * field.name.endswith("s")
             if field.name in command.ARGS and command.ARGS[field.name].positional
             else f"--{field.name.replace('_', '-')}"
             for field in dataclasses.fields(command)

@@ -73,3 +73,21 @@ def test_truncated_files_raise(tmp_path: Path) -> None:
     (tmp_path / "f.npz").write_bytes((tmp_path / "f.npz").read_bytes()[:200])
     with pytest.raises(ValueError, match="cannot read"):
         load(f"features:{tmp_path / 'f.npz'}")
+
+
+def test_validation_arrays_are_validation_samples(tmp_path: Path) -> None:
+    rng, path = np.random.default_rng(0), tmp_path / "f.npz"
+    arrays = {f"{split}_features": rng.normal(size=(8, 3)) for split in ("train", "val", "test")}
+    arrays |= {f"{split}_targets": np.arange(8) % 2 for split in ("train", "val", "test")}
+    arrays["val_targets"] = np.arange(8) % 3  # a class of its own
+    np.savez(path, **arrays)
+    data = load(f"features:{path}")
+    assert data.validation is not None
+    assert data.num_classes == 3
+    assert data.notes == ()
+    got = data.validation.inputs[torch.arange(8)]
+    assert np.array_equal(got.numpy(), arrays["val_features"].astype(np.float32))
+    assert load(f"features:{path}:test_split=val").validation is None
+    np.savez(path, **arrays | {"val_features": np.zeros((8, 4))})
+    with pytest.raises(ValueError, match="4 validation features"):
+        load(f"features:{path}")

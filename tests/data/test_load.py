@@ -1,5 +1,9 @@
+from pathlib import Path
+
+import numpy as np
 import pytest
 import torch
+from image_files import write_tree
 
 from classgap.data import DATASETS, load, names
 from classgap.data.modifiers import Modifiers
@@ -9,7 +13,7 @@ def test_names_lists_every_data_set() -> None:
     wanted = (
         "mnist1d digits two-moons features folder list cifar10 cifar100 svhn flowers pets food cars aircraft imagenet"
     )
-    assert set(wanted.split()) | {"inaturalist", "imagenet-lt", "rscd"} == set(names())
+    assert set(wanted.split()) | {"csv", "parquet", "inaturalist", "imagenet-lt", "rscd"} == set(names())
 
 
 @pytest.mark.parametrize("name", DATASETS.names())
@@ -65,3 +69,19 @@ def test_the_data_seed_is_an_option_and_an_argument() -> None:
 def test_invalid_texts_raise(text: str, message: str) -> None:
     with pytest.raises(ValueError, match=message):
         load(text)
+
+
+def test_paths_of_folders_and_feature_files_are_datasets(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    write_tree(tmp_path / "my photos" / "train", {"cat": 3, "dog": 3})
+    write_tree(tmp_path / "my photos" / "test", {"cat": 1, "dog": 1}, seed=9)
+    short, full = load("my photos:size=4:fraction=0.7"), load("folder:my photos:size=4:fraction=0.7")
+    assert short.shape == full.shape == (3, 4, 4)
+    assert torch.equal(short.train.inputs[torch.arange(4)], full.train.inputs[torch.arange(4)])
+    assert short.name == "my photos:size=4:fraction=0.7"
+    np.savez("x.npz", features=np.eye(10), targets=np.arange(10) % 2)
+    assert torch.equal(load("x.npz").test.index, load("features:x.npz").test.index)
+    write_tree(tmp_path / "digits" / "train", {"cat": 3})
+    assert load("digits").num_classes == 10  # a name of a dataset comes first
+    with pytest.raises(ValueError, match="my photo"):
+        load("my photo")

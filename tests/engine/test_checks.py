@@ -22,6 +22,13 @@ def assert_rejected(out: Path, message: str, made: Dataset | None = None, **sett
     assert not out.exists()
 
 
+# Validation samples
+
+
+def test_a_monitor_needs_validation_samples(tmp_path: Path) -> None:
+    assert_rejected(tmp_path / "run", "val_fraction", monitor="hard")
+
+
 # Mixed samples
 
 

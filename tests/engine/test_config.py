@@ -19,7 +19,6 @@ from classgap.engine.config import TrainConfig, parse_settings, read_settings, w
         ({"weight_decay": 1e39}, r"weight_decay .* 1e\+30"),
         ({"epochs": 3, "steps": 4}, "epochs and steps .*3 and 4"),
         ({"warmup_epochs": 1.0, "warmup_steps": 4}, "warmup_epochs and warmup_steps"),
-        ({"monitor": "hard"}, "val_fraction"),
         ({"val_fraction": 1.0}, r"val_fraction .*got 1\.0"),
         ({"ema_decay": 0.0}, r"ema_decay .*> 0, got 0\.0"),
         ({"ema_decay": 1.0}, r"ema_decay .*got 1\.0"),

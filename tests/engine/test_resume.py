@@ -1,5 +1,6 @@
 """An interrupted run resumes to the same result as an uninterrupted one."""
 
+import json
 import os
 import shlex
 import signal
@@ -57,10 +58,15 @@ def test_sigterm_saves_and_resumes(tmp_path: Path, uninterrupted: Path) -> None:
     process = start(out, **rarely)
     wait_for_lines(out / "metrics.jsonl", 4, process)
     process.terminate()
-    out_text = succeed(process)
-    assert "stopped by SIGTERM" in out_text
-    assert "same command to resume" in out_text
+    code, _, err = finish(process)
+    assert code == 143  # so that `train && deploy` stops
+    assert "stopped by SIGTERM" in err
+    assert "same command to resume" in err
+    environment_file = out / "env.json"
+    first = json.loads(environment_file.read_text())
+    environment_file.write_text(json.dumps(first | {"python": "3.0"}))
     succeed(start(out, **rarely))
+    assert json.loads(environment_file.read_text()) == first  # of the command that resumed
     assert_same(out, uninterrupted)
 
 

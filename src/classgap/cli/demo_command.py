@@ -59,7 +59,7 @@ class DemoCommand(Command):
     def run(self) -> None:
         """Train, audit, fix, and compare with MR²; print and write every report."""
         from classgap.audit import AuditDiff
-        from classgap.cli.training_output import print_interrupted
+        from classgap.cli.training_output import raise_interrupted
         from classgap.engine import TrainingInterrupted
         from classgap.report import print_audit, print_fix, write_html
 
@@ -68,8 +68,7 @@ class DemoCommand(Command):
         try:
             self._train()
         except TrainingInterrupted as interruption:
-            print_interrupted(interruption)
-            return
+            raise_interrupted(interruption)
         plain, mr2 = (self._audits(method) for method in METHODS)
         result = self._fix()
         diff = AuditDiff.from_audits(plain, mr2)

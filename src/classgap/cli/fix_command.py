@@ -138,8 +138,6 @@ class FixCommand(Command):
         self._check_outputs(outputs)
         if self.data is not None:
             result = self._search()
-            if result is None:  # interrupted, and reported
-                return
         else:
             with busy("Trying remedies") as update:
                 result = self._fix(update)
@@ -180,7 +178,7 @@ class FixCommand(Command):
 
         return fix(self.sources, self.test or None, seed=self.seed, progress=progress, **self._arguments())
 
-    def _search(self) -> FixResult | None:
+    def _search(self) -> FixResult:
         from classgap.cli.fix_search import run_search
         from classgap.remedies.search import SearchConfig
 

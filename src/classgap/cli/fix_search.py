@@ -14,23 +14,21 @@ if TYPE_CHECKING:
 MEASURES = {"hard": "hard third", "worst": "worst tenth", "balanced": "balanced", "cost": "cost"}
 
 
-def run_search(config: SearchConfig, **arguments: Any) -> FixResult | None:
+def run_search(config: SearchConfig, **arguments: Any) -> FixResult:
     """Search and fix; see :func:`classgap.remedies.search.fix_by_training`.
 
     Args:
         config: Settings of the search.
         arguments: Goal, limits, costs, priors and confidence level.
 
-    Returns:
-        The result; ``None`` if SIGTERM stopped the search, which was saved and reported.
-
     Raises:
         KeyboardInterrupt: If Ctrl-C stopped the search, which was saved.
+        Terminated: If SIGTERM did.
     """
     from rich.console import Console
     from rich.text import Text
 
-    from classgap.cli.training_output import print_interrupted
+    from classgap.cli.training_output import raise_interrupted
     from classgap.engine import TrainingInterrupted
     from classgap.remedies.search import fix_by_training
     from classgap.report.formatting import printable
@@ -48,8 +46,7 @@ def run_search(config: SearchConfig, **arguments: Any) -> FixResult | None:
         try:
             return fix_by_training(config, on_progress=show, progress=status.update, **arguments)
         except TrainingInterrupted as interruption:
-            print_interrupted(interruption)
-            return None
+            raise_interrupted(interruption)
 
 
 def describe_trial(progress: SearchProgress) -> str:

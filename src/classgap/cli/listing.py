@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import shutil
 import textwrap
-from collections.abc import Iterable
+from collections import Counter
+from collections.abc import Collection, Iterable
 from typing import Any, get_args
 
 from classgap.registry import Entry
@@ -24,11 +25,12 @@ def print_entries(entries: Iterable[Entry[Any]]) -> None:
         print(name + textwrap.shorten(entry.summary, terminal_width() - len(name), placeholder=" …"))
 
 
-def print_extras(entries: Iterable[Entry[Any]]) -> None:
-    """Print the installation command for entries that are marked with an asterisk."""
-    extras = sorted({entry.extra for entry in entries if entry.extra})
-    if extras:
-        print(f"* requires pip install 'classgap[{','.join(extras)}]'")
+def print_extras(entries: Collection[Entry[Any]]) -> None:
+    """Print the installation commands for entries that are marked with an asterisk; most need the first one."""
+    counts = Counter(entry.extra for entry in entries if entry.extra)
+    for place, (extra, _) in enumerate(counts.most_common()):
+        only = f" ({', '.join(entry.name for entry in entries if entry.extra == extra)})" if place else ""
+        print(f"* requires pip install 'classgap[{extra}]'{only}")
 
 
 def print_option(name: str, kind: Any, default: Any, *notes: str) -> None:

@@ -1,6 +1,6 @@
 """Entry point of the command line.
 
-Exit codes: 0 success, 1 failure, 2 invalid usage or input, 130 interrupted.
+Exit codes: 0 success, 1 failure, 2 invalid usage or input, 130 interrupted, 143 terminated.
 """
 
 from __future__ import annotations
@@ -13,22 +13,26 @@ from collections.abc import Sequence
 from classgap.cli.audit_command import AuditCommand
 from classgap.cli.compare_command import CompareCommand
 from classgap.cli.demo_command import DemoCommand
+from classgap.cli.export_command import ExportCommand
 from classgap.cli.fix_command import FixCommand
 from classgap.cli.gate_command import GateCommand
 from classgap.cli.history_command import HistoryCommand
 from classgap.cli.invocation import invoked
 from classgap.cli.listing_commands import DatasetsCommand, ModelsCommand
 from classgap.cli.methods_command import MethodsCommand
-from classgap.cli.parser import Command, parse
+from classgap.cli.parser import Command, Terminated, parse
+from classgap.cli.predict_command import PredictCommand
 from classgap.cli.train_command import TrainCommand
 from classgap.registry import nearest
 from classgap.report.formatting import printable
 
-SUCCESS, FAILURE, INVALID, INTERRUPTED = 0, 1, 2, 130  # 130: as shells report Ctrl-C
+SUCCESS, FAILURE, INVALID, INTERRUPTED, TERMINATED = 0, 1, 2, 130, 143  # as shells report Ctrl-C and SIGTERM
 
 COMMANDS: dict[str, type[Command]] = {
     "demo": DemoCommand,
     "train": TrainCommand,
+    "predict": PredictCommand,
+    "export": ExportCommand,
     "audit": AuditCommand,
     "compare": CompareCommand,
     "gate": GateCommand,
@@ -77,6 +81,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
     except (OSError, MemoryError, ArithmeticError) as error:
         return _print_error(error, FAILURE)
+    except Terminated as termination:
+        return _print_error(termination, TERMINATED) if str(termination) else TERMINATED
     except KeyboardInterrupt as interrupt:
         return _print_error(str(interrupt) or "interrupted.", INTERRUPTED)
     return code
@@ -97,7 +103,8 @@ def help_page() -> str:
             "Run `classgap COMMAND --help` for details.",
             "Run `classgap --version` for the version.",
             "",
-            "Exit codes: 0 success, 1 failure, 2 invalid usage or input, 130 interrupted.",
+            "Exit codes: 0 success, 1 failure, 2 invalid usage or input, 130 interrupted,",
+            "143 terminated.",
         ]
     )
 

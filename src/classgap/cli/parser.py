@@ -51,6 +51,10 @@ class _HelpFormatter(argparse.RawDescriptionHelpFormatter):
         return textwrap.wrap(text, width, break_on_hyphens=False)
 
 
+class Terminated(Exception):
+    """A command was stopped by a signal such as SIGTERM; the message is empty if another process reports it."""
+
+
 class Command(ABC):
     """Base class of the commands, which are dataclasses with one field per argument.
 

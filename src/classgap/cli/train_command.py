@@ -77,7 +77,7 @@ class TrainCommand(TrainConfig, Command):
 
     def run(self) -> None:
         """Train, then print the audit."""
-        from classgap.cli.training_output import is_rank_zero, print_interrupted, print_plan, print_result
+        from classgap.cli.training_output import is_rank_zero, print_plan, print_result, raise_interrupted
         from classgap.engine import TrainingInterrupted, train
 
         settings = self.settings()
@@ -88,7 +88,6 @@ class TrainCommand(TrainConfig, Command):
         try:
             result = train(settings, overwrite=self.overwrite)
         except TrainingInterrupted as interruption:
-            print_interrupted(interruption)
-            return
+            raise_interrupted(interruption)
         if result.is_main_process:
             print_result(result)

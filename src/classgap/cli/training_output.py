@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import os
+from typing import NoReturn
 
 from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
+from classgap.cli.parser import Terminated
 from classgap.engine import Run, RunDirectory, TrainConfig, TrainingInterrupted, TrainResult
 from classgap.engine.checks import training_warnings
 from classgap.engine.defaults import resolve_config
@@ -20,16 +22,16 @@ def is_rank_zero() -> bool:
     return "TORCHELASTIC_RUN_ID" not in os.environ or os.environ.get("RANK", "0") == "0"
 
 
-def print_interrupted(interruption: TrainingInterrupted) -> None:
-    """Print that a run was interrupted and how to resume it.
+def raise_interrupted(interruption: TrainingInterrupted) -> NoReturn:
+    """End the command as interrupted; global rank 0 reports how to resume the run.
 
     Raises:
-        KeyboardInterrupt: With this message, if the signal was SIGINT, so that the command ends as interrupted.
+        KeyboardInterrupt: If the signal was SIGINT.
+        Terminated: If it was another one, and without a message on other ranks.
     """
-    if is_rank_zero():
-        if interruption.signal == "SIGINT":
-            raise KeyboardInterrupt(str(interruption))
-        print(f"classgap: {interruption}")
+    if not is_rank_zero():
+        raise Terminated from None
+    raise (KeyboardInterrupt if interruption.signal == "SIGINT" else Terminated)(str(interruption)) from None
 
 
 def print_plan(config: TrainConfig) -> None:

@@ -1,7 +1,8 @@
 """Datasets by name, their splits, and loaders and samplers for training.
 
-A dataset is typed ``NAME[:ARGUMENT][:option=value …]``. Besides its own options, every dataset takes options that
-modify the training split, in this order:
+A dataset is typed ``NAME[:ARGUMENT][:option=value …]``, or ``PATH[:option=value …]`` for a folder of images,
+a feature file or a table. Besides its own options, every dataset takes options that modify the training split, in
+this order:
 
 * ``fraction=0.1`` keeps a tenth of each class;
 * ``imbalance=100`` makes it long-tailed (Cao et al., 2019) with this imbalance factor;
@@ -26,6 +27,7 @@ from classgap.data.sources.features import load_features
 from classgap.data.sources.folder import load_folder
 from classgap.data.sources.generated import load_digits, make_mnist1d, make_two_moons
 from classgap.data.sources.list_files import load_imagenet_lt, load_list, load_rscd
+from classgap.data.sources.table import load_table
 from classgap.data.sources.torchvision import ENTRIES
 from classgap.data.splits import hold_out
 from classgap.registry import Entry, Registry, Spec, convert, suggestion
@@ -52,6 +54,12 @@ __all__ = [
 
 _MODIFIERS = Entry("modifiers", "Options of every dataset.", Modifiers)
 _SEED = ("data_seed",)
+SOURCES = {
+    ".npz": "features",
+    ".safetensors": "features",
+    ".csv": "csv",
+    ".parquet": "parquet",
+}  # of files given by their path alone
 
 DATASETS: Registry[Dataset] = Registry(
     "dataset",
@@ -60,6 +68,8 @@ DATASETS: Registry[Dataset] = Registry(
         Entry("digits", "Scikit-learn's digits: 10 classes, 8×8 pixels.", load_digits, given=_SEED),
         Entry("two-moons", "Two moons, one of them rare (ELM, Sec. 2.3).", make_two_moons),
         Entry("features", "Feature vectors in .npz or .safetensors.", load_features, argument="FILE", given=_SEED),
+        Entry("csv", "A table of numbers and categories in CSV.", load_table, argument="FILE", given=_SEED),
+        Entry("parquet", "The same in Parquet.", load_table, argument="FILE", given=_SEED, extra="parquet"),
         Entry("folder", "Images in one folder per class.", load_folder, argument="PATH", given=_SEED),
         Entry("list", "Images listed in text files.", load_list, argument="TRAIN.txt,TEST.txt", given=_SEED),
         *ENTRIES,
@@ -82,7 +92,8 @@ def load(text: str, *, root: Path | None = None, seed: int = 0) -> Dataset:
     """Load a dataset by name.
 
     Args:
-        text: ``NAME[:ARGUMENT][:option=value …]``.
+        text: ``NAME[:ARGUMENT][:option=value …]``, or ``PATH[:option=value …]`` of a folder of images, a
+            feature file or a table.
         root: Directory of torchvision's datasets. Defaults to ``$CLASSGAP_DATA``.
         seed: Seed of random draws from the data, unless ``text`` has ``data_seed``. It is not the training seed: keep
             the default to use the same samples in all runs.
@@ -94,7 +105,7 @@ def load(text: str, *, root: Path | None = None, seed: int = 0) -> Dataset:
     >>> data.train_counts.tolist(), data.class_names
     ([48, 3], ('Head', 'Tail'))
     """
-    spec = Spec.parse(text)
+    spec = _find_path(Spec.parse(text))
     own, general = DATASETS.entry(spec.name).options(), _MODIFIERS.options()
     for key in spec.options:
         if key not in own and key not in general:
@@ -104,3 +115,16 @@ def load(text: str, *, root: Path | None = None, seed: int = 0) -> Dataset:
     rest = {key: value for key, value in spec.options.items() if key in own}
     data = DATASETS.build(replace(spec, options=rest), root=root, data_seed=modifiers.data_seed)
     return replace(modifiers.apply(data), name=text)
+
+
+def _find_path(spec: Spec) -> Spec:
+    """Complete the path of an existing folder or file to ``folder:PATH`` or ``features:PATH``; names come first."""
+    text = spec.name if spec.argument is None else f"{spec.name}:{spec.argument}"
+    path = Path(text).expanduser()
+    if spec.name in DATASETS.entries:
+        return spec
+    if path.is_dir():
+        return Spec("folder", text, spec.options)
+    if path.is_file() and path.suffix.lower() in SOURCES:
+        return Spec(SOURCES[path.suffix.lower()], text, spec.options)
+    return spec

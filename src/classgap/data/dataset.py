@@ -9,6 +9,8 @@ from typing import Protocol
 import torch
 from torch import Tensor
 
+from classgap.data.transforms.table import TableEncoder
+
 
 class Inputs(Protocol):
     """Inputs of a split: a tensor, or an object that reads rows on demand."""
@@ -101,6 +103,8 @@ class Dataset:
         std: Standard deviation of each channel.
         notes: Messages for the user about changed, skipped or randomly drawn samples.
         allow_flip: Whether a horizontally flipped image keeps its class; False for digits.
+        validation: Samples to select an epoch on, if the source has some.
+        table: How rows of a table became inputs, if the source is one.
 
     >>> split = Split.from_arrays(torch.zeros(4, 2), torch.tensor([0, 1, 1, 1]))
     >>> Dataset("mine", split, split, ("cat", "dog"), kind="vector", shape=(2,)).train_counts
@@ -117,6 +121,8 @@ class Dataset:
     std: tuple[float, ...] | None = None
     notes: tuple[str, ...] = ()
     allow_flip: bool = True
+    validation: Split | None = None
+    table: TableEncoder | None = None
 
     @property
     def num_classes(self) -> int:

@@ -9,7 +9,7 @@ import torch
 from torch import nn
 
 from classgap._eval_mode import evaluating
-from classgap.data.dataset import Dataset
+from classgap.data.dataset import Dataset, Split
 from classgap.engine.averaging import swa_start_epoch
 from classgap.engine.config import TrainConfig
 from classgap.engine.optim import warmup_updates
@@ -21,6 +21,15 @@ if TYPE_CHECKING:
     from classgap.engine.run import Run
 
 MAX_CLASSES_SHOWN = 5
+
+
+def check_monitor(config: TrainConfig, validation: Split | None) -> None:
+    """Reject the selection of an epoch without validation samples."""
+    if config.monitor != "last" and validation is None:
+        raise ValueError(
+            f"monitor={config.monitor!r} selects the best epoch on held-out samples, and {config.data} has no "
+            "validation samples: set val_fraction, for example to 0.1. The test set is never used for selection."
+        )
 
 
 def check_mix(config: TrainConfig, method: Method) -> None:

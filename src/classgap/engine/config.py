@@ -27,13 +27,13 @@ class TrainConfig:
 
     >>> TrainConfig(data="digits", method="sam+mr2", epochs=20).seed
     0
-    >>> TrainConfig(data="digits", monitor="hard")
+    >>> TrainConfig(data="digits", epochs=20, steps=100)
     Traceback (most recent call last):
-    ValueError: monitor='hard' selects the best epoch on held-out samples: set val_fraction, for example to 0.1. ...
+    ValueError: epochs and steps cannot both be set; got 20 and 100.
     """
 
     data: str
-    """Dataset with options: mnist1d, folder:PATH:size=32, cifar100:imbalance=100 … (see `classgap datasets`)."""
+    """Dataset with options: mnist1d, cifar100:imbalance=100, a folder of images … (see `classgap datasets`)."""
 
     model: str | None = None
     """Model with options: resnet32, timm:resnet18 … (see `classgap models`)."""
@@ -111,7 +111,8 @@ class TrainConfig:
     """Sampler: random, class-balanced, class-aware:per-class=4."""
 
     val_fraction: float = 0.0
-    """Fraction of each training class to hold out for validation."""
+    """Fraction of each training class to hold out for validation. By default the dataset's validation samples, if it
+    has any."""
 
     split_seed: int | None = None
     """Seed for the held-out split; --seed by default. Use one value for all runs passed to `classgap fix`."""
@@ -186,11 +187,6 @@ class TrainConfig:
         if self.warmup_epochs and self.warmup_steps:
             raise ValueError(
                 f"warmup_epochs and warmup_steps cannot both be set; got {self.warmup_epochs} and {self.warmup_steps}."
-            )
-        if self.monitor != "last" and not self.val_fraction:
-            raise ValueError(
-                f"monitor={self.monitor!r} selects the best epoch on held-out samples: set val_fraction, for example "
-                "to 0.1. The test set is never used for selection."
             )
         if self.ema_decay is not None and self.swa_start is not None:
             raise ValueError(

@@ -22,7 +22,15 @@ from classgap.data.splits import hold_out
 from classgap.distributed import average_gradients, rank, world_size
 from classgap.engine.averaging import ExponentialAverage, StochasticWeightAverage, WeightAverage, swa_start_epoch
 from classgap.engine.batches import make_order, split_micro_batches
-from classgap.engine.checks import check_crop, check_input, check_mix, check_swa, check_warmup, explain_empty_class
+from classgap.engine.checks import (
+    check_crop,
+    check_input,
+    check_mix,
+    check_monitor,
+    check_swa,
+    check_warmup,
+    explain_empty_class,
+)
 from classgap.engine.config import TrainConfig
 from classgap.engine.evaluation import (
     BatchOutputs,
@@ -40,6 +48,7 @@ from classgap.features import FeatureTap
 from classgap.losses.arguments import EmptyClassError
 from classgap.methods import Method, Stage
 from classgap.methods import build as build_method
+from classgap.models.checkpoint import architecture
 from classgap.registry import Spec, convert
 
 
@@ -85,8 +94,9 @@ class Run:
 
     Attributes:
         train: Training samples, without the held-out ones.
-        validation: Held-out samples, or ``None``.
+        validation: Held-out samples or those of the dataset, or ``None``.
         train_counts: Training samples of each class.
+        architecture: Name of the network without options that load or freeze weights.
         model: The network.
         network: The network as called in training: compiled or wrapped for data parallelism if configured.
         tap: Features and head of the model.
@@ -119,11 +129,13 @@ class Run:
         if data.num_classes < 2:
             raise ValueError(f"{config.data} has {data.num_classes} class; a classifier needs at least 2.")
         self.config, self.data, self.device = config, data, device
-        self.train, self.validation = _split(config, data)
+        self.train, self.validation = split_training(config, data)
+        check_monitor(config, self.validation)
         self.train_counts = self.train.class_counts(data.num_classes)
         self.position, self.meter = Position(), Meter()
         self.logits: Tensor | None = None
         self._gradient_hooks: list[RemovableHandle] = []
+        self.architecture = architecture(config.model or "")  # now: the file of a checkpoint may be gone at the end
         seed_everything(config.seed)
         self.model = self.network = self.new_model()
         check_input(self.model, self.input_shape, device, config)
@@ -378,8 +390,9 @@ class Run:
         return nullcontext()
 
 
-def _split(config: TrainConfig, data: Dataset) -> tuple[Split, Split | None]:
+def split_training(config: TrainConfig, data: Dataset) -> tuple[Split, Split | None]:
+    """Return the training and the validation samples of a run."""
     if not config.val_fraction:
-        return data.train, None
+        return data.train, data.validation
     seed = config.seed if config.split_seed is None else config.split_seed
     return hold_out(data.train, config.val_fraction, seed, data.num_classes)

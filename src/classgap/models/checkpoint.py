@@ -148,6 +148,20 @@ def network_spec(path: str, model: str | None) -> Spec:
     return Spec(spec.name, spec.argument, options)
 
 
+def architecture(model: str) -> str:
+    """Return the name of a network without options that load or freeze weights.
+
+    >>> architecture("timm:resnet18:pretrained=yes:frozen=yes")
+    'timm:resnet18:pretrained=yes'
+    """
+    spec = Spec.parse(model)
+    while spec.name == "checkpoint":
+        path = spec.argument or ""
+        spec = network_spec(path, spec.options.get("model") or read_weights(Path(path)).network)
+    options = [f"{key}={value}" for key, value in spec.options.items() if key != "frozen"]
+    return ":".join([spec.name, *([] if spec.argument is None else [spec.argument]), *options])
+
+
 def _in(key: str, part: str) -> bool:
     return key.startswith(f"{part}.")
 

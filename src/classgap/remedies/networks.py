@@ -4,18 +4,13 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Mapping, Sequence
-from pathlib import Path
 from typing import Any, Self
 
 import torch
 from torch import Tensor, nn
 
-from classgap.losses import GaussianMixtureHead
-from classgap.models import MODELS, CosineClassifier, Frozen
-from classgap.models.checkpoint import network_spec
+from classgap.engine.storage.networks import TrainedNetwork, build_network, describe_network
 from classgap.models.heads import exchange_head, head_of
-from classgap.models.state_files import read_weights
-from classgap.registry import Spec
 from classgap.remedies.modules import PARTS, Part, build_part, describe_part
 
 
@@ -62,32 +57,18 @@ class Network(Part):
 
     def config(self) -> dict[str, Any]:
         """Return the name of the architecture, its shapes and the kind of its head."""
-        head = self.head
-        described: dict[str, Any] = {
-            "model": self.model,
-            "num_classes": self.num_classes,
-            "input_shape": list(self.input_shape),
-        }
-        if isinstance(head, GaussianMixtureHead):
-            variances = "unit" if head.log_variance is None else "learned"
-            return described | {
-                "head": "gaussian-mixture",
-                "variances": variances,
-                "log_determinant": head.log_determinant,
-            }
-        if isinstance(head, CosineClassifier):
-            return described | {"head": "cosine"}
-        return described | {"head": "linear", "bias": getattr(head, "bias", None) is not None}
+        return describe_network(self.module, self.model, self.num_classes, self.input_shape)
 
     @classmethod
     def from_config(cls, config: Mapping[str, Any]) -> Self:
         """Build the architecture; no pretrained weights are loaded."""
-        classes, shape = int(config["num_classes"]), tuple(config["input_shape"])
-        names = [str(k) for k in range(classes)]  # for a zero-shot head, whose weights are loaded afterwards
-        module = MODELS.build(config["model"], num_classes=classes, input_shape=shape, class_names=names, load=False)
-        module = module.module if isinstance(module, Frozen) else module
-        _fit_head(module, config, classes)
-        return cls(module, config["model"], classes, shape)
+        return cls(build_network(config), config["model"], int(config["num_classes"]), tuple(config["input_shape"]))
+
+    @classmethod
+    def from_trained(cls, trained: TrainedNetwork) -> Self:
+        """Take the network of a finished run."""
+        about = trained.description
+        return cls(trained.module, about["model"], int(about["num_classes"]), tuple(about["input_shape"]))
 
 
 class MeanNetwork(Part):
@@ -123,51 +104,3 @@ class MeanNetwork(Part):
 
 
 PARTS.update({kind.__name__: kind for kind in (Network, MeanNetwork)})
-
-
-def architecture(model: str) -> str:
-    """Return the name of a network without options that load or freeze weights.
-
-    >>> architecture("timm:resnet18:pretrained=yes:frozen=yes")
-    'timm:resnet18:pretrained=yes'
-    """
-    spec = Spec.parse(model)
-    while spec.name == "checkpoint":
-        path = spec.argument or ""
-        spec = network_spec(path, spec.options.get("model") or read_weights(Path(path)).network)
-    options = [f"{key}={value}" for key, value in spec.options.items() if key != "frozen"]
-    return ":".join([spec.name, *([] if spec.argument is None else [spec.argument]), *options])
-
-
-def load_network(run_directory: Path, module: nn.Module, config: Mapping[str, Any]) -> Network:
-    """Build the network of a finished run with its final weights.
-
-    Args:
-        run_directory: directory of the run.
-        module: a network as the run trained it, for the kind of its head; methods may replace the head.
-        config: "model", "num_classes" and "input_shape".
-
-    Raises:
-        ValueError: if the weights do not fit.
-    """
-    like = Network(module, config["model"], config["num_classes"], config["input_shape"])
-    network = Network.from_config(like.config())
-    try:
-        network.module.load_state_dict(read_weights(run_directory).state)
-    except RuntimeError as error:
-        raise ValueError(f"the weights of {run_directory} do not fit {config['model']}: {error}") from None
-    return network
-
-
-def _fit_head(module: nn.Module, config: Mapping[str, Any], classes: int) -> None:
-    """Replace the head that the architecture was created with, if the trained network has another kind."""
-    before, kind = head_of(module), config["head"]
-    features = before.get_parameter("weight").shape[1]
-    bias = config.get("bias", True)
-    if kind == "gaussian-mixture":
-        options = {"variances": config["variances"], "log_determinant": config["log_determinant"]}
-        exchange_head(module, GaussianMixtureHead(features, classes, **options))
-    elif kind == "cosine" and not isinstance(before, CosineClassifier):
-        exchange_head(module, CosineClassifier(features, classes))
-    elif kind == "linear" and (getattr(before, "bias", None) is not None) != bias:
-        exchange_head(module, nn.Linear(features, classes, bias=bias))

@@ -10,6 +10,7 @@ from torch import Tensor, nn
 from classgap.audit.io.predictions import Predictions
 from classgap.audit.io.rows import as_tensor
 from classgap.data.dataset import Split
+from classgap.data.preprocessing import Preprocessing
 from classgap.data.splits import draw_per_class
 from classgap.engine.random_state import preserve_random_state
 from classgap.engine.storage.checkpoint import load_weights
@@ -18,7 +19,7 @@ from classgap.models import CosineClassifier
 from classgap.remedies.heads import FrozenFeatures, refit_heads
 from classgap.remedies.modules import CosineHead, Head, Part
 from classgap.remedies.networks import Network
-from classgap.remedies.scoring import Preprocessing
+from classgap.remedies.scoring import input_details, input_kind
 from classgap.remedies.sources import Source
 from classgap.remedies.stored_runs import StoredRun
 
@@ -85,10 +86,10 @@ def refit_run(
             name,
             _apply(head, fit_ND),
             _apply(head, test_ND),
-            inputs=run.preprocessing.inputs,
+            inputs=input_kind(run.preprocessing),
             module=network.with_head(head),
             adjustable=False,
-            details=run.preprocessing.details(),
+            details=input_details(run.preprocessing),
         )
         for name, head in refit_heads(data, progress)
     ], ()

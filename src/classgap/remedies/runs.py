@@ -13,6 +13,7 @@ from torch import Tensor
 
 from classgap.audit.io.predictions import Predictions
 from classgap.data.dataset import Split
+from classgap.data.preprocessing import Preprocessing
 from classgap.data.splits import other_rows
 from classgap.engine.random_state import preserve_random_state
 from classgap.engine.train import choose_device
@@ -21,7 +22,7 @@ from classgap.remedies.fix import Samples
 from classgap.remedies.modules import Part, mean_probability
 from classgap.remedies.networks import MeanNetwork, Network
 from classgap.remedies.refits import refit_run
-from classgap.remedies.scoring import NetworkScores, Preprocessing, duplicate_rows, score
+from classgap.remedies.scoring import NetworkScores, duplicate_rows, input_details, input_kind, score
 from classgap.remedies.soup import average_weights, batch_norms, recompute_batch_norm
 from classgap.remedies.sources import Source, ensemble
 from classgap.remedies.stored_runs import StoredRun, open_runs
@@ -190,11 +191,11 @@ def _named_sources(
         name,
         _mean([each.fit.logits_NK for each in scored]),
         _mean([each.test.logits_NK for each in scored]),
-        inputs=preprocessing.inputs,
+        inputs=input_kind(preprocessing),
         module=networks[0] if len(networks) == 1 else MeanNetwork(networks),
         passes=float(len(networks)),
         is_average=True,
-        details=(*preprocessing.details(), *_models(models)),
+        details=(*input_details(preprocessing), *_models(models)),
     )
     return [plain, *_view_sources(f"{name}+", scored, preprocessing, models)]
 
@@ -214,7 +215,7 @@ def _view_sources(
                 module=parts[0] if len(parts) == 1 else MeanNetwork(parts),
                 passes=float(len(parts) * VIEWS[views]),
                 is_average=True,
-                details=(*preprocessing.details(), *_models(models)),
+                details=(*input_details(preprocessing), *_models(models)),
             )
         )
     return found

@@ -10,53 +10,23 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from classgap.data.batch import Batch
 from classgap.data.dataset import Split
-from classgap.data.loader import evaluation_batches
+from classgap.data.preprocessing import BATCH_SIZE, Preprocessing
 from classgap.remedies.networks import Network
-from classgap.remedies.sources import Inputs
+from classgap.remedies.sources import Inputs as InputKind
 from classgap.remedies.views import VIEWS, iterate_views
 
-BATCH_SIZE = 256
+
+def input_kind(preprocessing: Preprocessing) -> InputKind:
+    """Return the kind of the inputs of a fix that contains a network."""
+    return "images" if preprocessing.is_image else "samples"
 
 
-@dataclass(frozen=True)
-class Preprocessing:
-    """Preparation of the inputs of a network, as in its training.
-
-    Attributes:
-        mean: mean of each channel, on the scale [0, 1]; ``None`` if inputs are not normalized.
-        std: standard deviation of each channel.
-        crop: side of the center crop; ``None`` for none.
-        shape: shape of one input of the network.
-    """
-
-    mean: tuple[float, ...] | None
-    std: tuple[float, ...] | None
-    crop: int | None
-    shape: tuple[int, ...]
-
-    @property
-    def is_image(self) -> bool:
-        """Whether inputs have the shape (C, H, W)."""
-        return len(self.shape) == 3
-
-    @property
-    def inputs(self) -> Inputs:
-        """Kind of the inputs of a fix that contains the network."""
-        return "images" if self.is_image else "samples"
-
-    def details(self) -> tuple[tuple[str, Any], ...]:
-        """Return the preparation of the inputs as plain values for a saved fix."""
-        statistics = (("mean", self.mean), ("std", self.std))
-        given = tuple((name, None if each is None else list(each)) for name, each in statistics)
-        return (("input_shape", list(self.shape)), *given)
-
-    def batches(self, split: Split, device: torch.device, batch_size: int = BATCH_SIZE) -> Iterator[Batch]:
-        """Iterate over prepared samples in order, without augmentation."""
-        return evaluation_batches(
-            split, batch_size=batch_size, mean=self.mean, std=self.std, size=self.crop, device=device
-        )
+def input_details(preprocessing: Preprocessing) -> tuple[tuple[str, Any], ...]:
+    """Return the preparation of the inputs as plain values for a saved fix."""
+    statistics = (("mean", preprocessing.mean), ("std", preprocessing.std))
+    given = tuple((name, None if each is None else list(each)) for name, each in statistics)
+    return (("input_shape", list(preprocessing.shape)), *given)
 
 
 @dataclass(frozen=True)

@@ -3,19 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
-import torch
 
 from classgap.audit.io.predictions import Predictions
-from classgap.audit.io.readers import find_predictions, read_predictions
+from classgap.audit.io.readers import read_predictions
 from classgap.data import load
 from classgap.data.dataset import Dataset, Split
-from classgap.engine import Run, RunDirectory, TrainConfig
-from classgap.remedies.networks import Network, architecture, load_network
-from classgap.remedies.scoring import Preprocessing
+from classgap.data.preprocessing import Preprocessing
+from classgap.engine import RunDirectory, TrainConfig
+from classgap.engine.run import split_training
+from classgap.engine.storage.networks import load_network, read_finished_config
+from classgap.remedies.networks import Network
 
 MAX_DIFFERENT = 0.05  # of the stored test predictions; more means other data or weights than in training
 
@@ -93,11 +94,8 @@ def open_runs(paths: Sequence[Path]) -> list[StoredRun]:
 
 
 def _read_config(directory: RunDirectory) -> TrainConfig:
-    find_predictions(directory.path)  # explains a run that failed or is not finished
-    if not directory.finished() or not directory.model.is_file():
-        raise ValueError(f"{directory.path} is not finished: resume it by running the same train command.")
-    config = TrainConfig(**directory.stored_settings())
-    if not config.val_fraction:
+    config = read_finished_config(directory)
+    if not directory.val_predictions.is_file():
         raise ValueError(
             f"{directory.path} has no validation samples (val_fraction is 0), which a fix is fitted to: train with "
             "--val-fraction 0.1, or pass predictions of other samples."
@@ -106,19 +104,8 @@ def _read_config(directory: RunDirectory) -> TrainConfig:
 
 
 def _open(name: str, directory: RunDirectory, config: TrainConfig, data: Dataset) -> StoredRun:
-    # A run replaces the head where its method does, and knows crop and normalization.
-    run = Run(replace(config, compile=False), data, torch.device("cpu"))
-    run.tap.remove()
-    shapes = {"num_classes": data.num_classes, "input_shape": run.input_shape}
-    network = load_network(directory.path, run.model, {"model": architecture(config.model or ""), **shapes})
-    assert run.validation is not None
-    return StoredRun(
-        name,
-        directory,
-        config,
-        data,
-        run.train,
-        run.validation,
-        network,
-        Preprocessing(run.mean, run.std, run.crop, run.input_shape),
-    )
+    trained = load_network(directory, config, data)
+    train, validation = split_training(config, data)
+    assert validation is not None
+    network = Network.from_trained(trained)
+    return StoredRun(name, directory, config, data, train, validation, network, trained.preprocessing)

@@ -1,10 +1,13 @@
-"""Read prediction files in CSV: a header and one row per sample, in one of two layouts.
+"""Read prediction files in CSV: a header and one row per sample, in one of three layouts.
 
 - ``target`` and ``prediction`` columns, both class names or both class indices. The classes are the labels that occur.
   Other columns are ignored with a notice.
 - A ``target`` column and one column of scores per class, named after the class. ``target`` is a class name or, if no
   name matches, a class index from 0. Scores in [0, 1] whose rows sum to 1 are probabilities, others are logits; with
   two decimals, a row sum may be off by 0.005 per class. A column that numbers the samples is an error.
+
+- The file of ``classgap predict``: a ``target`` column and one column ``logit:CLASS`` per class. Other columns are for
+  people.
 
 Instead of one column per class, a column ``logits`` or ``probabilities`` may hold a list for each sample. All layouts
 may have an ``index`` column with the sample's position in the test set, a ``valid_labels`` column with the labels that
@@ -25,7 +28,7 @@ from numpy.typing import NDArray
 
 from classgap.audit._types import Floats, Integers
 from classgap.audit.io.csv_layouts import LISTS, NumberedRows, is_timm, parse_lists, rename_columns, timm_content
-from classgap.audit.io.fields import SAMPLE_COLUMNS, suggest_rename
+from classgap.audit.io.fields import LOGIT_COLUMN, SAMPLE_COLUMNS, suggest_rename
 from classgap.audit.io.probabilities import sum_to_one
 from classgap.audit.io.wanted import NOTHING, Wanted
 from classgap.audit.results import Notice
@@ -86,6 +89,8 @@ def _read(header: list[str], rows: Any, wanted: Wanted, texts: Collection[str]) 
         raise ValueError(f"column names must be unique, but {duplicate!r} appears more than once.")
     wanted.check(header)
     extra = ExtraColumns(header, wanted.names)
+    if any(column.startswith(LOGIT_COLUMN) for column in header):
+        return _read_logits(header, rows, extra)
     if "prediction" in header:
         return _read_labels(header, rows, extra)
     lists = [name for name in LISTS if name in header]
@@ -101,6 +106,30 @@ def _read_lists(header: list[str], kind: str, rows: Any, extra: ExtraColumns) ->
         content["index"] = _to_integers(columns["index"])
     unused = tuple(_unnamed(header, {*wanted, *extra.places, *SAMPLE_COLUMNS}))
     return extra.content | content, (Notice("unused-columns", {"names": unused}),) if unused else ()
+
+
+def _read_logits(header: list[str], rows: Any, extra: ExtraColumns) -> Content:
+    """Read a file of ``classgap predict``: the columns ``logit:CLASS``."""
+    columns = [i for i, name in enumerate(header) if name.startswith(LOGIT_COLUMN)]
+    target, index = header.index("target"), header.index("index") if "index" in header else None
+    targets, numbers, logits = [], [], []
+    for row in rows:
+        if not row:
+            continue
+        _check_width(row, header, rows.line_num)
+        extra.add(row)
+        targets.append(row[target].strip())
+        if index is not None:
+            numbers.append(row[index].strip())
+        try:
+            logits.append(np.array([row[i] for i in columns], dtype=np.float64).astype(np.float32))
+        except ValueError:
+            raise ValueError(_not_a_number(rows.line_num, {header[i]: row[i] for i in columns})) from None
+    if not targets:
+        raise ValueError("the file has no samples, only a header.")
+    names = [header[i].removeprefix(LOGIT_COLUMN) for i in columns]
+    content = {"targets": np.array(targets), "logits": np.stack(logits), "class_names": names}
+    return extra.content | content | ({} if index is None else {"index": _to_integers(numbers)}), ()
 
 
 def _unnamed(header: list[str], taken: Collection[str]) -> list[str]:

@@ -15,6 +15,8 @@ NAMES = (
     *(*FIELDS, "head_weight", "head_bias", "class_names", "valid_labels", "valid_labels_offsets"),
     *SAMPLE_COLUMNS.values(),
 )
+PREDICTED = ("top_k", "top_k_scores")  # written by classgap predict for people; an audit skips them
+LOGIT_COLUMN = "logit:"  # prefix of the columns of logits in a CSV file of classgap predict
 
 _TARGETS = (
     *("target", "targets", "label", "labels", "true", "true_label", "true_labels", "truth", "ground_truth", "gt"),

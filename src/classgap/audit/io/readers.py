@@ -1,6 +1,7 @@
 """Read prediction files (``.npz``, ``.safetensors``, ``.csv``, ``.parquet``, ``.npy``) and run directories.
 
-``.npz`` and ``.safetensors`` files hold ``targets`` and one of ``logits``, ``probabilities`` and ``predictions``.
+``.npz`` and ``.safetensors`` files hold ``targets`` and one of ``logits``, ``probabilities`` and ``predictions``; of
+``logits`` and ``probabilities`` in one file, ``logits`` are read.
 Optional arrays: ``features``, ``head_weight``, ``head_bias``, ``class_names`` (a JSON list in the metadata of a
 safetensors file), ``train_counts``, ``train_predictions``, ``train_targets``, ``train_features``, ``index``, and
 ``valid_labels`` with ``valid_labels_offsets``: the valid labels of all samples in one array, and N + 1 positions in it.
@@ -27,7 +28,7 @@ import numpy as np
 from classgap.audit._types import Floats
 from classgap.audit.io.companions import add_companions, read_companion
 from classgap.audit.io.csv import Content, read_csv
-from classgap.audit.io.fields import FIELDS, KINDS, NAMES, suggest_rename
+from classgap.audit.io.fields import FIELDS, KINDS, NAMES, PREDICTED, suggest_rename
 from classgap.audit.io.label_sets import RaggedLabels, sets_from
 from classgap.audit.io.mapped import map_directory, map_npy, map_npz
 from classgap.audit.io.parquet import read_parquet
@@ -209,7 +210,7 @@ def _unknown_suffix(file: Path) -> str:
 
 def _unused(content: dict[str, Any], wanted: Wanted) -> tuple[Notice, ...]:
     """Notice about arrays with unknown names, with the names that may have been meant."""
-    unknown = sorted(set(content) - {*NAMES, *wanted.names})
+    unknown = sorted(set(content) - {*NAMES, *PREDICTED, *wanted.names})
     if not unknown:
         return ()
     missing = [name for name in NAMES if name not in content and name not in KINDS]
@@ -220,6 +221,8 @@ def _unused(content: dict[str, Any], wanted: Wanted) -> tuple[Notice, ...]:
 def _to_arguments(content: dict[str, Any], wanted: Wanted) -> dict[str, Any]:
     """Convert a file's arrays to the keyword arguments of ``Predictions.from_arrays``."""
     arguments = {name: value for name, value in content.items() if name in FIELDS}
+    if "logits" in arguments:  # classgap predict writes both; probabilities are their softmax
+        arguments.pop("probabilities", None)
     found = ", ".join(sorted(content)) or "no arrays"
     if "targets" not in content:
         lone = ": pass them in a file of their own, targets= or --targets FILE" if len(content) == 1 else ""

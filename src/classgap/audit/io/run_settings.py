@@ -9,6 +9,7 @@ from typing import Any
 from classgap.audit.results import AuditSource
 
 SETTINGS = "config.yaml"
+VALIDATION = "val_predictions.safetensors"
 
 
 def describe_source(file: Path, *, has_scores: bool) -> AuditSource:
@@ -22,7 +23,7 @@ def describe_source(file: Path, *, has_scores: bool) -> AuditSource:
         run=str(file.parent),
         epochs=_positive(settings.get("epochs")),
         steps=_positive(settings.get("steps")),
-        has_validation=bool(settings.get("val_fraction")),
+        has_validation=bool(settings.get("val_fraction")) or (file.parent / VALIDATION).is_file(),
     )
 
 

@@ -20,6 +20,7 @@ _FEATURES = ("{}_features", "{}_x", "{}_inputs", "x_{}")
 _TARGETS = ("{}_targets", "{}_y", "{}_labels", "y_{}")
 _NAMES = ("class_names", "classes")
 _UNSPLIT = (("features", "x"), ("targets", "y", "labels"))
+_UNSPLIT_INPUTS = ("features", "x", "inputs", "images")
 
 
 def load_features(
@@ -28,8 +29,9 @@ def load_features(
     """Load feature vectors and classes from a ``.npz`` or ``.safetensors`` file.
 
     The file has ``train_features``, ``train_targets``, ``test_features`` and ``test_targets`` (or ``train_x``,
-    ``train_y``, …), and optionally ``class_names`` (in safetensors: JSON in the metadata). From a file with only
-    ``features`` and ``targets``, a test split is drawn. Features become float32 and are not normalized.
+    ``train_y``, …), and optionally ``class_names`` (in safetensors: JSON in the metadata). ``val_features`` and
+    ``val_targets`` are validation samples. From a file with only ``features`` and ``targets``, a test split is drawn.
+    Features become float32 and are not normalized.
 
     Args:
         path: File.
@@ -40,20 +42,58 @@ def load_features(
     arrays = _read(Path(path).expanduser())
     used: set[str] = set()
     notes: tuple[str, ...] = ()
+    validation: Split | None = None
     if _find(arrays, [form.format("train") for form in _FEATURES]):
         if test_fraction is not None:
             raise ValueError(f"features: {path} has a test split; remove test_fraction={test_fraction}.")
         train, test = (_read_split(path, arrays, split, used) for split in ("train", test_split))
+        if test_split != "val" and all(
+            _find(arrays, [form.format("val") for form in each]) for each in (_FEATURES, _TARGETS)
+        ):
+            validation = _read_split(path, arrays, "val", used)
     else:
         both = Split.from_arrays(*_read_pair(path, arrays, _UNSPLIT[0], _UNSPLIT[1], used))
         fraction = 0.2 if test_fraction is None else test_fraction
         train, test = hold_out(both, fraction, data_seed, int(both.targets.max()) + 1)
         notes = (f"{path} has no test split: {len(test)} samples were drawn for testing, stratified by class.",)
-    names = _class_names(path, arrays, torch.cat([train.targets, test.targets]), used)
+    splits = [train, test, *([] if validation is None else [validation])]
+    names = _class_names(path, arrays, torch.cat([split.targets for split in splits]), used)
     unused = sorted(set(arrays) - used)
     if unused:
         notes += (f"{path}: ignored {', '.join(unused)}.",)
-    return Dataset(f"features:{path}", train, test, names, "vector", (_width(path, train, test),), notes=notes)
+    shape = (_width(path, splits),)
+    return Dataset(f"features:{path}", train, test, names, "vector", shape, notes=notes, validation=validation)
+
+
+def read_split_arrays(path: Path, split: str) -> tuple[NDArray[Any], NDArray[Any] | None, tuple[str, ...] | None]:
+    """Read inputs, and targets and class names where the file has them, to predict with a trained model.
+
+    Args:
+        path: A ``.npz`` or ``.safetensors`` file as for :func:`load_features`, or a ``.npy`` file of inputs.
+        split: "test", "val" or "train". A file without splits is read completely.
+
+    Raises:
+        ValueError: If the file cannot be read or has no inputs.
+    """
+    if path.suffix == ".npy":
+        try:
+            return np.load(path, allow_pickle=False), None, None
+        except (OSError, ValueError, EOFError) as error:
+            raise ValueError(f"cannot read {path} ({error}).") from None
+    arrays = _read(path)
+    key = _find(arrays, [form.format(split) for form in _FEATURES])
+    targets = [form.format(split) for form in _TARGETS]
+    if not key:
+        key, targets = _find(arrays, _UNSPLIT_INPUTS), list(_UNSPLIT[1])
+    if not key:
+        has = ", ".join(f"{name} {array.shape}" for name, array in arrays.items())
+        raise ValueError(f"{path} needs an array {split}_features or features; it has {has or 'none'}.")
+    found, names = _find(arrays, targets), _find(arrays, _NAMES)
+    return (
+        arrays[key],
+        arrays[found] if found else None,
+        tuple(map(str, arrays[names].tolist())) if names else None,
+    )
 
 
 def _read(path: Path) -> dict[str, NDArray[Any]]:
@@ -129,8 +169,10 @@ def _class_names(path: str, arrays: Mapping[str, NDArray[Any]], targets: Tensor,
     return names
 
 
-def _width(path: str, train: Split, test: Split) -> int:
-    widths = [int(split.inputs[torch.arange(1)].shape[1]) for split in (train, test)]
-    if widths[0] != widths[1]:
-        raise ValueError(f"features: {path} has {widths[0]} training features and {widths[1]} test features.")
+def _width(path: str, splits: Sequence[Split]) -> int:
+    widths = [int(split.inputs[torch.arange(1)].shape[1]) for split in splits]
+    if len(set(widths)) > 1:
+        names = ("training", "test", "validation")
+        parts = [f"{width} {name} features" for width, name in zip(widths, names, strict=False)]
+        raise ValueError(f"features: {path} has {' and '.join(parts)}.")
     return widths[0]

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -64,15 +65,44 @@ def read_image_size(path: str) -> tuple[int, int]:
 
 def read_image(path: str, height: int, width: int) -> Pixels:
     """Decode to RGB, (3, height, width): apply the EXIF orientation, resize to cover the size, center-crop."""
+    with open_picture(path) as picture:
+        return fit_picture(picture, height, width)
+
+
+@contextmanager
+def open_picture(path: str) -> Iterator[Picture]:
+    """Open an image file and apply its EXIF orientation."""
     from PIL import Image, ImageOps
 
-    with Image.open(path) as file:
-        ImageOps.exif_transpose(file, in_place=True)
-        image = _as_rgb(file)
+    with Image.open(path) as picture:
+        ImageOps.exif_transpose(picture, in_place=True)
+        yield picture
+
+
+def fit_picture(picture: Picture, height: int, width: int, *, channels: int = 3) -> Pixels:
+    """Convert to bytes, (channels, height, width): resize to cover the size and center-crop.
+
+    Args:
+        picture: The image; it does not change.
+        height: Height of the result.
+        width: Width of the result.
+        channels: 3 for RGB, 1 for gray.
+
+    Raises:
+        ValueError: If ``channels`` is neither 1 nor 3.
+    """
+    from PIL import Image, ImageOps
+
+    if channels not in (1, 3):
+        raise ValueError(f"image files have 1 or 3 channels, but the network takes {channels}; pass arrays.")
+    image = _as_rgb(picture)
+    if channels == 1:
+        image = image.convert("L")
     if image.size != (width, height):
         # fit() scales by the larger of the two ratios and center-crops.
         image = ImageOps.fit(image, (width, height), method=Image.Resampling.BICUBIC)
-    return np.asarray(image).transpose(2, 0, 1)
+    pixels = np.asarray(image)
+    return pixels[None] if channels == 1 else pixels.transpose(2, 0, 1)
 
 
 def _as_rgb(image: Picture) -> Picture:

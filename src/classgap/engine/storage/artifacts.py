@@ -18,6 +18,7 @@ from classgap.engine.evaluation import Predictions, Scores
 from classgap.engine.run import Run
 from classgap.engine.storage.checkpoint import save_weights
 from classgap.engine.storage.disk import explain_write_errors
+from classgap.engine.storage.networks import network_metadata, run_preprocessing
 from classgap.engine.storage.run_directory import RunDirectory
 
 
@@ -31,7 +32,9 @@ def write_artifacts(run: Run, directory: RunDirectory, best: dict[str, Any] | No
     """
     # One split at a time: the logits of several may not fit in memory together.
     if rank() == 0:
-        save_weights(run.model, directory.model)
+        save_weights(run.model, directory.model, network_metadata(run))
+        with explain_write_errors(directory.preprocessing):
+            run_preprocessing(run).save(directory.preprocessing)
     train = _evaluate_training(run, directory)
     if run.validation is not None:
         _evaluate(run, directory.val_predictions, run.validation, train)

@@ -85,14 +85,14 @@ def _damaged_member(path: Path) -> str | None:
         return archive.testzip()
 
 
-def save_weights(model: nn.Module, path: Path) -> None:
-    """Write a model's weights as safetensors."""
+def save_weights(model: nn.Module, path: Path, metadata: dict[str, str] | None = None) -> None:
+    """Write a model's weights, a checksum, and optionally other metadata, as safetensors."""
     from safetensors.torch import save
 
     # Clones: safetensors rejects tensors that share memory, such as tied weights.
     tensors = {name: tensor.detach().cpu().contiguous().clone() for name, tensor in model.state_dict().items()}
     with explain_write_errors(path), atomic_write(path) as file:
-        file.write(save(tensors, {KEY: checksum(tensors)}))
+        file.write(save(tensors, {**(metadata or {}), KEY: checksum(tensors)}))
 
 
 def load_weights(path: Path) -> dict[str, Tensor]:

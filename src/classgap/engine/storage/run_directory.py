@@ -25,9 +25,9 @@ class RunDirectory:
     """Directory of one run, finished or not.
 
     Files: ``config.yaml``, ``env.json``, ``data.json`` (a fingerprint of the data), ``metrics.jsonl`` (one line per
-    epoch, then the final one), ``checkpoints/``,
-    ``predictions.safetensors``, ``val_predictions.safetensors`` and ``train_predictions.safetensors`` if there are any,
-    ``audit.json``, ``report.html``.
+    epoch, then the final one), ``checkpoints/``, ``preprocessing.json``, ``predictions.safetensors``,
+    ``val_predictions.safetensors`` and ``train_predictions.safetensors`` if there are any, ``audit.json``,
+    ``report.html``.
 
     >>> run = RunDirectory(Path("runs/not-yet"))
     >>> run.finished(), run.read_metrics()
@@ -45,6 +45,7 @@ class RunDirectory:
         self.previous = self.checkpoints / "previous.pt"
         self.initial = self.checkpoints / "initial.safetensors"
         self.model = self.checkpoints / "model.safetensors"
+        self.preprocessing = path / "preprocessing.json"
         self.predictions = path / "predictions.safetensors"
         self.val_predictions = path / "val_predictions.safetensors"
         self.train_predictions = path / "train_predictions.safetensors"
@@ -71,7 +72,7 @@ class RunDirectory:
 
         Args:
             config: Configuration of the run; an existing run must have the same.
-            environment: Versions and hardware, for ``env.json``.
+            environment: Versions and hardware, for ``env.json``, which describes the last process that trained the run.
             overwrite: Remove an existing run.
             data: Fingerprint of the data; a run must be resumed with the same.
 
@@ -83,13 +84,14 @@ class RunDirectory:
         self._lock_directory()
         if overwrite:
             self._remove_run()
-        if self.config.exists():
+        resumed = self.config.exists()
+        if resumed:
             self.check_same(config)
             if data is not None:
                 self._check_data(data)
-        else:
-            with explain_write_errors(self.config):
-                atomic_write_text(self.environment, json.dumps(environment, indent=2) + "\n")
+        with explain_write_errors(self.config):
+            atomic_write_text(self.environment, json.dumps(environment, indent=2) + "\n")
+            if not resumed:
                 if data is not None:
                     atomic_write_text(self.data, write_fingerprint(data))
                 write_config(config, self.config)
@@ -226,7 +228,8 @@ class RunDirectory:
             return False
 
     def _remove_run(self) -> None:
-        files = (self.config, self.environment, self.data, self.metrics, self.audit, self.report, self.failure)
+        records = (self.config, self.environment, self.data, self.preprocessing, self.metrics)
+        files = (*records, self.audit, self.report, self.failure)
         predictions = (self.predictions, self.val_predictions, self.train_predictions)
         for file in (*files, *predictions, self.last, self.previous, self.initial, self.model):
             file.unlink(missing_ok=True)

@@ -1,0 +1,138 @@
+"""``classgap predict``."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, ClassVar, Literal
+
+from classgap.cli.outputs import check_outputs, print_written
+from classgap.cli.parser import Arg, Command
+
+if TYPE_CHECKING:
+    from classgap.inference import InputSamples, PredictResult
+
+MAX_SHOWN = 20  # samples printed without --out
+
+
+@dataclass(frozen=True)
+class PredictCommand(Command):
+    """Predict classes with a trained run.
+
+    INPUT is one of:
+      images               files, or folders with any number of images; folders
+                           named after classes give the targets
+      .npz, .safetensors   array "features", or "test_features" (see --split),
+                           with "targets" where known
+      .npy                 one row per sample
+      .csv                 a header and one row of numbers per sample; the
+                           column "target" is optional
+      .csv, .parquet       rows of a table, for a run that was trained on one
+      a dataset            as in --data of classgap train (see --split)
+    Without INPUT, the test samples of the run are predicted.
+
+    Inputs are prepared as in training. Files written with --out are read by
+    classgap audit, compare and fix.
+
+    Examples:
+      classgap predict runs/birds photos/new --out new.csv --top-k 3
+      classgap predict runs/birds --split val --out val.npz
+    """
+
+    ARGS: ClassVar[Mapping[str, Arg]] = {
+        "run_dir": Arg("RUN", positional=True),
+        "inputs": Arg("INPUT", positional=True),
+        "fix": Arg("DIR"),
+        "batch_size": Arg(default="that of the run's own test"),
+    }
+
+    run_dir: Path
+    """Directory of a finished run of classgap train."""
+
+    inputs: tuple[str, ...] = ()
+    """Images, folders, feature files, CSV files, or a dataset."""
+
+    out: Path | None = None
+    """Write logits, probabilities, class names and targets to this .npz, .safetensors or .csv file."""
+
+    split: Literal["test", "val", "train"] = "test"
+    """Split of a dataset or of a file with splits."""
+
+    top_k: int | None = None
+    """Also list this many best classes of each sample."""
+
+    fix: Path | None = None
+    """Apply a remedy that `classgap fix --out DIR` wrote for this run."""
+
+    batch_size: int | None = None
+    """Batch size."""
+
+    workers: int = 0
+    """Number of processes that decode images."""
+
+    device: str = "auto"
+    """Device: auto, cpu, cuda, cuda:1."""
+
+    def run(self) -> None:
+        """Predict, write the file, and print a summary."""
+        from classgap.data.sources.parallel import progress_bar
+        from classgap.inference import load_run
+        from classgap.inference.inputs import read_inputs
+        from classgap.inference.prediction_files import check_suffix, write_predictions
+        from classgap.remedies import load_fix
+
+        self._check_numbers()
+        if self.out is not None:
+            check_suffix(self.out)
+            check_outputs({"--out": self.out}, [self.run_dir, *map(Path, self.inputs)])
+        model = load_run(self.run_dir, device=self.device)
+        fix = None if self.fix is None else load_fix(self.fix)
+        model.check_fix(fix)
+        if self.top_k is not None and self.top_k > len(model.class_names):
+            raise ValueError(f"--top-k must be at most the number of classes, {len(model.class_names)}.")
+        samples = read_inputs(model, self.inputs, self.split)
+        with progress_bar("predicting", len(samples)) as advance:
+            result = model.predict(samples, batch_size=self.batch_size, workers=self.workers, fix=fix, progress=advance)
+        if self.out is not None:
+            write_predictions(self.out, result, samples, top_k=self.top_k, train_counts=model.train_counts)
+        self._print(result, samples)
+        print_written({"--out": self.out})
+
+    def _check_numbers(self) -> None:
+        for flag, value, least in (
+            ("--top-k", self.top_k, 1),
+            ("--batch-size", self.batch_size, 1),
+            ("--workers", self.workers, 0),
+        ):
+            if value is not None and value < least:
+                raise ValueError(f"{flag} must be at least {least}, got {value}.")
+
+    def _print(self, result: PredictResult, samples: InputSamples) -> None:
+        from classgap.report.formatting import printable
+
+        for note in samples.notes:
+            print(printable(note))
+        if self.out is None:
+            _print_rows(result, samples, self.top_k or 1)
+        if samples.targets is not None:
+            correct = int((result.predictions == samples.targets).sum())
+            print(f"{len(samples):,} samples, {100 * correct / len(samples):.2f} % accuracy.")
+        else:
+            print(f"{len(samples):,} samples.")
+
+
+def _print_rows(result: PredictResult, samples: InputSamples, top_k: int) -> None:
+    """Print the best classes of the first samples."""
+    from classgap.report.formatting import printable
+
+    classes, scores = result.top_k(top_k)
+    for row in range(min(MAX_SHOWN, len(samples))):
+        name = f"sample {row}" if samples.filenames is None else samples.filenames[row]
+        best = (
+            f"{result.class_names[k]} {score:.3f}"
+            for k, score in zip(classes[row].tolist(), scores[row].tolist(), strict=True)
+        )
+        print(printable(f"{name}: {', '.join(best)}"))
+    if len(samples) > MAX_SHOWN:
+        print(f"… and {len(samples) - MAX_SHOWN:,} more: use --out to write all.")

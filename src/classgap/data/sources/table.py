@@ -1,0 +1,178 @@
+"""Tables with numeric and categorical columns, in CSV or Parquet files."""
+
+from __future__ import annotations
+
+import csv
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from classgap.data.dataset import Dataset, Split
+from classgap.data.splits import hold_out
+from classgap.data.transforms.table import Table, TableEncoder, to_text
+
+TEST_FRACTION = 0.2  # of a drawn test split
+
+
+def load_table(
+    files: str,
+    *,
+    target: str = "target",
+    drop: str = "",
+    categorical: str = "",
+    test_fraction: float | None = None,
+    data_seed: int = 0,
+) -> Dataset:
+    """Load a table with one row per sample: ``TRAIN,TEST``, or one file from which a test split is drawn.
+
+    A column is numeric if all its cells are numbers or missing; missing numbers become the median, and columns are
+    standardized. Other columns are one-hot encoded, with a category for missing cells. The training rows determine
+    medians, scales and categories; ``preprocessing.json`` of a run has them. Columns without a name are ignored.
+
+    Args:
+        files: Training file and test file, separated by a comma, or one file. They end in ``.csv`` or ``.parquet``.
+        target: Name of the column of classes.
+        drop: Columns to leave out, separated by commas.
+        categorical: Columns whose numbers are categories, separated by commas.
+        test_fraction: Fraction of each class in the drawn test split, 0.2 by default.
+        data_seed: Random seed of the drawn test split.
+    """
+    paths = [Path(part).expanduser() for part in files.split(",")]
+    if len(paths) > 2:
+        raise ValueError(f"a table has one file, or two separated by a comma, got {files!r}.")
+    if len(paths) == 2 and test_fraction is not None:
+        raise ValueError(f"{files} has a test file; remove test_fraction={test_fraction}.")
+    tables = [read_table(path) for path in paths]
+    labels = [read_labels(table, target, path) for table, path in zip(tables, paths, strict=True)]
+    names = _class_names(labels[0])
+    targets = [_encode(each, names, path) for each, path in zip(labels, paths, strict=True)]
+    dropped, forced = _names(drop), _names(categorical)
+    _check_columns({"drop": dropped, "categorical": forced}, tables[0], paths[0])
+    used = {name: cells for name, cells in tables[0].items() if name and name != target and name not in dropped}
+    notes: tuple[str, ...] = ()
+    rows: Tensor | None = None
+    if len(paths) == 1:
+        numbered = Split.from_arrays(torch.arange(len(targets[0]))[:, None], targets[0])
+        fraction = TEST_FRACTION if test_fraction is None else test_fraction
+        train, test = hold_out(numbered, fraction, data_seed, len(names))
+        rows = train.index
+        notes = (f"{files} has no test file: {len(test)} rows were drawn for testing, stratified by class.",)
+    fitted = used if rows is None else {name: [cells[row] for row in rows.tolist()] for name, cells in used.items()}
+    encoder = TableEncoder.fit(fitted, target=target, categorical=forced)
+    splits = [
+        Split.from_arrays(torch.from_numpy(_encode_table(encoder, table, path)), each)
+        for table, path, each in zip(tables, paths, targets, strict=True)
+    ]
+    if rows is not None:
+        splits = [splits[0].subset(rows), splits[0].subset(test.index)]
+    return Dataset(files, splits[0], splits[1], names, "vector", (encoder.width,), notes=notes, table=encoder)
+
+
+def read_table(path: Path) -> dict[str, Sequence[Any]]:
+    """Read a CSV or Parquet file as columns.
+
+    Raises:
+        ValueError: If the file is missing, damaged or empty, or two columns have the same name.
+    """
+    if not path.is_file():
+        raise ValueError(f"table not found: {str(path)!r}.")
+    readers = {".csv": _read_csv, ".parquet": _read_parquet}
+    if path.suffix.lower() not in readers:
+        raise ValueError(f"a table must end in {' or '.join(readers)}, got {path.name!r}.")
+    header, columns = readers[path.suffix.lower()](path)
+    named = [name for name in header if name]
+    twice = next((name for name in named if named.count(name) > 1), None)
+    if twice is not None:
+        raise ValueError(f"{path} has two columns named {twice!r}.")
+    if not columns or not len(columns[0]):
+        raise ValueError(f"{path} has no rows.")
+    return {name: cells for name, cells in zip(header, columns, strict=True) if name}
+
+
+def _read_csv(path: Path) -> tuple[list[str], list[Sequence[Any]]]:
+    try:
+        with path.open(newline="", encoding="utf-8-sig") as file:
+            reader = csv.reader(file, strict=True)
+            header = [name.strip() for name in next(reader, [])]
+            rows = []
+            for row in reader:
+                if row and len(row) != len(header):
+                    raise ValueError(f"line {reader.line_num} has {len(row)} fields, and the header {len(header)}")
+                if row:
+                    rows.append(row)
+    except (OSError, ValueError, csv.Error) as error:
+        raise ValueError(f"{path} cannot be read as CSV ({error}).") from None
+    return header, list(zip(*rows, strict=True)) if rows else []
+
+
+def _read_parquet(path: Path) -> tuple[list[str], list[Sequence[Any]]]:
+    try:
+        import pyarrow
+        import pyarrow.parquet
+    except ImportError:
+        raise ValueError(f"{path} needs pyarrow: pip install 'classgap[parquet]'.") from None
+    try:
+        table = pyarrow.parquet.read_table(path)
+    except (OSError, pyarrow.ArrowException) as error:
+        raise ValueError(f"{path} cannot be read as Parquet ({error}).") from None
+    nested = next((field.name for field in table.schema if pyarrow.types.is_nested(field.type)), None)
+    if nested is not None:
+        raise ValueError(f"{path}: column {nested!r} must hold numbers or text, got {table.schema.field(nested).type}.")
+    return list(table.column_names), [column.to_pylist() for column in table.columns]
+
+
+def _names(text: str) -> tuple[str, ...]:
+    return tuple(part.strip() for part in text.split(",") if part.strip())
+
+
+def _check_columns(options: dict[str, tuple[str, ...]], table: Table, path: Path) -> None:
+    for option, names in options.items():
+        for name in names:
+            if name not in table:
+                raise ValueError(f"{path} has no column {name!r}, which {option} names; it has {', '.join(table)}.")
+
+
+def read_labels(table: Table, target: str, path: Path) -> list[str]:
+    """Return the class of each row as text.
+
+    Raises:
+        ValueError: If there is no such column, or a class is missing.
+    """
+    if target not in table:
+        raise ValueError(
+            f"{path} has no column {target!r}; name the column of classes: target=NAME of {', '.join(table)}."
+        )
+    labels = [_label(cell) for cell in table[target]]
+    if "" in labels:
+        raise ValueError(f"{path}, row {labels.index('') + 1}: the class in column {target!r} is missing.")
+    return labels
+
+
+def _label(cell: Any) -> str:
+    """Return a class as text; pandas stores integers with gaps as floats."""
+    return str(int(cell)) if isinstance(cell, float) and cell.is_integer() else to_text(cell)
+
+
+def _class_names(labels: Sequence[str]) -> tuple[str, ...]:
+    distinct = set(labels)
+    numbers = all(label.isascii() and label.isdigit() for label in distinct)
+    return tuple(sorted(distinct, key=int) if numbers else sorted(distinct))
+
+
+def _encode(labels: Sequence[str], names: Sequence[str], path: Path) -> Tensor:
+    numbers = {name: number for number, name in enumerate(names)}
+    unknown = next((label for label in labels if label not in numbers), None)
+    if unknown is not None:
+        raise ValueError(f"{path} has the class {unknown!r}, which the training file does not have.")
+    return torch.tensor([numbers[label] for label in labels])
+
+
+def _encode_table(encoder: TableEncoder, table: Table, path: Path) -> np.ndarray:
+    try:
+        return encoder.encode(table)
+    except ValueError as error:
+        raise ValueError(f"{path}: {error}") from None
