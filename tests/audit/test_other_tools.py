@@ -40,13 +40,13 @@ def test_default_output_of_pandas(tmp_path, scores):
 
 @pytest.mark.parametrize("predicted", ["pred", "prediction", "predicted_label"])
 def test_hugging_face_labels(tmp_path, predicted):
-    frame = pd.DataFrame({"text": ["a, b"] * N, "label": TARGETS, predicted: LABELS})
+    frame = pd.DataFrame({"note": ["a, b"] * N, "text": "a", "label": TARGETS, predicted: LABELS})
     frame.to_csv(tmp_path / "p.csv", index=False)
     frame.to_parquet(tmp_path / "p.parquet")
     for ending in ("csv", "parquet"):
         got = read_predictions(tmp_path / f"p.{ending}")
         check(got)
-        assert [notice.values["names"] for notice in got.notices] == [("text",)]
+        assert [notice.values["names"] for notice in got.notices] == [("note",)]
 
 
 def test_hugging_face_logits(tmp_path):

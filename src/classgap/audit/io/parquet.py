@@ -28,6 +28,7 @@ from numpy.typing import NDArray
 
 from classgap.audit.io.csv import Content, split_labels
 from classgap.audit.io.csv_layouts import LABELS, PREDICTED, is_timm, timm_content
+from classgap.audit.io.fields import SAMPLE_COLUMNS
 from classgap.audit.io.rows import MAX_COPIED
 from classgap.audit.io.wanted import NOTHING, Wanted
 from classgap.audit.results import Notice
@@ -113,7 +114,8 @@ def _read(file: Any, types: Any, extra: Wanted) -> Content:
     content |= {field: np.concatenate(values) for field, values in parts.items()}
     if (class_names := _class_names(file.schema_arrow, found["targets"])) is not None:
         content["class_names"] = class_names
-    unused = tuple(name for name in names if name not in wanted and not name.startswith("__index"))
+    known = (*wanted, *SAMPLE_COLUMNS)
+    unused = tuple(name for name in names if name not in known and not name.startswith("__index"))
     return content, (Notice("unused-columns", {"names": unused}),) if unused else ()
 
 

@@ -230,7 +230,7 @@ def predict_labels(scores_NK: Matrix) -> Integers:
     [1]
     """
     labels_N = np.empty(len(scores_NK), dtype=np.int64)
-    for rows in row_chunks(*scores_NK.shape, entries=CACHED_ENTRIES):
+    for rows in row_chunks(len(scores_NK), scores_NK.shape[1], CACHED_ENTRIES):
         labels_N[rows] = highest_columns(scores_NK[rows])
     return labels_N
 

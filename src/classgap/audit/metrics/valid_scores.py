@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import numpy as np
 import torch
-from torch import Tensor
 
 from classgap.audit._types import Integers
 from classgap.audit.io.label_sets import LabelSets
-from classgap.audit.metrics.scores import row_chunks
+from classgap.audit.io.rows import Matrix, as_tensor, row_chunks, take_rows
 
 
-def valid_ranks(logits_NK: Tensor, sets: LabelSets, targets_N: Integers, target_rank_N: Integers) -> Integers:
+def valid_ranks(logits_NK: Matrix, sets: LabelSets, targets_N: Integers, target_rank_N: Integers) -> Integers:
     """Return the rank of the highest-scored valid class from 0, (N,); K for samples without a valid class.
 
     Equal scores are ranked by class index, as for the true class, whose rank is known already.
@@ -27,7 +26,7 @@ def valid_ranks(logits_NK: Tensor, sets: LabelSets, targets_N: Integers, target_
     open_P = (sets.classes != targets_N[rows_P]) & (ranks_N[rows_P] > 0)  # others cannot change the best rank
     rows_P, classes_P = rows_P[open_P], sets.classes[open_P]
     for part in row_chunks(len(rows_P), classes):
-        z_BK = logits_NK[torch.from_numpy(rows_P[part])]
+        z_BK = as_tensor(take_rows(logits_NK, rows_P[part]))
         z_BK = z_BK.to(torch.promote_types(z_BK.dtype, torch.float32))
         class_B1 = torch.from_numpy(classes_P[part])[:, None]
         own_B1 = z_BK.gather(1, class_B1)

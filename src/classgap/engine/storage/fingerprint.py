@@ -28,7 +28,9 @@ def fingerprint(data: Dataset) -> dict[str, Any]:
     (['cat', 'dog'], 4, [2])
     """
     found: dict[str, Any] = {"class names": list(data.class_names), "shape of an input": list(data.shape)}
-    for name, split in (("training", data.train), ("test", data.test)):
+    for name, split in (("training", data.train), ("validation", data.validation), ("test", data.test)):
+        if split is None:
+            continue
         found[f"{name} samples"] = len(split)
         found[f"{name} labels"] = _hash(split.targets)
         found[f"{name} inputs"] = _hash_inputs(split)

@@ -16,9 +16,9 @@ from classgap.remedies.fix import Samples
 from classgap.remedies.modules import Part, mean_probability
 from classgap.remedies.networks import MeanNetwork
 from classgap.remedies.runs import HOPELESS, Progress, read_runs
-from classgap.remedies.scoring import NetworkScores, duplicate_rows, score
+from classgap.remedies.scoring import NetworkScores, duplicate_rows, input_details, input_kind, score
 from classgap.remedies.search.records import SearchResult, TrialRecord
-from classgap.remedies.sources import Inputs, Source
+from classgap.remedies.sources import Source
 from classgap.remedies.stored_runs import StoredRun, open_runs
 from classgap.remedies.views import VIEWS, Views, shift_size
 
@@ -99,8 +99,8 @@ def _score_split(run: StoredRun, split: Split, device: torch.device) -> NetworkS
 def _sources(name: str, scored: Sequence[_Scored], described: Mapping[str, Any], *, views: bool) -> list[Source]:
     """Return a source for the mean of some networks, and for views of it. All trials prepare inputs alike."""
     prepared = scored[0].run.preprocessing
-    inputs: Inputs = "images" if prepared.is_image else "samples"
-    details = (*prepared.details(), *described.items())
+    inputs = input_kind(prepared)
+    details = (*input_details(prepared), *described.items())
     found = [
         Source(
             name,
