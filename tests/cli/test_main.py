@@ -21,7 +21,10 @@ SURFACE = {
         --ema-decay --swa-start --swa-lr --wise-ft-alpha --seed --save-every --save-features --save-train-features
         --report --tensorboard --device --config --dry-run --overwrite
     """,
-    "audit": "SOURCE --html --json --csv --rank-by --groups --confidence-level --seed --name --map --check-labels --thumbnails --images",
+    "audit": """
+        SOURCE --html --json --csv --rank-by --groups --confidence-level --seed --name --map --check-labels --thumbnails
+        --images
+    """,
     "compare": "SOURCES --n-runs --html --json --csv --confidence-level --seed",
     "fix": """
         SOURCES --test --goal --max-easy-loss --max-overall-loss --max-medium-loss --costs --priors --html --json --out
