@@ -115,10 +115,12 @@ def _draw_points(points: Sequence[Dot], axes: Axes, frame: Frame) -> list[Markup
     by_kind = {kind: [point for point in points if point.kind == kind] for kind in kinds}
     narrow = frame.layout.narrow
     digits = 0 if narrow and size == "tiny" else 1  # the drawing for phones must not double the size of a page
+    # Where intervals of neighbors cover each other, one per unit of the chart shows the same area.
+    step, weight = (1, size) if digits else (max(1, round(len(points) / frame.layout.width)), "small")
     for kind, some in by_kind.items():
-        if digits:  # otherwise, intervals of neighbors would form one area
-            bands = [((x(p.x), y(p.band[0])), (x(p.x), y(p.band[1]))) for p in some if p.band is not None]
-            parts.append(draw_lines(bands, f"interval {size} {kind}"))
+        known = [(round(x(p.x), digits), p.band) for p in some[::step] if p.band is not None]
+        bands = [((at, round(y(low), digits)), (at, round(y(high), digits))) for at, (low, high) in known]
+        parts.append(draw_lines(bands, f"interval {weight} {kind}"))
     for kind, some in by_kind.items():
         # The script knows the classes of the narrow drawing from the wide one.
         centers = [(round(x(p.x), digits), round(y(p.y), digits)) for p in some]
