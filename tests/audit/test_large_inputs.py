@@ -200,8 +200,9 @@ def test_memory_does_not_grow_with_the_file(tmp_path):
     samples, classes = 60_000, 1000  # 240 MB in single precision
     logits = np.lib.format.open_memmap(tmp_path / "logits.npy", "w+", np.float16, (samples, classes))
     rng = np.random.default_rng(0)
+    block = rng.normal(size=(5000, classes)).astype(np.float16)
     for start in range(0, samples, 5000):
-        logits[start : start + 5000] = rng.normal(size=(5000, classes)).astype(np.float16)
+        logits[start : start + 5000] = block
     np.save(tmp_path / "targets.npy", rng.integers(0, classes, samples))
     del logits
     program = """

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pandas as pd
 import pytest
 from safetensors.numpy import save_file
 from sklearn.metrics import accuracy_score, balanced_accuracy_score, recall_score
@@ -222,6 +223,36 @@ def damage(case: str, folder: Path) -> list[str]:
             write(path)
             np.savez(folder / "other.npz", targets=[0, 1], predictions=[0, 1])
             return [str(path), "--rank-by", str(folder / "other.npz")]
+        case "shards of other classes":
+            write(folder / "bad-0.npz")
+            write(folder / "bad-1.npz", logits=np.zeros((80, 5)))
+            path = folder / "bad-*.npz"
+        case "pattern without files":
+            path = folder / "bad-*.npz"
+        case "parquet without predictions":
+            path = folder / "bad.parquet"
+            pd.DataFrame({"target": [0, 1]}).to_parquet(path)
+        case "parquet that is something else":
+            path = folder / "bad.parquet"
+            path.write_text("hello")
+        case "timm without targets":
+            path = folder / "bad.csv"
+            path.write_text("filename,label,prob\na.jpg,cat,0.9\n")
+        case "array without targets":
+            path = folder / "bad.npy"
+            np.save(path, logits)
+        case "features of another length":
+            write(path)
+            np.save(folder / "f.npy", np.zeros((79, 3)))
+            return [str(path), "--features", str(folder / "f.npy")]
+        case "no such companion":
+            write(path)
+            return [str(path), "--train-counts", str(folder / "c.txt")]
+        case "saved audit with features":
+            path = folder / "audit.json"
+            Audit.from_predictions(**predictions()).save(path)
+            np.save(folder / "f.npy", np.zeros((80, 3)))
+            return [str(path), "--features", str(folder / "f.npy")]
         case _:
             raise AssertionError(case)
     return [str(path)]
@@ -268,6 +299,15 @@ CASES = {
     "saved audit with confidence-level": "--confidence-level",
     "saved audit with seed": "--seed",
     "baseline of other classes": "class",
+    "shards of other classes": "same classes",
+    "pattern without files": "matches no file",
+    "parquet without predictions": "prediction, logits or probabilities is missing",
+    "parquet that is something else": "Parquet",
+    "timm without targets": "--targets",
+    "array without targets": "--targets",
+    "features of another length": "79 and 80",
+    "no such companion": "c.txt does not exist",
+    "saved audit with features": "--features",
 }
 
 

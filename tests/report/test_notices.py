@@ -8,6 +8,7 @@ import pytest
 
 import classgap
 from classgap.audit import Audit
+from classgap.audit.audit import ACCUMULATED
 from classgap.audit.results import Cause, Notice
 from classgap.report.causes import SENTENCES as EVIDENCE
 from classgap.report.causes import cause_evidence
@@ -17,7 +18,7 @@ SOURCE = "\n".join(path.read_text() for path in (Path(classgap.__file__).parent 
 
 
 def test_every_code_has_a_sentence():
-    codes = set(re.findall(r'Notice\(\s*"([a-z-]+)"', SOURCE)) | {"unused-columns", "unused-columns-maybe-scores"}
+    XX
     assert codes == set(SENTENCES)
 
 

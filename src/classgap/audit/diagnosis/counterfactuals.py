@@ -151,9 +151,14 @@ class TopScores:
         """Return the logits times a factor."""
         return replace(self, logits_Nm=self.logits_Nm * factor)
 
+    def of_classes(self, values_K: Tensor) -> Tensor:
+        """Values of the candidates' classes, (N, m)."""
+        # Several times faster than values_K[self.classes_Nm].
+        return values_K.index_select(0, self.classes_Nm.flatten()).view_as(self.classes_Nm)
+
     def predict(self, offsets_K: Tensor) -> Tensor:
         """Predicted classes with offsets; the label is no candidate of its own."""
-        shifted_Nm = (self.logits_Nm + offsets_K[self.classes_Nm])[:, :-1]
+        shifted_Nm = (self.logits_Nm + self.of_classes(offsets_K))[:, :-1]
         return self.classes_Nm.gather(1, shifted_Nm.argmax(dim=1, keepdim=True))[:, 0]
 
     def probability(self, classes_N: Tensor) -> Tensor:
@@ -201,7 +206,7 @@ def fit_offsets(scores: TopScores, *, iterations: int = 25) -> Tensor:
     pull = PRIOR_SAMPLES / float(support_K[seen_K].to(torch.float64).median())
     offsets_K, flat = torch.zeros(scores.num_classes, dtype=kind), scores.classes_Nm.flatten()
     for _ in range(iterations):
-        p_Nm = (scores.logits_Nm + offsets_K[scores.classes_Nm]).softmax(dim=1) * weight_N1
+        p_Nm = (scores.logits_Nm + scores.of_classes(offsets_K)).softmax(dim=1) * weight_N1
         mass_K = torch.zeros_like(offsets_K).index_add_(0, flat, p_Nm.flatten())
         step_K = torch.where(seen_K, torch.log((1 + pull) / (mass_K + pull)), 0)
         offsets_K = offsets_K + step_K

@@ -29,6 +29,7 @@ from classgap.audit.io.rows import (
     as_tensor,
     convert_rows,
     highest_columns,
+    keep_freed_memory,
     row_chunks,
     take_rows,
 )
@@ -137,6 +138,7 @@ class Predictions:
         >>> Predictions.from_arrays([0, 1, 1], logits=[[2.0, 1.0], [0.0, 3.0], [1.0, 0.0]]).predictions_N.tolist()
         [0, 1, 0]
         """
+        keep_freed_memory()
         given = {"logits": logits, "probabilities": probabilities, "predictions": predictions}
         kind = _only_kind(given)
         if targets is None:
@@ -229,8 +231,9 @@ def predict_labels(scores_NK: Matrix) -> Integers:
     >>> predict_labels(torch.tensor([[1.0, 3.0, 3.0]])).tolist()
     [1]
     """
-    labels_N = np.empty(len(scores_NK), dtype=np.int64)
-    for rows in row_chunks(len(scores_NK), scores_NK.shape[1], CACHED_ENTRIES):
+    samples, classes = scores_NK.shape
+    labels_N = np.empty(samples, dtype=np.int64)
+    for rows in row_chunks(samples, classes, CACHED_ENTRIES):
         labels_N[rows] = highest_columns(scores_NK[rows])
     return labels_N
 

@@ -71,7 +71,8 @@ def check_probabilities(probabilities_NK: Matrix) -> None:
     Raises:
         ValueError: if one is, or one does not.
     """
-    for rows in row_chunks(len(probabilities_NK), probabilities_NK.shape[1], CACHED_ENTRIES):
+    samples, classes = probabilities_NK.shape
+    for rows in row_chunks(samples, classes, CACHED_ENTRIES):
         values_BK = single_or_double(probabilities_NK[rows])
         off = (values_BK.sum(dim=1) - 1).abs().max()
         if bool(values_BK.min() < 0) or bool(off > SUM_TOLERANCE):

@@ -19,6 +19,7 @@ from classgap.audit._types import Integers
 CHUNK_ENTRIES = 4_000_000  # entries converted to float32 at a time, 16 MB
 CACHED_ENTRIES = 1_000_000  # for several operations in a row on the same entries; 4 MB stay in the cache
 MAX_COPIED = 2**24  # entries of a matrix that may be copied whole, 64 MB in single precision
+KEPT_BYTES = 2**25 - 2**16  # the largest block that raises glibc's limit, less some room for its header
 
 Convert = Callable[[Tensor], Tensor]
 
@@ -192,6 +193,16 @@ def highest_columns(scores_BK: Tensor) -> Integers:
     [1]
     """
     return single_or_double(scores_BK).numpy().argmax(axis=1)  # several times faster than torch
+
+
+def keep_freed_memory() -> None:
+    """Let the C library reuse the memory of freed blocks instead of returning it to the system.
+
+    By default, glibc returns a few freed megabytes at once, and the system must clear them again for the next block:
+    that takes several times as long as the arithmetic. Freeing one block of almost 32 MB, which is never touched,
+    raises the limit to 64 MB for the rest of the process.
+    """
+    torch.empty(KEPT_BYTES, dtype=torch.uint8)
 
 
 def single_or_double(values: Tensor) -> Tensor:
