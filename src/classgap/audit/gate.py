@@ -13,7 +13,7 @@ from classgap.audit.audit import Audit, Source
 from classgap.audit.diff_build import first_groups
 from classgap.audit.gate_results import ClassPower, GateResult, GroupDrop, RuleResult, Violation
 from classgap.audit.gate_rules import OVERALL, GateRules
-from classgap.audit.stats.crossfit_gap import crossfit_gap, fixed_gap
+from classgap.audit.stats.crossfit import crossfit_drops, crossfit_gap, fixed_gap
 from classgap.audit.stats.drop_test import detectable_drops, drop_bounds, drop_p_values
 from classgap.audit.stats.group_drops import GroupNull, group_nulls
 from classgap.audit.stats.matching import MatchedSamples, match_samples
@@ -126,7 +126,7 @@ class GateChecks:
         for name, limit in rules.max_group_drop.items():
             bound = nulls[name].bound(alpha)
             found.append(
-                RuleResult("max_group_drop", name, limit, bound <= limit / 100, 100 * nulls[name].drop, 100 * bound)
+                RuleResult("max_group_drop", name, limit, bound < limit / 100, 100 * nulls[name].drop, 100 * bound)
             )
         if rules.min_class_accuracy is not None:
             found.append(self._accuracies(rules.min_class_accuracy))
@@ -168,10 +168,17 @@ class GateChecks:
             self.counts,
             weights,
             self.thirds,
-            rank_again=self.before.rank_by == "own",
+            crossfit=self._crossfit_drops() if self.before.rank_by == "own" else None,
             rng=np.random.default_rng(self.seed),
         )
         return {name: found[name] for name in (OVERALL, *self.thirds, *self.groups)}
+
+    def _crossfit_drops(self) -> dict[str, tuple[float, float]]:
+        matched, rng = self.matched, np.random.default_rng(self.seed)
+        samples = matched.targets_N, matched.before_SN[0], matched.after_SN[0]
+        found = crossfit_drops(*samples, len(matched.classes.names), rng)
+        nothing = (float("-inf"), 0.0)  # no class has two samples: no drop can be shown
+        return {name: found.get(name, nothing) for name in self.thirds}
 
     def _class_drops(self, limit: float) -> RuleResult:
         counts = self.counts

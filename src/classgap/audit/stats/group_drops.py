@@ -13,6 +13,7 @@ from classgap.audit.metrics.gaps import sums_by_third
 from classgap.audit.stats.pairing import PairedCounts
 
 SWAPS = 2000
+EPSILON = 1e-12  # of rounding
 
 
 @dataclass(frozen=True)
@@ -22,10 +23,15 @@ class GroupNull:
     Attributes:
         drop: observed drop, as a fraction.
         null_R: drops over random swaps, sorted.
+        step: difference between neighboring values of the drop. With fixed members, a swap breaks a sample instead of
+            fixing it and moves the drop by two samples; ranked again, the number of changed samples varies as well.
+        crossfit: drop and standard error with thirds ranked by other samples; ``None`` for fixed members.
     """
 
     drop: float
     null_R: Floats
+    step: float
+    crossfit: tuple[float, float] | None = None
 
     @property
     def expected_by_chance(self) -> float:
@@ -33,17 +39,30 @@ class GroupNull:
         return float(self.null_R.mean())
 
     def bound(self, alpha: float) -> float:
-        """Lower confidence bound of the drop beyond chance.
+        """Lower confidence bound of the drop beyond chance; a limit is exceeded if the bound reaches it.
 
-        It exceeds 0 with probability at most ``alpha`` if both sides are equally good: the observed drop and the swaps
-        are then exchangeable, and the quantile is one of R + 1 equally probable values.
+        If both sides are equally good, the observed drop and the swaps are exchangeable, and the drop exceeds the
+        quantile of R + 1 equally probable values with probability at most ``alpha``. Drops have discrete values: above
+        the quantile, the next one is a step higher. The bound is one step below the excess, because a limit between
+        two values would else be exceeded as often as the lower value.
+
+        The swaps describe thirds that the first side ranks only if the true drop is 0. For other limits the bound is
+        also at most that of thirds ranked by other samples, which is approximate in small groups but unbiased.
         """
-        return self.drop - _quantile(self.null_R, alpha)
+        bound = self.drop - _quantile(self.null_R, alpha) - self.step + EPSILON
+        if self.crossfit is None:
+            return bound
+        drop, error = self.crossfit
+        return min(bound, drop - NormalDist().inv_cdf(1 - alpha) * error)
 
     def detectable(self, limit: float, alpha: float, power: float = 0.8) -> float:
         """Smallest true drop that is found with probability ``power``, by a normal approximation."""
         reach = _quantile(self.null_R, alpha) - self.expected_by_chance
-        return limit + reach + NormalDist().inv_cdf(power) * float(self.null_R.std())
+        z_power, error = NormalDist().inv_cdf(power), float(self.null_R.std())
+        found = limit + self.step + reach + z_power * error
+        if self.crossfit is None:
+            return found
+        return max(found, limit + (NormalDist().inv_cdf(1 - alpha) + z_power) * self.crossfit[1])
 
 
 def _quantile(null_R: Floats, alpha: float) -> float:
@@ -56,7 +75,7 @@ def group_nulls(
     weights: Mapping[str, Floats],
     thirds: Mapping[str, Integers],
     *,
-    rank_again: bool,
+    crossfit: Mapping[str, tuple[float, float]] | None,
     rng: np.random.Generator,
     n_swaps: int = SWAPS,
 ) -> dict[str, GroupNull]:
@@ -70,7 +89,8 @@ def group_nulls(
         counts: outcomes of one run per side.
         weights: weight of each class in each group with fixed members.
         thirds: members of the thirds.
-        rank_again: whether the first side ranks the thirds on these samples.
+        crossfit: drops of the thirds by :func:`~classgap.audit.stats.crossfit.crossfit_drops`; ``None`` if the first
+            side does not rank the thirds on these samples.
         rng: draws the swaps.
         n_swaps: number of swaps.
     """
@@ -81,12 +101,18 @@ def group_nulls(
     observed_U = counts.before_SU[0] - counts.after_SU[0]
     fixed = dict(weights)
     found = {}
-    if rank_again:
+    if crossfit is not None:
         for name, sums_R in sums_by_third(before_RU, drops_RU).items():
-            found[name] = GroupNull(float(observed_U[thirds[name]].mean()), np.sort(sums_R / len(thirds[name])))
+            size = len(thirds[name])
+            step = 1 / (size * float(np.median(counts.support_U[thirds[name]])))
+            found[name] = GroupNull(
+                float(observed_U[thirds[name]].mean()), np.sort(sums_R / size), step, crossfit[name]
+            )
     else:
         for name, members in thirds.items():
             fixed[name] = np.bincount(members, minlength=len(observed_U)) / len(members)
     for name, weight_U in fixed.items():
-        found[name] = GroupNull(float(observed_U @ weight_U), np.sort(drops_RU @ weight_U))
+        member = weight_U > 0
+        step = 2 * float(np.median(weight_U[member] / counts.support_U[member]))
+        found[name] = GroupNull(float(observed_U @ weight_U), np.sort(drops_RU @ weight_U), step)
     return found
