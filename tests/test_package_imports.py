@@ -13,10 +13,11 @@ import classgap
 SOURCE = Path(classgap.__file__).parent
 
 # The packages that each package may import. Imports inside functions and under TYPE_CHECKING count too.
-_BASE = {"_atomic_write", "_eval_mode", "_version"}
+_BASE = {"_atomic_write", "_eval_mode", "_tensor_files", "_version"}
 ALLOWED = {
     "_atomic_write": set(),
     "_eval_mode": set(),
+    "_tensor_files": set(),
     "_version": set(),
     "functional": set(),
     "distributed": set(),

@@ -11,6 +11,7 @@ import torch
 from torch import Tensor, nn
 
 from classgap._atomic_write import atomic_write
+from classgap._tensor_files import serialize_tensors
 from classgap.engine.storage.disk import explain_write_errors
 
 FORMAT = 1
@@ -45,12 +46,10 @@ def load_checkpoint(path: Path) -> dict[str, Any]:
 
 def save_weights(model: nn.Module, path: Path, metadata: dict[str, str] | None = None) -> None:
     """Write a model's weights, and optionally metadata, as safetensors."""
-    from safetensors.torch import save
-
     # Clones: safetensors rejects tensors that share memory, such as tied weights.
     tensors = {name: tensor.detach().cpu().contiguous().clone() for name, tensor in model.state_dict().items()}
     with explain_write_errors(path), atomic_write(path) as file:
-        file.write(save(tensors, metadata))
+        file.write(serialize_tensors(tensors, metadata))
 
 
 def load_weights(path: Path) -> dict[str, Tensor]:
