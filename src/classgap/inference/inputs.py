@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import csv
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -73,13 +73,14 @@ def _read_images(run: LoadedRun, paths: Sequence[Path]) -> InputSamples:
             f"{run.directory.path} was trained on inputs of the shape {run.preprocessing.shape}, not on images; got "
             f"{paths[0]}."
         )
+    numbers = {name: number for number, name in enumerate(run.class_names)}
     names: list[str] = []
     targets: list[int | None] = []
     for path in paths:
         found = find_images(path) if path.is_dir() else [str(path)]
         if not found:
             raise ValueError(f"{path} contains no images.")
-        classes = {file: _class_of(Path(file), path, run.class_names) for file in found}
+        classes = {file: _class_of(Path(file), path, numbers) for file in found}
         pairs = sorted(classes.items(), key=lambda pair: (pair[1] or 0, pair[0]))  # by class, as in training
         names += [file for file, _ in pairs]
         targets += [target for _, target in pairs]
@@ -98,12 +99,11 @@ def _read_images(run: LoadedRun, paths: Sequence[Path]) -> InputSamples:
     )
 
 
-def _class_of(file: Path, given: Path, class_names: Sequence[str]) -> int | None:
+def _class_of(file: Path, given: Path, numbers: Mapping[str, int]) -> int | None:
     """Return the class that the folders of an image name: the first one below the given folder, or else that folder."""
     inside = file.relative_to(given).parts[:-1] if given.is_dir() else ()
     own = given.resolve() if given.is_dir() else given.resolve().parent
-    name = next((part for part in (*inside, own.name) if part in class_names), None)
-    return None if name is None else class_names.index(name)
+    return next((numbers[part] for part in (*inside, own.name) if part in numbers), None)
 
 
 def _read_numbers(run: LoadedRun, path: Path, split: str) -> InputSamples:

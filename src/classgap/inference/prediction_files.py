@@ -12,6 +12,7 @@ import numpy as np
 from torch import Tensor
 
 from classgap._atomic_write import atomic_write
+from classgap._tensor_files import serialize_tensors
 from classgap.audit.io.fields import LOGIT_COLUMN
 from classgap.inference.results import PredictResult
 from classgap.inference.samples import InputSamples
@@ -81,9 +82,8 @@ def _write_npz(file: BinaryIO, tensors: dict[str, Tensor], texts: dict[str, tupl
 
 
 def _write_safetensors(file: BinaryIO, tensors: dict[str, Tensor], texts: dict[str, tuple[str, ...]]) -> None:
-    from safetensors.torch import save
-
-    file.write(save(tensors, {name: json.dumps(list(each), ensure_ascii=False) for name, each in texts.items()}))
+    metadata = {name: json.dumps(list(each), ensure_ascii=False) for name, each in texts.items()}
+    file.write(serialize_tensors(tensors, metadata))
 
 
 def _write_csv(file: BinaryIO, tensors: dict[str, Tensor], texts: dict[str, tuple[str, ...]]) -> None:

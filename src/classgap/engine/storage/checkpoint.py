@@ -16,6 +16,7 @@ from torch import Tensor, nn
 
 from classgap._atomic_write import atomic_write
 from classgap._checksum import KEY, check_checksum, checksum
+from classgap._tensor_files import serialize_tensors
 from classgap.engine.storage.disk import explain_write_errors
 
 FORMAT = 1
@@ -87,12 +88,10 @@ def _damaged_member(path: Path) -> str | None:
 
 def save_weights(model: nn.Module, path: Path, metadata: dict[str, str] | None = None) -> None:
     """Write a model's weights, a checksum, and optionally other metadata, as safetensors."""
-    from safetensors.torch import save
-
     # Clones: safetensors rejects tensors that share memory, such as tied weights.
     tensors = {name: tensor.detach().cpu().contiguous().clone() for name, tensor in model.state_dict().items()}
     with explain_write_errors(path), atomic_write(path) as file:
-        file.write(save(tensors, {**(metadata or {}), KEY: checksum(tensors)}))
+        file.write(serialize_tensors(tensors, {**(metadata or {}), KEY: checksum(tensors)}))
 
 
 def load_weights(path: Path) -> dict[str, Tensor]:
