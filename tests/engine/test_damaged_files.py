@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 import torch
 
+from classgap.audit import read_predictions
 from classgap.engine import RunDirectory, TrainConfig, train
 from classgap.engine.errors import TrainingInterrupted
 from classgap.engine.signals import StopRequest
@@ -121,3 +122,17 @@ def test_a_damaged_line_of_metrics_is_named(tmp_path: Path, damage: str):
         directory.read_metrics()
     directory.metrics.write_text("\n".join([*lines[:3], json.dumps({"epoch": 4})[:5]]))  # killed while writing
     assert len(directory.read_metrics()) == 3
+
+
+def test_damaged_predictions_are_not_audited(tmp_path: Path):
+    train(TrainConfig(**SETTINGS, out=tmp_path / "run"), quiet=True)
+    path = RunDirectory(tmp_path / "run").predictions
+    before = read_predictions(tmp_path / "run")
+    content = bytearray(path.read_bytes())
+    content[-3] ^= 4
+    path.write_bytes(content)
+    with pytest.raises(ValueError, match="do not match the checksum"):
+        read_predictions(tmp_path / "run")
+    content[-3] ^= 4
+    path.write_bytes(content)
+    assert torch.equal(read_predictions(tmp_path / "run").logits_NK, before.logits_NK)

@@ -25,6 +25,7 @@ from typing import Any
 
 import numpy as np
 
+from classgap._checksum import KEY, checksum
 from classgap.audit._types import Floats
 from classgap.audit.io.companions import add_companions, read_companion
 from classgap.audit.io.csv import Content, read_csv
@@ -297,6 +298,8 @@ def _read_safetensors(path: Path, wanted: Wanted) -> Content:
             metadata = archive.metadata() or {}
     except SafetensorError:
         raise ValueError("not a valid .safetensors file; the file is truncated or damaged.") from None
+    if KEY in metadata and metadata[KEY] != checksum(content):
+        raise ValueError("the contents do not match the checksum, so the file is damaged: restore it or train again.")
     if "class_names" in metadata:
         try:
             names = json.loads(metadata["class_names"])

@@ -11,6 +11,7 @@ from torch import Tensor
 
 from classgap._atomic_write import atomic_write
 from classgap._checksum import KEY, checksum
+from classgap._tensor_files import serialize_tensors
 from classgap.audit import Audit, read_predictions
 from classgap.data.dataset import Split
 from classgap.distributed import barrier, rank
@@ -83,8 +84,6 @@ def _write_predictions(
         train: Predictions of the training samples, to compare with.
         features: Whether to store the features and the head.
     """
-    from safetensors.torch import save
-
     tensors: dict[str, Tensor] = {
         "logits": scores.logits_NK,
         "targets": scores.targets_N,
@@ -104,7 +103,7 @@ def _write_predictions(
     plain = {name: tensor.contiguous() for name, tensor in tensors.items()}
     with explain_write_errors(path), atomic_write(path) as file:
         names = json.dumps(list(run.data.class_names))
-        file.write(save(plain, {"class_names": names, KEY: checksum(plain)}))
+        file.write(serialize_tensors(plain, {"class_names": names, KEY: checksum(plain)}))
 
 
 def _to_half(values: Tensor) -> Tensor:
