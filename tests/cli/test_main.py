@@ -24,8 +24,8 @@ SURFACE = {
     "predict": "RUN INPUTS --out --split --top-k --fix --batch-size --workers --device",
     "export": "RUN --onnx --hub-card",
     "audit": """
-        SOURCE --html --json --csv --rank-by --groups --confidence-level --seed --key --valid-labels --slices
-        --superclasses --hierarchy --targets --features --train-counts --name --map --check-labels --thumbnails --images
+        SOURCE --html --json --csv --rank-by --groups --confidence-level --seed --valid-labels --slices
+        --superclasses --hierarchy --targets --features --train-counts --name --map --check-labels --thumbnails --images --key
     """,
     "compare": """
         SOURCES --n-runs --html --json --csv --confidence-level --seed --key --rename --unpaired --correction

@@ -8,6 +8,7 @@ import pytest
 
 import classgap
 from classgap.audit import Audit
+from classgap.audit.audit import ACCUMULATED
 from classgap.audit.results import Cause, Notice
 from classgap.report.causes import SENTENCES as EVIDENCE
 from classgap.report.causes import cause_evidence
