@@ -25,7 +25,8 @@ SURFACE = {
     "export": "RUN --onnx --hub-card",
     "audit": """
         SOURCE --html --json --csv --rank-by --groups --confidence-level --seed --valid-labels --slices
-        --superclasses --hierarchy --targets --features --train-counts --name --map --check-labels --thumbnails --images --key
+        --superclasses --hierarchy --targets --features --train-counts --name --map --check-labels --thumbnails
+        --images --key
     """,
     "compare": """
         SOURCES --n-runs --html --json --csv --confidence-level --seed --key --rename --unpaired --correction
