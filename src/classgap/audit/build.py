@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from classgap.audit._types import Floats
-from classgap.audit.audit import ACCUMULATED, Audit
+from classgap.audit.audit import Audit
 from classgap.audit.diagnosis.budget import Assignment
 from classgap.audit.diagnosis.causes import Evidence
 from classgap.audit.diagnosis.diagnose import diagnose
@@ -305,7 +305,7 @@ def _notices(
         notices.append(Notice("constant-prediction", {"name": data.class_names[int(counts.predicted_K.argmax())]}))
     if accumulated:
         feature_dim = 0 if figures.clouds is None else figures.clouds.centroids_KD.shape[1]
-        return [*notices, Notice(ACCUMULATED, {"feature_dim": feature_dim})]
+        return [*notices, Notice("accumulated", {"feature_dim": feature_dim})]
     if data.logits_NK is None:
         notices.append(Notice("only-predicted-labels"))
     if data.features_ND is None and not any(notice.code.startswith("features-not") for notice in notices):
