@@ -22,13 +22,12 @@ from classgap.audit.io.probabilities import (
     normalize,
 )
 from classgap.audit.io.rows import (
-    CACHED_ENTRIES,
     Matrix,
     Rows,
     as_tensor,
     convert_rows,
-    highest_columns,
     keep_freed_memory,
+    predict_labels,
     row_chunks,
     take_rows,
 )
@@ -203,19 +202,6 @@ class Predictions:
             features_ND=None if self.features_ND is None else take_rows(self.features_ND, rows),
             index_N=None if self.index_N is None else self.index_N[rows],
         )
-
-
-def predict_labels(scores_NK: Matrix) -> Integers:
-    """Return the class with the highest score of each sample, the first of equal ones.
-
-    >>> predict_labels(torch.tensor([[1.0, 3.0, 3.0]])).tolist()
-    [1]
-    """
-    samples, classes = scores_NK.shape
-    labels_N = np.empty(samples, dtype=np.int64)
-    for rows in row_chunks(samples, classes, CACHED_ENTRIES):
-        labels_N[rows] = highest_columns(scores_NK[rows])
-    return labels_N
 
 
 def to_tensor(what: str, values: Any) -> Tensor:
