@@ -59,7 +59,6 @@ if TYPE_CHECKING:
 
 Groups = Mapping[str, Sequence[Any]] | Sequence[Any]
 ClassNames = Sequence[Any] | Mapping[int, str]
-ACCUMULATED = "accumulated"  # notice of an audit that was computed from sums
 
 
 @dataclass(frozen=True)
@@ -329,7 +328,7 @@ class Audit:
     @property
     def has_samples(self) -> bool:
         """Whether the samples can be told apart; those of an :class:`AuditAccumulator` are only counted."""
-        return all(notice.code != ACCUMULATED for notice in self.notices)
+        return all(notice.code != "accumulated" for notice in self.notices)
 
     @property
     def confidence_level(self) -> float:

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from classgap.audit._types import Floats, Integers
-from classgap.audit.audit import ACCUMULATED, Audit
+from classgap.audit.audit import Audit
 from classgap.audit.diagnosis.budget import Assignment
 from classgap.audit.diagnosis.causes import Evidence
 from classgap.audit.diagnosis.diagnose import ROUNDING, diagnose
@@ -368,7 +368,7 @@ def _notices(
         notices.append(Notice("constant-prediction", {"name": data.class_names[int(counts.predicted_K.argmax())]}))
     if accumulated:
         feature_dim = 0 if figures.clouds is None else figures.clouds.centroids_KD.shape[1]
-        return [*notices, Notice(ACCUMULATED, {"feature_dim": feature_dim})]
+        return [*notices, Notice("accumulated", {"feature_dim": feature_dim})]
     if data.logits_NK is None:
         others = (data.features_ND, data.train_counts_K, data.train_targets_M)
         alone = all(each is None for each in others)

@@ -23,13 +23,12 @@ from classgap.audit.io.probabilities import (
     normalize,
 )
 from classgap.audit.io.rows import (
-    CACHED_ENTRIES,
     Matrix,
     Rows,
     as_tensor,
     convert_rows,
-    highest_columns,
     keep_freed_memory,
+    predict_labels,
     row_chunks,
     take_rows,
 )
@@ -223,19 +222,6 @@ class Predictions:
             valid_labels=None if self.valid_labels is None else self.valid_labels.take(rows),
             slices={name: replace(column, codes_N=column.codes_N[rows]) for name, column in self.slices.items()},
         )
-
-
-def predict_labels(scores_NK: Matrix) -> Integers:
-    """Return the class with the highest score of each sample, the first of equal ones.
-
-    >>> predict_labels(torch.tensor([[1.0, 3.0, 3.0]])).tolist()
-    [1]
-    """
-    samples, classes = scores_NK.shape
-    labels_N = np.empty(samples, dtype=np.int64)
-    for rows in row_chunks(samples, classes, CACHED_ENTRIES):
-        labels_N[rows] = highest_columns(scores_NK[rows])
-    return labels_N
 
 
 def to_tensor(what: str, values: Any) -> Tensor:

@@ -195,6 +195,19 @@ def highest_columns(scores_BK: Tensor) -> Integers:
     return single_or_double(scores_BK).numpy().argmax(axis=1)  # several times faster than torch
 
 
+def predict_labels(scores_NK: Matrix) -> Integers:
+    """Return the class with the highest score of each sample, the first of equal ones.
+
+    >>> predict_labels(torch.tensor([[1.0, 3.0, 3.0]])).tolist()
+    [1]
+    """
+    samples, classes = scores_NK.shape
+    labels_N = np.empty(samples, dtype=np.int64)
+    for rows in row_chunks(samples, classes, CACHED_ENTRIES):
+        labels_N[rows] = highest_columns(scores_NK[rows])
+    return labels_N
+
+
 def keep_freed_memory() -> None:
     """Let the C library reuse the memory of freed blocks instead of returning it to the system.
 
