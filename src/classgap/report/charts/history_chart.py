@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from itertools import pairwise
 
@@ -45,7 +46,7 @@ def _draw(history: History, layout: Layout) -> Markup:
     x = linear_scale((0, max(1, len(releases) - 1)), (left + 20, right - 20))
     lines = [(label, kind, _points(history, value, interval)) for value, interval, label, kind in SERIES]
     ends = [end for _, _, points in lines for _, value, interval in points for end in (value, *(interval or ()))]
-    low, high = min([0.0, *ends]), max(ends)
+    low, high = min([0.0, *ends]), max([0.1, *(math.ceil(10 * end) / 10 for end in ends)])
     y = linear_scale((low, high), (HEIGHT - BOTTOM, TOP))
     parts = [draw_lines((((left, y(t)), (right, y(t))) for t in nice_ticks(low, high)), "grid")]
     parts += [
@@ -61,7 +62,7 @@ def _draw(history: History, layout: Layout) -> Markup:
         parts.append(draw_lines(whiskers, f"whisker {kind}"))
         steps = [((x(i), y(a)), (x(j), y(b))) for (i, a, _), (j, b, _) in pairwise(points) if j == i + 1]
         parts.append(draw_lines(steps, f"slope thick {kind}"))
-        parts.append(draw_dots([(x(i), y(value)) for i, value, _ in points], kind))
+        parts.append(draw_dots([(x(i), y(value)) for i, value, _ in points], f"large {kind}"))
     ends_of = [(y(points[-1][1]), label, points[-1][1], kind) for label, kind, points in lines if points]
     parts += _labels(ends_of, right + 8)
     last = releases[-1]

@@ -10,7 +10,7 @@ from classgap.report.formatting import format_level, format_percent_interval
 from classgap.report.history_rows import HEADERS, history_headline, release_row
 
 NOTES = {
-    "accuracy": "Accuracy over all test samples of the release. Interval: Wilson.",
+    "overall_accuracy": "Accuracy over all test samples of the release. Interval: Wilson.",
     "hard_third": (
         "Mean accuracy of the third of the classes with the lowest accuracies in that release. “First hard” follows "
         "the classes that were in the hard third of the first release; these tend to rise without any real change "
