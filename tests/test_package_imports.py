@@ -29,7 +29,7 @@ ALLOWED = {
     "audit": {"functional", "theory", "features", "distributed", "registry", *_BASE},
     "report": {"audit", "remedies", *_BASE},
     "models": {"features", "registry"},
-    "data": {"distributed", "registry", *_BASE},
+    "data": {"functional", "distributed", "registry", *_BASE},
     "methods": {"functional", "state", "losses", "features", "distributed", "models", "data", "registry", *_BASE},
     "engine": {"distributed", "features", "registry", "losses", "models", "data", "methods", "audit", *_BASE},
     "remedies": {
