@@ -31,7 +31,7 @@ ALLOWED = {
     "audit": {"functional", "theory", "features", "distributed", "registry", *_BASE},
     "report": {"audit", "remedies", *_BASE},
     "models": {"features", "registry", "_checksum"},
-    "data": {"distributed", "registry", *_BASE},
+    "data": {"functional", "distributed", "registry", *_BASE},
     "methods": {"functional", "state", "losses", "features", "distributed", "models", "data", "registry", *_BASE},
     "engine": {"distributed", "features", "registry", "losses", "models", "data", "methods", "audit", *_BASE},
     "remedies": {
@@ -48,6 +48,21 @@ ALLOWED = {
     },
     "inference": {"audit", "data", "engine", "features", "registry", "remedies", *_BASE},
     "testing": {"losses", "distributed"},
+    "integrations": {
+        "audit",
+        "data",
+        "distributed",
+        "engine",
+        "features",
+        "functional",
+        "losses",
+        "methods",
+        "models",
+        "registry",
+        "remedies",
+        "report",
+        *_BASE,
+    },
     "cli": {"audit", "report", "remedies", "inference", "registry", "models", "data", "methods", "engine", *_BASE},
 }
 

@@ -5,7 +5,7 @@ features, U classes present. A label of -1 means that the sample has no class.
 """
 
 from classgap.functional.class_groups import ClassGroups, group_by_class
-from classgap.functional.class_quotas import error_densities
+from classgap.functional.class_quotas import error_densities, error_quotas
 from classgap.functional.confusion_spectrum import count_confusions, spectral_weights
 from classgap.functional.contrast import prototype_contrast, score_contrast, supervised_contrast
 from classgap.functional.difficulty import difficulty_weights, dynamic_tau
@@ -40,6 +40,7 @@ __all__ = [
     "effective_number_weights",
     "equalization_cross_entropy",
     "error_densities",
+    "error_quotas",
     "exponentiated_step",
     "group_by_class",
     "growing_force",

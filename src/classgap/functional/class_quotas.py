@@ -41,3 +41,24 @@ def error_densities(counts_K: Tensor, errors_K: Tensor, density: float) -> Tenso
         if not bool(full_K.any()):
             break
     return density_K
+
+
+def error_quotas(counts_K: Tensor, errors_K: Tensor, density: float) -> Tensor:
+    """Samples of each class to keep: :func:`error_densities` times N_k, rounded, at least 1 of each class with samples.
+
+    Classes with an unknown error (NaN) get the mean error of the others.
+
+    Args:
+        counts_K: Samples N_k of each class, (K,).
+        errors_K: Error e_k of each class, in [0, 1], or NaN, (K,).
+        density: Fraction d of all samples to keep, in (0, 1].
+
+    Returns:
+        Quotas, int64, (K,).
+
+    >>> error_quotas(torch.tensor([100, 100, 0]), torch.tensor([0.0, 0.2, 0.6]), density=0.5)
+    tensor([  1, 100,   0])
+    """
+    errors_K = torch.where(errors_K.isnan(), errors_K.nanmean(), errors_K)
+    wanted_K = counts_K * error_densities(counts_K, errors_K, density)
+    return (wanted_K + 0.5).floor().clamp(min=1).minimum(counts_K.to(wanted_K.dtype)).long()

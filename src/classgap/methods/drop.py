@@ -10,7 +10,7 @@ from torch import Tensor
 
 from classgap.data.sampling.orders import QuotaOrder, RepeatedOrder
 from classgap.data.splits import draw_per_class
-from classgap.functional import error_densities
+from classgap.functional import error_quotas
 from classgap.losses.arguments import check_bool, check_float, check_probability
 from classgap.losses.cross_entropy import CrossEntropyLoss
 from classgap.methods.class_errors import count_errors
@@ -104,6 +104,4 @@ class DistributionallyRobustPruning(Method):
             return
         wrong_K, count_K = count_errors(run)
         errors_K = (wrong_K + self.smoothing) / (count_K + 2 * self.smoothing)
-        errors_K = torch.where(errors_K.isnan(), errors_K.nanmean(), errors_K)  # a class without measured samples
-        wanted_K = run.train_counts * error_densities(run.train_counts, errors_K, self.density)
-        self.quotas.copy_((wanted_K + 0.5).floor().clamp(min=1).minimum(run.train_counts))
+        self.quotas.copy_(error_quotas(run.train_counts, errors_K, self.density))
