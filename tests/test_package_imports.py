@@ -45,6 +45,20 @@ ALLOWED = {
         *_BASE,
     },
     "testing": {"losses", "distributed"},
+    "integrations": {
+        "audit",
+        "data",
+        "distributed",
+        "engine",
+        "features",
+        "losses",
+        "methods",
+        "models",
+        "registry",
+        "remedies",
+        "report",
+        *_BASE,
+    },
     "cli": {"audit", "report", "remedies", "registry", "models", "data", "methods", "engine", *_BASE},
 }
 
