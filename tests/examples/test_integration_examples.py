@@ -27,3 +27,12 @@ def test_hugging_face(task: str, tmp_path: Path, capsys: pytest.CaptureFixture[s
     assert audit.class_names == ("plain", "mixed", "noisy")
     assert audit.overall.accuracy > 0.4  # chance is 0.33
     assert "noisy" in capsys.readouterr().out
+
+
+def test_lightning(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    load("lightning_module").main(["--epochs", "2", "--out", str(tmp_path)])
+    for stage in ("val", "test"):
+        audit = cg.Audit.load(tmp_path / stage / "audit.json")
+        assert audit.class_names == ("near", "middle", "far")
+        assert audit.overall.accuracy > 0.5  # chance is 0.33
+    assert "near" in capsys.readouterr().out

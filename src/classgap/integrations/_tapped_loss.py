@@ -13,10 +13,7 @@ from classgap.methods import Method, build
 
 
 class TappedLoss:
-    """Calls a loss with the features and the head of a model, and in the mode of the model.
-
-    A loss outside of a model does not follow ``model.eval()``. The call sets its mode, so that evaluation does not
-    change its running statistics.
+    """Calls a loss with the features and the head of a model.
 
     Args:
         loss: A loss, or the name of a method with options: "mr2", "elm:strength=0.1".
@@ -59,7 +56,6 @@ class TappedLoss:
 
     def __call__(self, outputs: Any, targets: Tensor) -> Tensor:
         """Compute the loss of the model's last batch."""
-        self.loss.train(self.model.training)
         logits = unwrap_logits(outputs)
         logits = logits[0] if isinstance(logits, tuple) else logits
         if self.tap is None:

@@ -235,6 +235,8 @@ class _LossFunc:
     def __call__(self, outputs: Any, labels: Tensor | None, num_items_in_batch: Tensor | int | None = None) -> Tensor:
         if labels is None:
             raise ValueError("labels are missing: the dataset or the data collator must provide 'labels'.")
+        # The loss is not part of the model, so model.eval() does not reach it, and evaluation would change its state.
+        self.tapped.loss.train(self.tapped.model.training)
         value = self.tapped(outputs, labels)
         # Trainer multiplies the result by the number of processes, in training and in evaluation.
         joint = self.args.average_tokens_across_devices and num_items_in_batch is not None
