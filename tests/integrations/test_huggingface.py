@@ -67,6 +67,28 @@ def test_accumulation_gives_the_gradient_of_the_batch(kind: str, by_function: bo
             torch.testing.assert_close(found, gradient, rtol=1e-4, atol=1e-6, msg=f"{name}, {steps} × {size}")
 
 
+def test_sums_are_added_up(tmp_path: Path) -> None:
+    data, model = samples(12, ignored=4), text_model()
+    expected, before = gradients_by_torch(text_model(), data), weights(model)
+    args = arguments(tmp_path, per_device_train_batch_size=4, gradient_accumulation_steps=3)
+    loss = cg.losses.CrossEntropyLoss(CLASSES, reduction="sum")
+    ClassLossTrainer(model, args, train_dataset=data, loss=loss).train()
+    for name, gradient in expected.items():  # 8 samples have a label
+        found = before[name] - model.state_dict()[name]
+        torch.testing.assert_close(found, 8 * gradient, rtol=1e-4, atol=1e-5, msg=name)
+
+
+def test_batches_without_a_count_are_averaged(tmp_path: Path) -> None:
+    model, args = text_model(), arguments(tmp_path, gradient_accumulation_steps=4)
+    func = make_compute_loss_func("erm", model, args)
+    logits, labels = torch.randn(6, CLASSES), torch.arange(6) % CLASSES
+    mean = nn.functional.cross_entropy(logits, labels)
+    torch.testing.assert_close(func({"logits": logits}, labels), mean / 4)
+    torch.testing.assert_close(func({"logits": logits}, labels, num_items_in_batch=12), mean / 2)
+    model.eval()
+    torch.testing.assert_close(func({"logits": logits}, labels), mean)
+
+
 @pytest.fixture(scope="module")
 def two_processes(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Results of two processes that torchrun started."""
@@ -209,6 +231,19 @@ def test_evaluations_and_predictions_are_audited(kind: str, tmp_path: Path) -> N
     assert (tmp_path / "eval" / "report.html").exists()
     assert trainer.predict(data).metrics["test_accuracy"] == metrics["eval_accuracy"]
     assert (tmp_path / "test" / "audit.json").exists()
+
+
+def test_samples_without_a_label_are_not_audited(tmp_path: Path) -> None:
+    audit = AuditCallback()
+    trainer = Trainer(
+        text_model(),
+        arguments(tmp_path),
+        eval_dataset=samples(12, ignored=5),
+        callbacks=[audit],
+        compute_metrics=audit.compute_metrics,
+    )
+    trainer.evaluate()
+    assert cg.Audit.load(tmp_path / "eval" / "audit.json").overall.n_samples == 7
 
 
 def test_an_audit_needs_predictions(tmp_path: Path) -> None:

@@ -93,9 +93,13 @@ def test_a_checkpoint_without_the_loss_is_named(tmp_path: Path) -> None:
     task, optimizer = build("mr2")
     plain = ClassificationTask(task.trainable_module, nn.CrossEntropyLoss(), verbose=False)
     CheckpointSaver(task.trainable_module, optimizer, task=plain, checkpoint_dir=str(tmp_path)).save_checkpoint(0)
+    other, _ = build("mr2")
+    nn.init.zeros_(other.trainable_module[1].weight)
     with pytest.raises(ValueError, match=r"MR2Loss \(task_state\.class_loss\)"):
-        resume_task_checkpoint(task, tmp_path / "last.pth.tar", log_info=False)
-    task.load_checkpoint_state(task.trainable_module.state_dict(), strict=False)
+        resume_task_checkpoint(other, tmp_path / "last.pth.tar", log_info=False)
+    assert not other.trainable_module[1].weight.any()  # nothing was loaded
+    other.load_checkpoint_state(task.trainable_module.state_dict(), strict=False)
+    assert torch.equal(other.trainable_module[1].weight, task.trainable_module[1].weight)
 
 
 def test_evaluation_does_not_change_the_loss() -> None:

@@ -179,7 +179,8 @@ class AuditCallback(TrainerCallback):
         names = self.class_names
         if names is None and self._model is not None:
             names = id2label_names(self._model, logits.shape[1])
-        self.audit = Audit.from_predictions(logits, targets, class_names=names, **self.settings)
+        labeled = targets != -100  # as in Trainer, such samples have no label
+        self.audit = Audit.from_predictions(logits[labeled], targets[labeled], class_names=names, **self.settings)
         return audit_metrics(self.audit)
 
     def on_init_end(self, args: Any, state: Any, control: Any, model: nn.Module | None = None, **kwargs: Any) -> None:

@@ -105,18 +105,25 @@ class ClassLossTask(ClassificationTask):
     def load_task_state(
         self, state: dict[str, Any] | None, strict: bool = True, module: nn.Module | None = None, ema: bool = False
     ) -> None:
-        """Restore the state of the loss.
+        """Restore the state of the loss."""
+        if not ema and state and "class_loss" in state:
+            self.criterion.load_state_dict(state["class_loss"], strict=strict)
+
+    def load_checkpoint_state(
+        self,
+        state_dict: dict[str, Any],
+        task_state: dict[str, Any] | None = None,
+        ema: bool = False,
+        strict: bool = True,
+    ) -> None:
+        """Restore the model and the loss.
 
         Raises:
-            ValueError: If the checkpoint has no such state.
+            ValueError: If ``strict`` and the checkpoint has no state of the loss; nothing is changed.
         """
-        if ema or not self.criterion.state_dict():
-            return
-        found = (state or {}).get("class_loss")
-        if found is not None:
-            self.criterion.load_state_dict(found, strict=strict)
-        elif strict:
+        if strict and not ema and self.criterion.state_dict() and "class_loss" not in (task_state or {}):
             raise ValueError(
                 f"the checkpoint has no state of {type(self.criterion).__name__} (task_state.class_loss): resume from "
                 "a checkpoint of a ClassLossTask, or load the weights into the model itself."
             )
+        super().load_checkpoint_state(state_dict, task_state, ema=ema, strict=strict)
