@@ -12,8 +12,8 @@ import classgap
 SOURCE = Path(classgap.__file__).parent
 PROJECT = tomllib.loads((Path(__file__).parents[1] / "pyproject.toml").read_text())["project"]
 
-# Packages that are imported by a name given as a string.
-BY_NAME = {"timm", "open_clip_torch", "tensorboard"}
+# Packages that are imported by a name given as a string, or by a library that needs them: accelerate by Trainer.
+BY_NAME = {"accelerate", "timm", "open_clip_torch", "tensorboard"}
 
 
 def distribution(requirement: str) -> str:
