@@ -191,15 +191,7 @@ class Audit:
     ) -> Audit:
         """Audit a prediction file or a run directory; :mod:`classgap.audit.io.readers` describes the formats.
 
-        Args:
-            path: file or directory.
-            groups: as in :meth:`from_predictions`.
-            rank_by: as in :meth:`from_predictions`.
-            settings: additional settings.
-            key: array or column of the file with sample ids, strings or integers, in place of ``index``.
-
-        Raises:
-            ValueError: if the file cannot be read, or an argument is invalid.
+        ``key`` names an array or column with sample ids, strings or integers, in place of ``index``.
         """
         return cls.from_checked(read_predictions(path, key=key), groups=groups, rank_by=rank_by, settings=settings)
 
