@@ -42,7 +42,7 @@ def write_junit(result: GateResult, path: str | os.PathLike[str]) -> None:
     suite = ElementTree.SubElement(root, "testsuite", {"name": "classgap gate", **attributes, "time": "0"})
     for rule in result.rules:
         case = ElementTree.SubElement(
-            suite, "testcase", {"classname": "classgap gate", "name": printable(rule_title(rule)), "time": "0"}
+            suite, "testcase", {"classname": "gate", "name": printable(rule_title(rule)), "time": "0"}
         )
         sentence = printable(rule_sentence(rule))
         if rule.passed:

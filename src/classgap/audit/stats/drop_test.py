@@ -62,7 +62,7 @@ def drop_p_values(broken_U: ArrayLike, fixed_U: ArrayLike, support_U: ArrayLike,
         limit: largest drop allowed, a fraction in [0, 1), one for all classes or one per class.
 
     >>> drop_p_values([12, 12], [3, 3], [50, 50], [0.0, 0.1]).round(4).tolist()
-    [0.0103, 0.1501]
+    [0.01, 0.1483]
     """
     b, c, n = (np.asarray(value, dtype=np.int64) for value in (broken_U, fixed_U, support_U))
     d = np.broadcast_to(np.asarray(limit, dtype=np.float64), b.shape)
