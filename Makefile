@@ -26,6 +26,7 @@ bench: .venv/installed
 	$(BIN)/python benchmarks/loss_cost.py
 	$(BIN)/python benchmarks/data_cost.py
 	$(BIN)/python benchmarks/train_cost.py
+	$(BIN)/python benchmarks/sklearn_cost.py
 
 docs: .venv/installed
 	$(BIN)/python docs/generate_methods.py

@@ -25,6 +25,7 @@ from classgap.integrations.sklearn import GapClassifier, hard_third_score
 COMPETITORS: dict[str, Any] = {
     "LogisticRegression": LogisticRegression(max_iter=1000),
     **{name: GapClassifier(name, max_iter=1000) for name in ("erm", "mr2", "elm", "logit-adjustment")},
+    "group-dro": GapClassifier("group-dro", random_state=0),  # mini-batches
 }
 
 

@@ -114,7 +114,7 @@ def test_targets_may_be_lists_and_arrays(make, monkeypatch: pytest.MonkeyPatch) 
 
 
 def test_quotas_follow_errors() -> None:
-    """By hand: half of 67 samples in proportion to N · error = 4, 3, 4, with at most 4 samples of class 3."""
+    """By hand: half of the 67 samples; class 2 would exceed its 8 samples, so the others share the rest."""
     errors = [0.1, 0.2, 0.5, float("nan")]  # unknown: the mean, 0.2667
     sampler = ClassQuotaSampler.from_errors(TARGETS, errors, density=0.5, seed=1)
     scale = (0.5 * 67 - 8) / (40 * 0.1 + 15 * 0.2 + 4 * 0.8 / 3)  # class 2 is full with its 8 samples

@@ -169,6 +169,13 @@ def test_grid_search_over_methods_in_a_pipeline():
     assert search.score(X_test, WORDS[y_test]) == hard_third_score(WORDS[y_test], best)
 
 
+@pytest.mark.parametrize(("samples", "epochs"), [(40, 100), (6400, 60), (40_000, 20)])
+def test_the_number_of_epochs_follows_the_number_of_samples(samples, epochs):
+    X = np.random.default_rng(0).normal(size=(samples, 2))
+    model = GapClassifier("group-dro", random_state=0).fit(X, X[:, 0] > 0)
+    assert model.n_iter_ == epochs
+
+
 def test_float32_stays_float32():
     X, X_test, y, _ = digits()
     single = GapClassifier(max_iter=500).fit(X.astype(np.float32), y)

@@ -27,6 +27,8 @@ from classgap.methods.focal import Focal
 MODELS = ("linear", "mlp")
 SOLVERS = ("auto", "lbfgs", "adam")
 MAX_BATCH_SIZE, MIN_BATCHES = 256, 4  # of batch_size="auto"
+MAX_ITERATIONS = 100  # of max_iter=None with L-BFGS, as in LogisticRegression
+STEPS, MIN_EPOCHS, MAX_EPOCHS = 1500, 20, 100  # of max_iter=None with Adam
 
 
 class GapClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
@@ -49,7 +51,8 @@ class GapClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         alpha: strength of the L2 penalty, divided by the sum of the sample weights.
         solver: "lbfgs" uses all samples in each iteration and needs a loss whose terms depend on one sample each;
             "adam" uses mini-batches. "auto" is "lbfgs" for linear models where the loss permits, "adam" otherwise.
-        max_iter: maximum number of iterations ("lbfgs"), or number of epochs ("adam").
+        max_iter: maximum number of iterations ("lbfgs"), or number of epochs ("adam"). ``None`` is 100 iterations, or
+            the epochs of 1,500 mini-batches, between 20 and 100.
         tol: "lbfgs" stops if no entry of the gradient is larger.
         batch_size: samples per mini-batch of "adam". "auto" is 256, or a quarter of the samples if these are fewer.
         learning_rate_init: initial learning rate of "adam"; it falls to 0 along a cosine.
@@ -80,7 +83,7 @@ class GapClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         hidden_layer_sizes: Sequence[int] = (256,),
         alpha: float = 1.0,
         solver: str = "auto",
-        max_iter: int = 100,
+        max_iter: int | None = None,
         tol: float = 1e-4,
         batch_size: int | str = "auto",
         learning_rate_init: float = 0.01,
@@ -167,7 +170,7 @@ class GapClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
                     f"solver='lbfgs' needs a loss whose terms depend on one sample each, but method={self.method!r} "
                     f"with model={self.model!r} compares samples, keeps statistics or is random. Use solver='adam'."
                 )
-            iterations, converged = fit_lbfgs(problem, max_iter=self.max_iter, tol=self.tol)
+            iterations, converged = fit_lbfgs(problem, max_iter=self.max_iter or MAX_ITERATIONS, tol=self.tol)
             if not converged:
                 warnings.warn(
                     f"L-BFGS did not converge in {iterations} iterations (max_iter={self.max_iter}, tol={self.tol}). "
@@ -176,16 +179,17 @@ class GapClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
                     stacklevel=3,
                 )
             return iterations
-        size = self.batch_size
+        samples, size = len(problem.labels_N), self.batch_size
         if size == "auto":
-            size = min(MAX_BATCH_SIZE, math.ceil(len(problem.labels_N) / MIN_BATCHES))
+            size = min(MAX_BATCH_SIZE, math.ceil(samples / MIN_BATCHES))
+        epochs = self.max_iter or min(max(round(STEPS * int(size) / samples), MIN_EPOCHS), MAX_EPOCHS)
         try:
-            fit_adam(problem, max_iter=self.max_iter, batch_size=int(size), learning_rate=self.learning_rate_init)
+            fit_adam(problem, max_iter=epochs, batch_size=int(size), learning_rate=self.learning_rate_init)
         except InvalidBatchError as error:  # the samples are valid, so the logits are not
             raise FloatingPointError(
                 f"training diverged with learning_rate_init={self.learning_rate_init}: scale the inputs, or reduce it."
             ) from error
-        return self.max_iter
+        return epochs
 
     def _build_loss(self, class_counts_K: NDArray[Any], width: int, num_samples: int) -> ClassLoss:
         feature_dim = width if self.model == "linear" else self.hidden_layer_sizes[-1]
@@ -230,8 +234,8 @@ class GapClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         sizes = self.hidden_layer_sizes
         if not isinstance(sizes, Sequence) or not sizes or not all(_is_count(size) for size in sizes):
             raise ValueError(f"hidden_layer_sizes must be a sequence of positive integers, got {sizes!r}.")
-        if not _is_count(self.max_iter):
-            raise ValueError(f"max_iter must be a positive integer, got {self.max_iter!r}.")
+        if self.max_iter is not None and not _is_count(self.max_iter):
+            raise ValueError(f"max_iter must be a positive integer or None, got {self.max_iter!r}.")
         if self.batch_size != "auto" and not _is_count(self.batch_size):
             raise ValueError(f"batch_size must be a positive integer or 'auto', got {self.batch_size!r}.")
         for name, least in (("alpha", "nonnegative"), ("tol", "positive"), ("learning_rate_init", "positive")):
