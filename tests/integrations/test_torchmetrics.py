@@ -1,4 +1,4 @@
-"""ClassGap against torchmetrics' own accuracy and against the audit of all predictions; states, two processes."""
+"""ClassGap against torchmetrics' own accuracy and against the audit of all predictions; its states."""
 
 import copy
 import pickle
@@ -9,67 +9,13 @@ from typing import Any
 
 import pytest
 import torch
-from lightning.pytorch import LightningModule, Trainer
-from lightning.pytorch.callbacks import ModelCheckpoint
-from matplotlib import pyplot
 from torch import Tensor, nn
-from torch.utils.data import DataLoader, TensorDataset
-from torchmetrics import MetricCollection, MetricTracker
 from torchmetrics.classification import MulticlassAccuracy
+from torchmetrics_cases import BATCHES, NAMES, UNSEEN, D, K, N, assert_values, data, expected, updated, whole
 
 import classgap as cg
 from classgap.audit import AuditSettings
-from classgap.distributed import rank, world_size
 from classgap.integrations.torchmetrics import ClassGap
-
-N, K, D = 300, 8, 4
-NAMES = list("abcdefgh")
-UNSEEN = 5
-BATCHES = torch.arange(N).split(32)
-
-
-def data() -> tuple[Tensor, Tensor, Tensor]:
-    """Logits, targets and features; a class has no samples, and classes are not equally hard."""
-    random = torch.Generator().manual_seed(0)
-    seen = torch.tensor([k for k in range(K) if k != UNSEEN])
-    targets = seen[torch.randint(K - 1, (N,), generator=random)]
-    logits = torch.randn(N, K, generator=random) + (0.4 * targets[:, None]) * torch.eye(K)[targets]
-    return logits, targets, torch.randn(N, D, generator=random)
-
-
-def whole(**settings: Any) -> cg.Audit:
-    logits, targets, _ = data()
-    return cg.Audit.from_predictions(logits, targets, class_names=NAMES, **settings)
-
-
-def updated(batches: Any = BATCHES, **settings: Any) -> ClassGap:
-    logits, targets, _ = data()
-    metric = ClassGap(class_names=NAMES, **settings)
-    for rows in batches:
-        metric.update(logits[rows], targets[rows])
-    return metric
-
-
-def expected(audit: cg.Audit) -> dict[str, float]:
-    thirds = {name: audit.groups[name] for name in ("easy", "medium", "hard")}
-    values = {
-        "accuracy": audit.overall.accuracy,
-        "balanced_accuracy": audit.overall.balanced_accuracy,
-        "easy_hard_gap": audit.gap.easy_hard,
-        "worst_class_accuracy": audit.gap.worst_class,
-        "worst_k_accuracy": audit.gap.worst_tenth,
-        "margin": audit.overall.margin,
-        **{f"{name}_accuracy": group.accuracy for name, group in thirds.items()},
-        **{f"{name}_margin": group.margin for name, group in thirds.items()},
-    }
-    assert None not in values.values()
-    return values  # type: ignore[return-value]
-
-
-def assert_values(found: dict[str, Tensor], values: dict[str, float]) -> None:
-    assert found.keys() == values.keys()
-    assert all(value.shape == () and value.dtype == torch.float32 for value in found.values())
-    assert {name: value.item() for name, value in found.items()} == pytest.approx(values, rel=1e-6, nan_ok=True)
 
 
 def same_states(metric: ClassGap, other: ClassGap) -> bool:
@@ -261,139 +207,6 @@ def test_cuda() -> None:
     values = metric.compute()
     assert values["accuracy"].is_cuda
     assert_values({name: value.cpu() for name, value in values.items()}, expected(whole()))
-
-
-def test_collections_share_states() -> None:
-    logits, targets, _ = data()
-    members = {
-        "gap": ClassGap(num_classes=K),
-        "worst": ClassGap(num_classes=K, worst_k=3),
-        "top1": MulticlassAccuracy(num_classes=K, average="micro"),
-    }
-    collection = MetricCollection(members, prefix="val_")
-    for rows in BATCHES:
-        collection.update(preds=logits[rows], target=targets[rows])
-    assert ["gap", "worst"] in collection.compute_groups.values()
-    values = collection.compute()
-    assert_values(
-        {name.removeprefix("val_gap_"): value for name, value in values.items() if name.startswith("val_gap_")},
-        expected(whole()),
-    )
-    assert values["val_top1"].item() == pytest.approx(values["val_worst_accuracy"].item())
-    assert values["val_worst_worst_k_accuracy"] == updated(worst_k=3).compute()["worst_k_accuracy"]
-    alone = MetricCollection([ClassGap(num_classes=K), MulticlassAccuracy(num_classes=K)])
-    assert alone(logits, targets)["hard_accuracy"].item() == pytest.approx(expected(whole())["hard_accuracy"])
-
-
-def test_the_best_epoch_of_a_tracker() -> None:
-    logits, targets, _ = data()
-    tracker = MetricTracker(MetricCollection([ClassGap(num_classes=K)]), maximize=True)
-    for scores in (-logits, 10.0 * torch.eye(K)[targets], logits):
-        tracker.increment()
-        tracker.update(scores, targets)
-    best, epochs = tracker.best_metric(return_step=True)
-    assert (best["hard_accuracy"], epochs["hard_accuracy"]) == (1, 1)
-
-
-def test_plots() -> None:
-    metric = updated()
-    figure, axes = metric.plot()
-    assert {line.get_label() for line in axes.lines} == metric.compute().keys()
-    hard = next(line for line in axes.lines if line.get_label() == "hard_accuracy")
-    assert float(hard.get_ydata()[0]) == pytest.approx(expected(whole())["hard_accuracy"])
-    _, again = pyplot.subplots()
-    metric.plot([updated(BATCHES[:2]).compute(), metric.compute()], ax=again)
-    assert all(len(line.get_ydata()) == 2 for line in again.lines)
-    assert again.get_xlabel() == "Step"
-    pyplot.close("all")
-    assert figure is not None
-
-
-class Module(LightningModule):
-    """Logs and audits every validation epoch, then resets the metric."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.layer = nn.Linear(K, K)
-        self.metric = ClassGap(class_names=NAMES)
-        self.audits: list[cg.Audit] = []
-
-    def training_step(self, batch: list[Tensor], batch_idx: int) -> Tensor:
-        return nn.functional.cross_entropy(self.layer(batch[0]), batch[1])
-
-    def validation_step(self, batch: list[Tensor], batch_idx: int) -> None:
-        self.metric.update(batch[0], batch[1])
-
-    def on_validation_epoch_end(self) -> None:
-        self.log_dict({f"val_{name}": value for name, value in self.metric.compute().items()})
-        self.audits.append(self.metric.audit())
-        self.metric.reset()
-
-    def configure_optimizers(self) -> torch.optim.Optimizer:
-        return torch.optim.SGD(self.parameters(), lr=0.1)
-
-
-@pytest.mark.filterwarnings("ignore:.*(num_workers|log_every_n_steps|does not have many workers)")
-def test_lightning_logs_the_values_and_monitors_them(tmp_path: Path) -> None:
-    logits, targets, _ = data()
-    loader = DataLoader(TensorDataset(logits, targets), batch_size=64)
-    best = ModelCheckpoint(tmp_path, monitor="val_hard_accuracy", mode="max")
-    quiet: dict[str, Any] = {"logger": False, "enable_progress_bar": False, "enable_model_summary": False}
-    trainer = Trainer(max_epochs=2, callbacks=[best], accelerator="cpu", devices=1, **quiet)
-    module = Module()
-    trainer.fit(module, loader, loader)
-    logged = {name.removeprefix("val_"): value for name, value in trainer.callback_metrics.items()}
-    assert_values(logged, expected(whole()))
-    assert [audit.overall.n_samples for audit in module.audits] == [128, N, N]  # two batches check that it runs
-    assert best.best_model_score == logged["hard_accuracy"]
-    saved = torch.load(best.best_model_path, weights_only=True)["state_dict"]
-    assert {f"metric.{name}" for name in module.metric.metric_state} <= saved.keys()
-
-
-def shard() -> dict[str, Any]:
-    """Deal batches to the processes; the second has one fewer."""
-    metric = updated(BATCHES[rank() :: world_size()])
-    own = int(metric.confusion_KK.sum())
-    values, audit = metric.compute(), metric.audit()
-    with metric.sync_context():
-        saved = metric.state_dict()
-        inside = metric.audit().overall.n_samples
-    idle = updated(BATCHES if rank() == 0 else [])
-    logits, targets, _ = data()
-    rows = BATCHES[rank()]
-    stepped = ClassGap(class_names=NAMES, dist_sync_on_step=True)(logits[rows], targets[rows])
-    unsynced = updated(BATCHES[rank() :: world_size()], sync_on_compute=False)
-    return {
-        "own": (own, int(metric.confusion_KK.sum())),
-        "values": values,
-        "audit": audit.to_dict(),
-        "saved": saved,
-        "inside": inside,
-        "idle": idle.compute(),
-        "stepped": stepped,
-        "alone": (unsynced.compute()["accuracy"], unsynced.audit().overall.n_samples),
-    }
-
-
-@pytest.mark.filterwarnings("ignore:The ``compute`` method")
-def test_two_processes_return_the_values_of_all_samples(processes: Any) -> None:
-    results = processes.run(shard)
-    counts = [int(sum(len(rows) for rows in BATCHES[place::2])) for place in (0, 1)]
-    for result, own in zip(results, counts, strict=True):
-        assert result["own"] == (own, own)  # accumulation goes on with the local samples
-        assert_values(result["values"], expected(whole()))
-        audit = cg.Audit.from_dict(result["audit"])
-        assert audit.overall.n_samples == N
-        assert expected(audit) == pytest.approx(expected(whole()))
-        assert result["inside"] == N
-        loaded = ClassGap(class_names=NAMES)
-        loaded.load_state_dict(result["saved"])
-        assert_values(loaded.compute(), expected(whole()))
-        assert_values(result["idle"], expected(whole()))
-        assert_values(result["stepped"], expected(updated(BATCHES[:2]).audit()))
-        assert result["alone"][1] == own
-    assert results[0]["audit"] == results[1]["audit"]
-    assert results[0]["alone"][0] != results[1]["alone"][0]
 
 
 @pytest.mark.parametrize(
