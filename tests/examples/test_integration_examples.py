@@ -43,6 +43,17 @@ def test_lightning(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert "near" in capsys.readouterr().out
 
 
+def test_torchmetrics(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    load("torchmetrics_loop").main(["--epochs", "3", "--out", str(tmp_path)])
+    audit = cg.Audit.load(tmp_path / "audit.json")
+    assert audit.overall.n_samples == 900
+    assert audit.overall.accuracy > 0.5  # chance is 0.33
+    printed = capsys.readouterr().out
+    for each in audit.classes:
+        assert f"{each.name} {each.accuracy:.3f}" in printed
+    assert (tmp_path / "report.html").exists()
+
+
 @pytest.fixture
 def photos(tmp_path: Path) -> Path:
     """Images in three colors, in the layout that timm reads."""
