@@ -13,8 +13,9 @@ import classgap
 SOURCE = Path(classgap.__file__).parent
 
 # The packages that each package may import. Imports inside functions and under TYPE_CHECKING count too.
-_BASE = {"_atomic_write", "_checksum", "_eval_mode", "_tensor_files", "_threads", "_version"}
+_BASE = {"_array_files", "_atomic_write", "_checksum", "_eval_mode", "_tensor_files", "_threads", "_version"}
 ALLOWED = {
+    "_array_files": set(),
     "_atomic_write": set(),
     "_checksum": set(),
     "_eval_mode": set(),
