@@ -9,6 +9,7 @@ from __future__ import annotations
 import difflib
 import inspect
 import re
+import reprlib
 import types
 import typing
 from collections.abc import Callable, Collection, Mapping
@@ -17,6 +18,8 @@ from typing import Any, Generic, TypeVar
 
 T = TypeVar("T")
 
+_SHORT = reprlib.Repr()
+_SHORT.maxstring = _SHORT.maxother = 200
 _OPTION = re.compile(r"[a-z][a-z0-9_-]*=[^=]*")
 
 
@@ -171,6 +174,15 @@ def nearest(name: str, allowed: Collection[str]) -> str | None:
     return next(iter(difflib.get_close_matches(name, list(allowed), n=1)), None)
 
 
+def short_repr(value: Any) -> str:
+    """Return the ``repr`` of a value from a file in at most 200 characters, however large and nested it is.
+
+    >>> short_repr("resnet32"), len(short_repr("x" * 1000)) <= 200
+    ("'resnet32'", True)
+    """
+    return _SHORT.repr(value)[:200]
+
+
 def convert(name: str, text: str, kind: Any) -> Any:
     """Convert the text of an option to its annotated type; ``none`` means ``None`` where that is allowed.
 
@@ -209,7 +221,7 @@ def validate(name: str, value: Any, kind: Any) -> Any:
             continue
         if not isinstance(value, bool) or isinstance(converted, bool):
             return converted
-    raise ValueError(f"{name} must be {' or '.join(map(_describe, members))}; got {value!r}.")
+    raise ValueError(f"{name} must be {' or '.join(map(_describe, members))}; got {short_repr(value)}.")
 
 
 def _members(kind: Any) -> tuple[Any, ...]:

@@ -11,8 +11,9 @@ import pytest
 import torch
 from safetensors.torch import save_file
 
+from classgap import _array_files
 from classgap.audit import Audit, AuditSettings, read_predictions
-from classgap.audit.io import mapped, rows
+from classgap.audit.io import rows
 from classgap.audit.io.rows import Rows, convert_rows, stack_rows, take_rows
 from classgap.audit.metrics import scores
 
@@ -48,7 +49,7 @@ def tiny_blocks(monkeypatch):
     for module in (rows, scores):
         monkeypatch.setattr(module, "CACHED_ENTRIES", 7 * K)
     monkeypatch.setattr(rows, "MAX_COPIED", 10)
-    monkeypatch.setattr(mapped, "MIN_BYTES", 1)
+    monkeypatch.setattr(_array_files, "MIN_BYTES", 1)
 
 
 def test_rows_agree_with_a_whole_matrix():

@@ -45,6 +45,7 @@ from classgap.audit.serialization import (
     from_plain,
     name_file_in_errors,
     read_json,
+    sample_limit,
     to_plain,
     write_json,
 )
@@ -388,7 +389,7 @@ class Audit:
             ValueError: if ``data`` is not an audit of this schema, or its parts are inconsistent.
         """
         check_schema(data, cls.SCHEMA)
-        audit = from_plain(cls, {key: value for key, value in data.items() if key != "schema"})
+        audit = from_plain(cls, {key: value for key, value in data.items() if key != "schema"}, sample_limit(data))
         check_consistency(audit)
         return audit
 

@@ -9,6 +9,7 @@ from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
 from typing import Any
 
+from classgap._yaml_files import read_yaml
 from classgap.audit.results import STRICT
 from classgap.audit.serialization import from_plain
 
@@ -66,15 +67,7 @@ class GateRules:
         Raises:
             ValueError: if the file cannot be read, or a key or value is invalid.
         """
-        import yaml
-
-        try:
-            text = Path(path).read_text(encoding="utf-8")
-            data, tree = yaml.safe_load(text), yaml.compose(text, yaml.SafeLoader)
-        except OSError as error:
-            raise ValueError(f"{path} cannot be read: {error.strerror}.") from None
-        except (UnicodeDecodeError, yaml.YAMLError) as error:
-            raise ValueError(f"{path} is not valid YAML: {' '.join(str(error).split())}.") from None
+        data, tree = read_yaml(Path(path))
         if not isinstance(data, dict):
             raise ValueError(f"{path} must contain rules as NAME: LIMIT, for example max_class_drop: 3.")
         for mapping in _mappings(tree):

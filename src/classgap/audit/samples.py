@@ -12,6 +12,8 @@ from numpy.typing import NDArray
 
 from classgap.audit._types import Integers
 
+MAX_SAMPLES = 100_000_000  # of a damaged or hostile file: zlib packs a thousand zeros in a byte
+
 
 @dataclass(frozen=True, eq=False)
 class Samples:
@@ -56,26 +58,39 @@ class Samples:
         return {name: None if values is None else _pack(values) for name, values in arrays.items()}
 
     @classmethod
-    def from_plain(cls, data: Any) -> Samples:
+    def from_plain(cls, data: Any, most: int = MAX_SAMPLES) -> Samples:
         """Read the output of :meth:`to_plain`.
 
+        Args:
+            data: the output.
+            most: number of samples above which nothing is decompressed.
+
         Raises:
-            ValueError: if a key is missing or unknown, or an array is damaged.
+            ValueError: if a key is missing or unknown, or an array is damaged or has more than ``most`` samples.
         """
         if not isinstance(data, dict) or data.keys() != {"targets", "predictions", "index"}:
             raise ValueError("must have exactly the keys targets, predictions and index")
         try:
-            targets, predictions = _unpack(data["targets"]), _unpack(data["predictions"])
-            index = None if data["index"] is None else _unpack(data["index"])
+            targets, predictions = _unpack(data["targets"], most), _unpack(data["predictions"], most)
+            index = None if data["index"] is None else _unpack(data["index"], most)
+        except _TooLargeError as error:
+            raise ValueError(str(error)) from None
         except (AttributeError, TypeError, ValueError, zlib.error):
             raise ValueError("must hold packed labels and predictions; they are damaged") from None
         return cls(targets, predictions, index)
 
     @classmethod
     def __get_pydantic_core_schema__(cls, source: Any, handler: Any) -> Any:
-        from pydantic import PlainValidator  # slow to import
+        from pydantic import PlainValidator, ValidationInfo  # slow to import
 
-        return handler.generate_schema(Annotated[Any, PlainValidator(cls.from_plain)])
+        def read(data: Any, info: ValidationInfo) -> Samples:
+            return cls.from_plain(data, (info.context or {}).get("most_samples", MAX_SAMPLES))
+
+        return handler.generate_schema(Annotated[Any, PlainValidator(read)])
+
+
+class _TooLargeError(ValueError):
+    """More samples than any test set has."""
 
 
 def _pack(values: Integers) -> dict[str, str]:
@@ -84,10 +99,16 @@ def _pack(values: Integers) -> dict[str, str]:
     return {"dtype": smallest.str, "data": base64.b64encode(packed).decode("ascii")}
 
 
-def _unpack(packed: dict[str, str]) -> Integers:
+def _unpack(packed: dict[str, str], most: int) -> Integers:
     if packed.keys() != {"dtype", "data"}:
         raise ValueError(packed.keys())
     kind = np.dtype(packed["dtype"])
     if kind.kind != "u":
         raise ValueError(kind)
-    return np.frombuffer(zlib.decompress(base64.b64decode(packed["data"], validate=True)), kind).astype(np.int64)
+    decompressor = zlib.decompressobj()
+    content = decompressor.decompress(base64.b64decode(packed["data"], validate=True), most * kind.itemsize + 1)
+    if len(content) > most * kind.itemsize:
+        raise _TooLargeError(f"must hold at most {most:,} samples, but more are packed in it")
+    if not decompressor.eof:
+        raise ValueError("truncated")
+    return np.frombuffer(content, kind).astype(np.int64)

@@ -15,6 +15,7 @@ import numpy as np
 
 from classgap._atomic_write import atomic_write_text
 from classgap.audit._types import Integers
+from classgap.audit.metrics.groups import thirds
 from classgap.audit.results import QUANTILE_LEVELS
 
 if TYPE_CHECKING:
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
 
 Record = TypeVar("Record")
 
+MAX_STATED = 10**9  # samples; a larger number is not believed
 FIX = "audit the predictions again"
 
 
@@ -43,8 +45,13 @@ def to_plain(value: Any) -> Any:
     return value
 
 
-def from_plain(kind: type[Record], data: Any) -> Record:
+def from_plain(kind: type[Record], data: Any, context: Mapping[str, Any] | None = None) -> Record:
     """Build a record from the output of :func:`to_plain`.
+
+    Args:
+        kind: type of the record.
+        data: the output.
+        context: limits for the validators of the fields.
 
     Raises:
         ValueError: if a key is missing or unknown, or a value has the wrong type; the message names its path.
@@ -60,7 +67,7 @@ def from_plain(kind: type[Record], data: Any) -> Record:
 
     try:
         # As JSON, because pydantic's strict mode turns JSON lists into tuples, but not Python lists.
-        return TypeAdapter(kind).validate_json(json.dumps(data), strict=True)
+        return TypeAdapter(kind).validate_json(json.dumps(data), strict=True, context=context)
     except ValidationError as error:
         raise ValueError(_describe(error.errors(include_url=False)[0])) from None
     except RecursionError:
@@ -117,6 +124,13 @@ def check_consistency(audit: Audit) -> None:
             worst = int(indices.min() if indices.min() < 0 else indices.max())
             raise ValueError(f"{where} must be in [0, {classes - 1}], got {worst}; {FIX}.")
     _check_lengths(audit)
+
+
+def sample_limit(data: Mapping[str, Any]) -> dict[str, int]:
+    """Limit the samples of an audit to the number that it states, before they are decompressed."""
+    overall = data.get("overall")
+    stated = overall.get("n_samples") if isinstance(overall, dict) else None
+    return {"most_samples": max(0, stated)} if isinstance(stated, int) and stated <= MAX_STATED else {}
 
 
 def check_schema(data: Any, schema: int) -> None:
@@ -183,6 +197,13 @@ def _check_classes(audit: Audit) -> None:
         found = getattr(audit, part)
         if found is not None and tuple(entry.name for entry in found.classes) != audit.class_names:
             raise ValueError(f"{part}.classes must name the {count} classes in their order; {FIX}.")
+    # The thirds hold every class with test samples, so the sizes of the thirds follow from their number.
+    seen = sum(entry.accuracy is not None for entry in audit.classes)
+    sizes = thirds(np.zeros(seen), np.ones(seen, dtype=bool))
+    for name in (name for name, members in sizes.items() if len(members)):
+        if name not in audit.groups or len(audit.groups[name].members) != len(sizes[name]):
+            found = len(audit.groups[name].members) if name in audit.groups else 0
+            raise ValueError(f"groups.{name} must have {len(sizes[name])} of the {count} classes, got {found}; {FIX}.")
     if len(set(audit.class_names)) != count:
         raise ValueError(f"classes must have unique names; some of the {count} names are equal; {FIX}.")
 

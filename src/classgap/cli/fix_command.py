@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -170,7 +171,7 @@ class FixCommand(Command):
             return
         check_output_folder("--out", self.out, _belongs_to_fix, inputs)
         for flag, path in outputs.items():
-            if path is not None and self.out.resolve() in path.resolve().parents:
+            if path is not None and Path(os.path.realpath(self.out)) in Path(os.path.realpath(path)).parents:
                 raise ValueError(f"{flag} {path} is in --out {self.out}, which is replaced; name another file.")
 
     def _fix(self, progress: Callable[[str], None]) -> FixResult:

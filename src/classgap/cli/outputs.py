@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 
+MAX_NAME = 210  # bytes: most file systems allow 255, and a temporary name is up to 45 longer
 REPORTS = (".html", ".json", ".csv", ".xml", ".md")  # files in a run directory that may be replaced, except:
 RECORDS = ("data.json", "env.json", "failure.json", "preprocessing.json")
 
@@ -23,14 +24,18 @@ def check_outputs(outputs: Mapping[str, Path | None], inputs: Iterable[Path]) ->
     Raises:
         ValueError: If an output is invalid.
     """
-    sources = {source.resolve() for source in inputs}
+    sources = {_resolve(source) for source in inputs}
     flag_of: dict[Path, str] = {}
     for flag, path in outputs.items():
         if path is None:
             continue
-        resolved = path.resolve()
+        resolved = _resolve(path)
         if str(path) == "-":
             raise ValueError(f"{flag} must be a file, got -: standard output shows the printed report.")
+        if resolved.is_symlink() or resolved.parent.is_symlink():
+            raise ValueError(f"{flag} {path} is a symbolic link that leads back to itself; name another file.")
+        if len(os.fsencode(path.name)) > MAX_NAME:
+            raise ValueError(f"{flag} {path.name[:40]}… must have a file name of at most {MAX_NAME} bytes.")
         if path.is_dir():
             raise ValueError(f"{flag} {path} is a directory; name a file in it.")
         if path.exists() and not path.is_file():  # a pipe or a device
@@ -66,14 +71,16 @@ def check_output_folder(flag: str, path: Path, known: Callable[[str], bool], inp
     Raises:
         ValueError: If the directory cannot be written, or holds other files.
     """
-    resolved = path.resolve()
+    resolved = _resolve(path)
+    if resolved.is_symlink():
+        raise ValueError(f"{flag} {path} is a symbolic link that leads back to itself; name another directory.")
     if path.exists() and not path.is_dir():
         raise ValueError(f"{flag} {path} is a file; name a directory.")
     if not resolved.parent.is_dir():
         raise ValueError(f"{flag} {path}: the directory {path.parent} does not exist.")
     if not os.access(resolved.parent, os.W_OK):
         raise ValueError(f"{flag} {path}: the directory {path.parent} is not writable.")
-    if any(resolved == source or resolved in source.parents for source in (each.resolve() for each in inputs)):
+    if any(resolved == source or resolved in source.parents for source in map(_resolve, inputs)):
         raise ValueError(f"{flag} {path} holds an input; name another directory.")
     others = sorted(entry.name for entry in path.iterdir() if not known(entry.name)) if path.exists() else []
     if others:
@@ -82,7 +89,7 @@ def check_output_folder(flag: str, path: Path, known: Callable[[str], bool], inp
 
 def write_folder(path: Path, write: Callable[[Path], None]) -> None:
     """Write a directory completely or not at all; an earlier one is replaced."""
-    target = path.resolve()
+    target = _resolve(path)
     new, old = (
         target.with_name(f".{target.name}.{os.getpid()}-{secrets.token_hex(8)}.{end}") for end in ("new", "old")
     )
@@ -99,6 +106,11 @@ def write_folder(path: Path, write: Callable[[Path], None]) -> None:
     finally:
         for leftover in (new, old):
             shutil.rmtree(leftover, ignore_errors=True)
+
+
+def _resolve(path: Path) -> Path:
+    """Follow symbolic links. ``Path.resolve`` raises a RuntimeError for links that lead back to themselves."""
+    return Path(os.path.realpath(path))
 
 
 def _is_standard_output(path: Path) -> bool:

@@ -176,8 +176,9 @@ class Preprocessing:
             if facts["schema"] != SCHEMA:
                 raise ValueError(f"schema must be {SCHEMA}, got {facts['schema']!r}")
             return cls.from_dict(facts)
-        except (OSError, ValueError, KeyError, TypeError) as error:
-            raise ValueError(f"{path} cannot be read ({type(error).__name__}: {error}); train again.") from None
+        except (OSError, ValueError, LookupError, TypeError, AttributeError, RecursionError) as error:
+            reason = " ".join(str(error).split())[:200]
+            raise ValueError(f"{path} cannot be read ({type(error).__name__}: {reason}); train again.") from None
 
     def _read_picture(self, inputs: Any) -> Tensor:
         if self.resize is None:

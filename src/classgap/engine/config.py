@@ -9,8 +9,9 @@ from pathlib import Path
 from typing import Any, Literal
 
 from classgap._atomic_write import atomic_write_text
+from classgap._yaml_files import read_yaml
 from classgap.losses.arguments import check_choice, check_float, check_fraction, check_int, check_probability
-from classgap.registry import suggestion, validate
+from classgap.registry import short_repr, suggestion, validate
 
 Optimizers = Literal["sgd", "adamw"]
 Schedules = Literal["cosine", "step", "constant"]
@@ -225,7 +226,7 @@ def parse_settings(settings: Mapping[Any, Any]) -> dict[str, Any]:
     for key, value in settings.items():
         name = str(key).replace("-", "_")
         if name not in types:
-            raise ValueError(f"unknown setting {str(key)!r} (value {value!r}); {suggestion(name, types)}")
+            raise ValueError(f"unknown setting {str(key)!r} (value {short_repr(value)}); {suggestion(name, types)}")
         if name in parsed:
             raise ValueError(f"{name} is given twice, with a dash and an underscore; keep one of them.")
         parsed[name] = validate(name, value, types[name])
@@ -238,15 +239,10 @@ def read_settings(path: Path) -> dict[str, Any]:
     Raises:
         ValueError: If the file cannot be read, or a name or a value is invalid.
     """
-    import yaml
-
     try:
-        text = path.read_text(encoding="utf-8")
-        settings, tree = yaml.safe_load(text), yaml.compose(text, yaml.SafeLoader)
-    except FileNotFoundError:
-        raise ValueError(f"the configuration file {path} does not exist.") from None
-    except (OSError, UnicodeDecodeError, yaml.YAMLError) as error:
-        raise ValueError(f"the configuration file {path} cannot be read: {error}") from None
+        settings, tree = read_yaml(path)
+    except ValueError as error:
+        raise ValueError(f"the configuration file {error}") from None
     if settings is not None and not isinstance(settings, Mapping):
         raise ValueError(f"{path} must contain settings as NAME: VALUE, got a {type(settings).__name__}.")
     names = [str(key.value).replace("-", "_") for key, _ in tree.value] if settings else []

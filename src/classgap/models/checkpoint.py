@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
@@ -47,8 +48,10 @@ def load_checkpoint(
     if head not in ("kept", "new"):
         raise ValueError(f"head must be kept or new, got {head!r}.")
     saved = read_weights(Path(path))
+    spec = network_spec(path, model or saved.network)
+    _follow(spec, path)  # an endless chain would be built without end
     network = build(
-        network_spec(path, model or saved.network),
+        spec,
         num_classes=num_classes,
         input_shape=input_shape,
         class_names=class_names,
@@ -154,12 +157,23 @@ def architecture(model: str) -> str:
     >>> architecture("timm:resnet18:pretrained=yes:frozen=yes")
     'timm:resnet18:pretrained=yes'
     """
-    spec = Spec.parse(model)
-    while spec.name == "checkpoint":
-        path = spec.argument or ""
-        spec = network_spec(path, spec.options.get("model") or read_weights(Path(path)).network)
+    spec = _follow(Spec.parse(model))
     options = [f"{key}={value}" for key, value in spec.options.items() if key != "frozen"]
     return ":".join([spec.name, *([] if spec.argument is None else [spec.argument]), *options])
+
+
+def _follow(spec: Spec, *paths: str) -> Spec:
+    """Return the network at the end of a chain of checkpoints that name each other; ``paths`` were read before."""
+    seen = {os.path.realpath(path) for path in paths}
+    while spec.name == "checkpoint":
+        path = spec.argument or ""
+        if os.path.realpath(path) in seen:
+            raise ValueError(
+                f"the checkpoint {path!r} names itself as its network. Add it: checkpoint:{path}:model=NAME."
+            )
+        seen.add(os.path.realpath(path))
+        spec = network_spec(path, spec.options.get("model") or read_weights(Path(path)).network)
+    return spec
 
 
 def _in(key: str, part: str) -> bool:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -11,6 +12,8 @@ import torch
 from torch import Tensor
 
 from classgap._checksum import DamagedFileError, check_checksum
+from classgap._yaml_files import read_yaml
+from classgap.registry import short_repr
 
 CONTAINERS = ("state_dict", "model_state_dict", "model")
 WRAPPERS = ("module.", "_orig_mod.", "model.")  # DistributedDataParallel and Frozen, torch.compile, training loops
@@ -74,11 +77,13 @@ def _load(path: Path) -> Mapping[str, Any]:
             check_checksum(path, tensors, metadata)
             return tensors
         content = torch.load(path, map_location="cpu", weights_only=True)
-    except OSError:
-        raise
     except DamagedFileError:
         raise
-    except Exception as error:  # damaged files raise errors of many types
+    except Exception as error:  # damaged files raise errors of many types; OSErrors among them lack the file
+        if isinstance(error, OSError) and not os.access(path, os.R_OK):
+            raise ValueError(f"{str(path)!r} cannot be read: {error.strerror}.") from None
+        if isinstance(error, OSError | EOFError):
+            raise ValueError(f"{str(path)!r} cannot be read as weights: it is truncated or damaged.") from error
         raise ValueError(
             f"{str(path)!r} cannot be read as weights: it must contain only tensors and plain Python values, since "
             "other objects can execute code on loading. Save model.state_dict()."
@@ -97,18 +102,28 @@ def _tensors(content: Mapping[str, Any], path: Path) -> Mapping[str, Tensor]:
             f"{str(path)!r} contains no state dict, neither at the top level nor in {', '.join(CONTAINERS)}; its keys "
             f"are: {', '.join(map(str, list(content)[:9])) or 'none'}."
         )
+    for name, value in content.items():
+        _check_tensor(name, value, path)
     return content
 
 
-def _from_run(directory: Path) -> SavedWeights:
-    import yaml
+def _check_tensor(name: Any, value: Tensor, path: Path) -> None:
+    if not isinstance(name, str):
+        raise ValueError(f"{str(path)!r} must have the names of weights as keys, got {short_repr(name)}.")
+    if value.is_meta or value.is_quantized or value.layout is not torch.strided:
+        found = "meta" if value.is_meta else "quantized" if value.is_quantized else str(value.layout)
+        raise ValueError(f"{str(path)!r} must contain dense tensors with values, got the tensor {name!r} ({found}).")
 
+
+def _from_run(directory: Path) -> SavedWeights:
     settings = directory / "config.yaml"
     if not settings.is_file():
         raise ValueError(f"{str(directory)!r} is not a run directory: config.yaml is missing.")
-    config = yaml.safe_load(settings.read_text(encoding="utf-8"))
+    config, _ = read_yaml(settings)
     found = directory / "checkpoints" / "model.safetensors"
     if not found.is_file():
         raise ValueError(f"the run {str(directory)!r} is not finished: checkpoints/model.safetensors is missing.")
     network = config.get("model") if isinstance(config, dict) else None
+    if network is not None and not isinstance(network, str):
+        raise ValueError(f"{settings}: model must be the name of a network, got {short_repr(network)}.")
     return SavedWeights(_unwrapped(_load(found)), network)

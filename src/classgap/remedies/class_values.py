@@ -10,6 +10,7 @@ from typing import Any, Literal
 
 import numpy as np
 
+from classgap._array_files import map_npy
 from classgap.audit._types import Floats
 from classgap.audit.serialization import read_json
 from classgap.registry import nearest
@@ -85,10 +86,10 @@ def read_class_values(path: str | os.PathLike[str], kind: Kind) -> Any:
 
 def _read_npy(source: Path) -> Floats:
     try:
-        values = np.load(source, allow_pickle=False)
-    except (ValueError, EOFError):
+        values = map_npy(source)
+    except ValueError:
         raise ValueError(f"{source} is not an array of numbers: save it with numpy.save.") from None
-    if not isinstance(values, np.ndarray) or values.dtype.kind not in "iuf":
+    if values.dtype.kind not in "iuf":
         raise ValueError(f"{source} must contain one array of numbers.")
     return values.astype(np.float64)
 

@@ -16,8 +16,8 @@ from typing import Any
 
 import numpy as np
 
+from classgap._array_files import map_npy
 from classgap.audit.io.labels import are_integers, infer_class_names
-from classgap.audit.io.mapped import map_npy
 from classgap.audit.io.predictions import to_tensor
 from classgap.audit.io.rows import stack_rows
 from classgap.audit.io.shards import find_shards
@@ -59,7 +59,7 @@ def _read_one(name: str, file: Path) -> Any:
         if ending == ".json":
             return _from_json(name, text)
         return _from_lines(text.splitlines()) if ending == ".txt" else _from_csv(name, text)
-    except (ValueError, RecursionError, csv.Error, EOFError) as error:
+    except (ValueError, RecursionError, csv.Error) as error:
         raise ValueError(f"{file} does not hold {name}: {str(error).rstrip('.')}.") from None
     except OSError as error:
         raise ValueError(f"{file} cannot be read: {error.strerror or 'it is damaged'}.") from None

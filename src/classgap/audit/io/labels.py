@@ -58,6 +58,25 @@ def is_text(values: Any) -> bool:
     return not isinstance(values, torch.Tensor) and np.asarray(values).dtype.kind in "UO"
 
 
+def plain_tensor(what: str, tensor: torch.Tensor) -> torch.Tensor:
+    """Return a tensor on the CPU, in float32 if it has 8-bit floats, for which torch implements few operations.
+
+    Raises:
+        ValueError: if the tensor is complex, sparse, quantized or without values.
+
+    >>> plain_tensor("targets", torch.tensor([1.0, 2.0]).to(torch.float8_e4m3fn)).tolist()
+    [1.0, 2.0]
+    """
+    if tensor.is_complex() or tensor.is_quantized or tensor.is_meta or tensor.layout is not torch.strided:
+        found = "meta" if tensor.is_meta else f"{tensor.dtype} {tensor.layout}".replace("torch.", "")
+        raise ValueError(f"{what} must be a dense tensor of real numbers, got a {found} tensor.")
+    tensor = tensor.detach().cpu()
+    try:
+        return tensor.float() if tensor.is_floating_point() and tensor.dtype.itemsize == 1 else tensor
+    except (RuntimeError, NotImplementedError):
+        raise ValueError(f"{what} must be a tensor of numbers, got {tensor.dtype}: convert it to float32.") from None
+
+
 def infer_class_names(*columns: Any) -> tuple[str, ...]:
     """Return the distinct labels of all columns, sorted numerically if all are integers and alphabetically otherwise.
 
@@ -92,7 +111,10 @@ def encode(what: str, values: Any, names: Sequence[str]) -> Integers:
     """
     if is_text(values):
         return _encode_texts(what, np.asarray(values, dtype=str), names)
-    array = values.detach().cpu().numpy() if isinstance(values, torch.Tensor) else np.asarray(values)
+    if isinstance(values, torch.Tensor):
+        tensor = plain_tensor(what, values)
+        values = (tensor.double() if tensor.is_floating_point() else tensor).numpy()  # numpy has no bfloat16
+    array = np.asarray(values)
     if array.ndim != 1:
         raise ValueError(f"{what} must have shape (samples,), one label per sample, got shape {array.shape}.")
     if array.dtype.kind == "f" and np.isfinite(array).all() and (array == np.floor(array)).all():

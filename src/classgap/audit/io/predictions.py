@@ -14,7 +14,7 @@ from torch import Tensor, nn
 
 from classgap.audit._types import Floats, Integers
 from classgap.audit.io.label_sets import LabelSets, check_label_sets
-from classgap.audit.io.labels import check_class_names, encode, infer_class_names, is_text
+from classgap.audit.io.labels import check_class_names, encode, infer_class_names, is_text, plain_tensor
 from classgap.audit.io.probabilities import (
     are_probabilities,
     check_probabilities,
@@ -37,6 +37,7 @@ from classgap.audit.io.slice_columns import SliceColumn, check_slices
 from classgap.audit.results import AuditSource, Notice
 
 MAX_FEATURE = 1e15  # sums of squares over all samples and features must not overflow in single precision
+MAX_CLASSES = 1_000_000  # of labels without scores: a damaged label would need a name for every number below it
 WIDE_UNSIGNED = (torch.uint16, torch.uint32, torch.uint64)  # torch implements few operations for these
 
 
@@ -227,7 +228,7 @@ class Predictions:
 def to_tensor(what: str, values: Any) -> Tensor:
     """Convert an array-like to a CPU tensor, without a copy where possible."""
     if isinstance(values, Tensor):
-        values = values.detach().cpu()
+        values = plain_tensor(what, values)
         if values.dtype not in WIDE_UNSIGNED:
             return values
         values = values.numpy()
@@ -239,6 +240,11 @@ def to_tensor(what: str, values: Any) -> Tensor:
         raise ValueError(
             f"{what} must be a numeric array, got a {type(values).__name__} that is not numeric."
         ) from None
+    if array.dtype.kind == "f" and array.dtype.itemsize > 8:  # torch has no long double
+        with np.errstate(over="ignore"):  # infinities are reported where values must be finite
+            array = array.astype(np.float64)
+    if not array.dtype.isnative:
+        array = array.astype(array.dtype.newbyteorder("="))
     if array.dtype.kind == "u" and array.dtype.itemsize > 1:
         array = _signed(what, array)
     # torch rejects negative strides. A reversed array of one row counts as contiguous.
@@ -357,7 +363,13 @@ def _names(
     numbers = [np.asarray(to_tensor("targets", targets)), np.asarray(to_tensor("predictions", predictions))]
     if any(column.dtype.kind == "f" and not np.isfinite(column).all() for column in numbers):
         raise ValueError("targets and predictions must be class indices or class names, but contain NaN or infinity.")
-    return tuple(str(k) for k in range(max((int(column.max()) for column in numbers if column.size), default=-1) + 1))
+    largest = max((int(column.max()) for column in numbers if column.size), default=-1)
+    if largest >= MAX_CLASSES:
+        raise ValueError(
+            f"targets and predictions must be class indices below {MAX_CLASSES:,}, got {largest}: check the labels, or "
+            "pass class names instead of indices."
+        )
+    return tuple(str(k) for k in range(largest + 1))
 
 
 def _counts(given: Tensor | None, train_truth: Integers | None, names: tuple[str, ...]) -> Floats | None:

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from classgap._yaml_files import read_yaml
 from classgap.audit.results import AuditSource
 
 SETTINGS = "config.yaml"
@@ -29,13 +30,11 @@ def describe_source(file: Path, *, has_scores: bool) -> AuditSource:
 
 def _run_settings(directory: Path) -> Mapping[str, Any] | None:
     """Return the settings of a run, or ``None``: many projects have a ``config.yaml`` of their own."""
-    import yaml
-
     if not ((directory / SETTINGS).is_file() and (directory / "metrics.jsonl").is_file()):
         return None
     try:
-        settings = yaml.safe_load((directory / SETTINGS).read_text(encoding="utf-8"))
-    except (OSError, ValueError, yaml.YAMLError):
+        settings, _ = read_yaml(directory / SETTINGS)
+    except ValueError:
         return None
     return settings if isinstance(settings, Mapping) and {"data", "method"} <= settings.keys() else None
 

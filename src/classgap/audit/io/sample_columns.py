@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 
+from classgap._array_files import map_npz
 from classgap.audit.io.fields import SAMPLE_COLUMNS
 
 
@@ -47,15 +48,15 @@ Column = tuple[list[str] | None, Any, int]  # texts, sample numbers, number of s
 
 
 def _from_npz(path: Path, name: str) -> Column:
-    with np.load(path, allow_pickle=False) as archive:
-        if name not in archive.files:
-            return None, None, 0
-        values = archive[name]
-        if values.ndim != 1 or values.dtype.kind not in "US":
-            raise ValueError(f"{path}: {name} must be a list of strings, got shape {values.shape} of {values.dtype}.")
-        if values.dtype.kind == "S":
-            values = np.char.decode(values, "utf-8", "replace")
-        return values.tolist(), archive["index"] if "index" in archive.files else None, len(archive["targets"])
+    archive = map_npz(path, {name, "index", "targets"}.__contains__)
+    values, targets = archive.get(name), archive.get("targets")
+    if values is None or targets is None:
+        return None, None, 0
+    if values.ndim != 1 or values.dtype.kind not in "US":
+        raise ValueError(f"{path}: {name} must be a list of strings, got shape {values.shape} of {values.dtype}.")
+    if values.dtype.kind == "S":
+        values = np.char.decode(values, "utf-8", "replace")
+    return values.tolist(), archive.get("index"), len(targets)
 
 
 def _from_safetensors(path: Path, name: str) -> Column:

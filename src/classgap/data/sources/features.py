@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import json
-import zipfile
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +12,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
+from classgap._array_files import map_npy, map_npz
 from classgap.data.dataset import Dataset, Split
 from classgap.data.splits import hold_out
 
@@ -21,6 +21,9 @@ _TARGETS = ("{}_targets", "{}_y", "{}_labels", "y_{}")
 _NAMES = ("class_names", "classes")
 _UNSPLIT = (("features", "x"), ("targets", "y", "labels"))
 _UNSPLIT_INPUTS = ("features", "x", "inputs", "images")
+
+MAX_CLASSES = 1_000_000  # a damaged label would need a name for every number below it
+Arrays = dict[str, NDArray[Any] | None]
 
 
 def load_features(
@@ -39,7 +42,7 @@ def load_features(
         test_split: Prefix of the test arrays: ``val`` tests on ``val_features``, to tune without the test samples.
         data_seed: Random seed of the drawn test split.
     """
-    arrays = _read(Path(path).expanduser())
+    arrays = _read(Path(path).expanduser(), ("train", "val", test_split))
     used: set[str] = set()
     notes: tuple[str, ...] = ()
     validation: Split | None = None
@@ -77,93 +80,111 @@ def read_split_arrays(path: Path, split: str) -> tuple[NDArray[Any], NDArray[Any
     """
     if path.suffix == ".npy":
         try:
-            return np.load(path, allow_pickle=False), None, None
-        except (OSError, ValueError, EOFError) as error:
+            return map_npy(path), None, None
+        except (OSError, ValueError) as error:
             raise ValueError(f"cannot read {path} ({error}).") from None
-    arrays = _read(path)
+    arrays = _read(path, (split,))
     key = _find(arrays, [form.format(split) for form in _FEATURES])
     targets = [form.format(split) for form in _TARGETS]
     if not key:
         key, targets = _find(arrays, _UNSPLIT_INPUTS), list(_UNSPLIT[1])
     if not key:
-        has = ", ".join(f"{name} {array.shape}" for name, array in arrays.items())
-        raise ValueError(f"{path} needs an array {split}_features or features; it has {has or 'none'}.")
+        raise ValueError(f"{path} needs an array {split}_features or features; it has {_describe(arrays)}.")
     found, names = _find(arrays, targets), _find(arrays, _NAMES)
     return (
-        arrays[key],
+        np.asarray(arrays[key]),
         arrays[found] if found else None,
-        tuple(map(str, arrays[names].tolist())) if names else None,
+        tuple(map(str, np.asarray(arrays[names]).ravel().tolist())) if names else None,
     )
 
 
-def _read(path: Path) -> dict[str, NDArray[Any]]:
+def _read(path: Path, splits: Sequence[str]) -> Arrays:
+    """Read the arrays of some splits; those of others are ``None``."""
     if not path.is_file():
         raise ValueError(f"features: file not found: {str(path)!r}.")
     if path.suffix not in (".npz", ".safetensors"):
         raise ValueError(f"features: the file must be .npz or .safetensors, got {path.name!r}.")
     try:
-        return _read_npz(path) if path.suffix == ".npz" else _read_safetensors(path)
-    except (OSError, ValueError, zipfile.BadZipFile) as error:
-        raise ValueError(f"features: cannot read {path} ({error}).") from error
+        used = {form.format(split) for split in splits for form in (*_FEATURES, *_TARGETS)}
+        used |= {*_NAMES, *_UNSPLIT[0], *_UNSPLIT[1], *_UNSPLIT_INPUTS}
+        return map_npz(path, used.__contains__) if path.suffix == ".npz" else _read_safetensors(path, used)
+    except (OSError, ValueError, RecursionError) as error:
+        raise ValueError(f"features: cannot read {path} ({str(error).rstrip('.')}).") from error
 
 
-def _read_npz(path: Path) -> dict[str, NDArray[Any]]:
-    with np.load(path, allow_pickle=False) as file:
-        return {name: file[name] for name in file.files}
+def _describe(arrays: Arrays) -> str:
+    return ", ".join(name if array is None else f"{name} {array.shape}" for name, array in arrays.items()) or "none"
 
 
-def _read_safetensors(path: Path) -> dict[str, NDArray[Any]]:
+def _read_safetensors(path: Path, used: set[str]) -> Arrays:
     from safetensors import SafetensorError, safe_open
 
     try:
         with safe_open(path, "pt") as file:  # through torch: numpy has no bfloat16
-            tensors = {name: file.get_tensor(name) for name in list(file.keys())}
+            names = list(file.keys())
+            tensors = {name: file.get_tensor(name) for name in names if name in used}
             metadata = file.metadata() or {}
     except SafetensorError as error:
         raise ValueError(str(error)) from error
-    arrays = {name: (each.float() if each.is_floating_point() else each).numpy() for name, each in tensors.items()}
-    return arrays | {name: np.array(json.loads(metadata[name])) for name in _NAMES if name in metadata}
+    arrays: Arrays = dict.fromkeys(names)
+    for name, tensor in tensors.items():
+        arrays[name] = (tensor.float() if tensor.is_floating_point() else tensor).numpy()
+    for name in _NAMES:
+        if name in metadata:
+            arrays[name] = np.array(_check_names(name, json.loads(metadata[name])))
+    return arrays
 
 
-def _read_split(path: str, arrays: Mapping[str, NDArray[Any]], split: str, used: set[str]) -> Split:
+def _check_names(name: str, values: Any) -> list[str]:
+    if not isinstance(values, list) or not all(isinstance(value, str) for value in values):
+        raise ValueError(f"{name} in the metadata must be a JSON list of strings")
+    return values
+
+
+def _read_split(path: str, arrays: Arrays, split: str, used: set[str]) -> Split:
     inputs, targets = ([form.format(split) for form in forms] for forms in (_FEATURES, _TARGETS))
     return Split.from_arrays(*_read_pair(path, arrays, inputs, targets, used))
 
 
 def _read_pair(
-    path: str, arrays: Mapping[str, NDArray[Any]], inputs: Sequence[str], targets: Sequence[str], used: set[str]
+    path: str, arrays: Arrays, inputs: Sequence[str], targets: Sequence[str], used: set[str]
 ) -> tuple[Tensor, Tensor]:
     found = [_find(arrays, names) for names in (inputs, targets)]
     for key, names in zip(found, (inputs, targets), strict=True):
         if not key:
-            has = ", ".join(f"{name} {array.shape}" for name, array in arrays.items())
-            raise ValueError(f"features: {path} needs an array {' or '.join(names)}; it has {has or 'none'}.")
+            raise ValueError(f"features: {path} needs an array {' or '.join(names)}; it has {_describe(arrays)}.")
     used |= set(found)
-    values, classes = (arrays[key] for key in found)
+    values, classes = (np.asarray(arrays[key]) for key in found)
     if values.ndim != 2 or values.dtype.kind not in "fiu" or len(values) == 0:
         raise ValueError(f"features: {found[0]} must be numeric, (N, D), got {values.dtype} {values.shape}.")
     if classes.shape != (len(values),) or classes.dtype.kind not in "iu" or int(classes.min()) < 0:
         raise ValueError(
             f"features: {found[1]} must be nonnegative integers, ({len(values)},), got {classes.dtype} {classes.shape}."
         )
-    tensor = torch.from_numpy(values.astype(np.float32))
+    if int(classes.max()) >= MAX_CLASSES:
+        raise ValueError(f"features: {found[1]} must be class indices below {MAX_CLASSES:,}, got {classes.max()}.")
+    with np.errstate(over="ignore"):  # infinities are reported below
+        tensor = torch.from_numpy(values.astype(np.float32))
     if not tensor.isfinite().all():
         rows = int((~tensor.isfinite()).any(dim=1).sum())
         raise ValueError(f"features: {found[0]} has NaN or infinite values in {rows} rows.")
     return tensor, torch.from_numpy(classes.astype(np.int64))
 
 
-def _find(arrays: Mapping[str, NDArray[Any]], names: Sequence[str]) -> str:
-    return next((name for name in names if name in arrays), "")
+def _find(arrays: Arrays, names: Sequence[str]) -> str:
+    return next((name for name in names if arrays.get(name) is not None), "")
 
 
-def _class_names(path: str, arrays: Mapping[str, NDArray[Any]], targets: Tensor, used: set[str]) -> tuple[str, ...]:
+def _class_names(path: str, arrays: Arrays, targets: Tensor, used: set[str]) -> tuple[str, ...]:
     largest = int(targets.max())
     key = _find(arrays, _NAMES)
     if not key:
         return tuple(str(number) for number in range(largest + 1))
     used.add(key)
-    names = tuple(str(name) for name in arrays[key].tolist())
+    values = np.asarray(arrays[key])
+    if values.ndim != 1:
+        raise ValueError(f"features: {key} must be a list with one name per class, got shape {values.shape}.")
+    names = tuple(str(name) for name in values.tolist())
     if largest >= len(names):
         raise ValueError(f"features: {path} has {len(names)} {key}, but a target of {largest}.")
     return names

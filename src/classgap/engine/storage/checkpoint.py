@@ -29,6 +29,7 @@ _UNREADABLE = (
     ValueError,
     zipfile.BadZipFile,
     zlib.error,
+    *(AttributeError, AssertionError, LookupError, NotImplementedError, TypeError),  # of the unpickler
 )
 
 
@@ -72,7 +73,8 @@ def load_checkpoint(path: Path) -> dict[str, Any]:
             raise ValueError(f"wrong checksum of {damaged}")
         state = torch.load(path, map_location="cpu", weights_only=True)
     except _UNREADABLE as error:
-        raise ValueError(f"the checkpoint {path} is damaged ({error}); start over with --overwrite.") from None
+        reason = "it is truncated" if isinstance(error, OSError | EOFError) else " ".join(str(error).split())[:200]
+        raise ValueError(f"the checkpoint {path} is damaged ({reason}); start over with --overwrite.") from None
     if not isinstance(state, dict) or state.get("format") != FORMAT:
         raise ValueError(
             f"the checkpoint {path} was written by another version of classgap; start over with --overwrite."

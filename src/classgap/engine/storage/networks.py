@@ -133,7 +133,9 @@ def load_network(directory: RunDirectory, config: TrainConfig, data: Dataset | N
     if "network" in metadata and "class_names" in metadata and directory.preprocessing.is_file():
         try:
             description, names = (json.loads(metadata[key]) for key in ("network", "class_names"))
-        except ValueError as error:
+            if not isinstance(description, dict) or not isinstance(names, list):
+                raise ValueError("network must be an object and class_names a list")
+        except (ValueError, RecursionError) as error:
             raise ValueError(f"the metadata of {directory.model} are damaged ({error}); train again.") from None
         preprocessing = Preprocessing.load(directory.preprocessing)
     else:

@@ -121,7 +121,9 @@ class RunDirectory:
         """Reject data that changed since the run began. Runs of earlier versions stored no fingerprint."""
         try:
             stored = json.loads(self.data.read_text(encoding="utf-8")) if self.data.exists() else {}
-        except ValueError as error:
+            if not isinstance(stored, dict):
+                raise ValueError("not an object")
+        except (ValueError, RecursionError) as error:
             raise ValueError(f"{self.data} is damaged ({error}); start over with --overwrite.") from None
         if different := changes(stored, data):
             raise ValueError(
@@ -151,7 +153,7 @@ class RunDirectory:
                 if not isinstance(line, dict):
                     raise ValueError("not an object")
                 lines.append(line)
-            except ValueError as error:
+            except (ValueError, RecursionError) as error:
                 if number == len(texts):  # after the last complete line
                     break
                 raise ValueError(
