@@ -2,6 +2,7 @@
 
 import csv
 import json
+import re
 from pathlib import Path
 
 import numpy as np
@@ -69,7 +70,8 @@ def test_all_flags_together(folder: Path, capsys):
     with Path("c.csv").open(newline="") as file:
         assert {"valid_accuracy", "label_validity", "superclass"} <= set(next(csv.reader(file)))
     assert main(["audit", "a.json", "--html", "again.html"]) == 0
-    assert Path("again.html").read_text() == Path("r.html").read_text()
+    pages = [re.sub(r"<code>.*?</code>", "", Path(name).read_text()) for name in ("again.html", "r.html")]
+    assert pages[0] == pages[1]  # but for the command that made them
 
 
 def test_a_list_and_an_object_match_the_same_samples(folder: Path, capsys):

@@ -202,8 +202,8 @@ def _check_classes(audit: Audit) -> None:
     sizes = thirds(np.zeros(seen), np.ones(seen, dtype=bool))
     for name in (name for name, members in sizes.items() if len(members)):
         if name not in audit.groups or len(audit.groups[name].members) != len(sizes[name]):
-            found = len(audit.groups[name].members) if name in audit.groups else 0
-            raise ValueError(f"groups.{name} must have {len(sizes[name])} of the {count} classes, got {found}; {FIX}.")
+            held = len(audit.groups[name].members) if name in audit.groups else 0
+            raise ValueError(f"groups.{name} must have {len(sizes[name])} of the {count} classes, got {held}; {FIX}.")
     if len(set(audit.class_names)) != count:
         raise ValueError(f"classes must have unique names; some of the {count} names are equal; {FIX}.")
 

@@ -198,10 +198,10 @@ class Trainer:
             if damage is not None and len(paths) > 1 and _damage(paths[1]) is None:
                 print(f"classgap: {damage.partition(';')[0]}; resuming from the one before.", file=sys.stderr)
                 path, damage = paths[1], None
-        path, damage = broadcast_object((path, damage))
+        name, damage = broadcast_object((None if path is None else path.name, damage))
         if damage is not None:
             raise ValueError(damage)
-        return None if path is None else load_checkpoint(path)
+        return None if name is None else load_checkpoint(self.directory.checkpoints / name)
 
     def _update_best(self, metrics: dict[str, Any]) -> None:
         """Keep the weights of the best epoch of the last stage."""

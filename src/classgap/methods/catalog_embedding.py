@@ -95,7 +95,7 @@ ENTRIES: list[MethodEntry] = [
     ),
     MethodEntry(
         "supcon-joint",
-        "Cross-entropy and supervised contrastive loss in one stage.",
+        "Cross-entropy and SupCon loss in one stage.",
         JointContrast,
         given=_WIDTH,
         paper=_SUPCON,

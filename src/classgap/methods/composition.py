@@ -21,7 +21,7 @@ _PLUS = re.compile(r"\+(?=[a-z])")  # skips the plus of 1e+3
 _CORE_ROLES, _WRAPPER_ROLES = ("loss", "procedure"), ("step", "post-hoc")
 WHY_ONE = {
     "loss": "both are losses, and a run minimizes one",
-    "procedure": "each brings its own losses and stages",
+    "procedure": "each procedure brings its own losses and stages",
     "step": "both change how an update is computed",
     "post-hoc": "both change the classifier after training",
 }
