@@ -248,6 +248,10 @@ class Audit:
             train_counts=train_counts,
             key=key,
         )
+        if key is not None and isinstance(rank_by, str | os.PathLike):
+            from classgap.audit.io.sources import read_audit  # imports this module
+
+            rank_by = read_audit(rank_by, key=key)
         return cls.from_checked(
             data, groups=groups, rank_by=rank_by, settings=settings, superclasses=superclasses, hierarchy=hierarchy
         )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -237,7 +238,10 @@ def _examine(data: Predictions, order: ClassOrder, scores: SampleScores | None, 
     rows = examined_rows(order, settings.diagnosis_samples, settings.seed)
     if rows is None or (data.logits_NK is None and data.features_ND is None):
         return Assignment.from_predictions(data, settings.seed, scores)
-    return Assignment.from_predictions(data.take(rows), settings.seed, scores and scores.take(rows))
+    part = data.take(rows)
+    if part.index_N is None:
+        part = replace(part, index_N=rows)  # lists of samples name rows of the whole test set
+    return Assignment.from_predictions(part, settings.seed, scores and scores.take(rows))
 
 
 def _sampled(data: Predictions, assignment: Assignment | None, settings: AuditSettings) -> list[Notice]:

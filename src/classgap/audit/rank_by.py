@@ -62,5 +62,8 @@ def _correct_samples(baseline: Audit, data: Predictions) -> NDArray[np.bool_] | 
     if not baseline.has_samples:
         return None
     theirs, index = baseline.samples, data.index_N
-    other_numbers = theirs.index is not None and index is not None and not np.array_equal(theirs.index, index)
+    if theirs.index is None or index is None:  # samples with ids are sorted by them, others in the order of their file
+        other_numbers = theirs.index is not index
+    else:
+        other_numbers = not np.array_equal(theirs.index, index)
     return None if other_numbers or not np.array_equal(theirs.targets, data.targets_N) else theirs.correct

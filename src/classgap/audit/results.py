@@ -245,6 +245,7 @@ class AuditSource:
         epochs: epochs of the run.
         steps: optimizer steps of the run, if it counts these instead.
         has_validation: whether the run held out validation samples.
+        key: array or column with the sample ids, if not ``index``.
     """
 
     __pydantic_config__ = STRICT
@@ -255,6 +256,7 @@ class AuditSource:
     epochs: int | None = None
     steps: int | None = None
     has_validation: bool = False
+    key: str | None = None
 
 
 @dataclass(frozen=True)

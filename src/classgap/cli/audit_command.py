@@ -148,7 +148,7 @@ class AuditCommand(Command):
         ]
         groups = None if self.groups is None else _read_groups(self.groups)
         with busy(f"Auditing {self.source}"):
-            rank_by = None if self.rank_by is None else read_audit(self.rank_by)
+            rank_by = None if self.rank_by is None else read_audit(self.rank_by, key=self.key)
             audit = read_audit(
                 self.source,
                 settings=settings,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import glob
 import os
 import secrets
 import shutil
@@ -11,7 +12,7 @@ from pathlib import Path
 
 MAX_NAME = 210  # bytes: most file systems allow 255, and a temporary name is up to 45 longer
 REPORTS = (".html", ".json", ".csv", ".xml", ".md")  # files in a run directory that may be replaced, except:
-RECORDS = ("data.json", "env.json", "failure.json", "preprocessing.json")
+RECORDS = ("class_names.json", "data.json", "env.json", "failure.json", "predictions.csv", "preprocessing.json")
 
 
 def check_outputs(outputs: Mapping[str, Path | None], inputs: Iterable[Path]) -> None:
@@ -24,7 +25,7 @@ def check_outputs(outputs: Mapping[str, Path | None], inputs: Iterable[Path]) ->
     Raises:
         ValueError: If an output is invalid.
     """
-    sources = {_resolve(source) for source in inputs}
+    sources = {_resolve(file) for source in inputs for file in (source, *map(Path, glob.glob(str(source))))}
     flag_of: dict[Path, str] = {}
     for flag, path in outputs.items():
         if path is None:

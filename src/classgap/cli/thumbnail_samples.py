@@ -26,24 +26,26 @@ def find_samples(audit: Audit, images: Path | None) -> SamplesByNumber:
     if audit.source is None:
         raise ValueError(f"--thumbnails needs samples: {MISSING}.")
     file = Path(audit.source.predictions)
+    if not file.exists():  # of a saved audit, or a pattern
+        raise ValueError(f"--thumbnails needs one file of predictions, but {file} is not a file.")
     if images is not None:
-        return _files(file, images)
+        return _files(file, images, audit.source.key)
     if audit.source.run is not None:
         return _run_samples(audit, Path(audit.source.run))
     if not file.is_file():  # of a saved audit
         raise ValueError(f"--thumbnails needs the predictions {file}, which do not exist.")
-    texts = read_sample_column(file, "texts") if file.suffix.lower() in READERS else None
+    texts = read_sample_column(file, "texts", audit.source.key) if file.suffix.lower() in READERS else None
     if texts is None:
         raise ValueError(f"--thumbnails needs samples, but {file} has none: {MISSING}.")
     return texts
 
 
-def _files(file: Path, folder: Path) -> dict[int, Path]:
+def _files(file: Path, folder: Path, key: str | None) -> dict[int, Path]:
     if not folder.is_dir():
         raise ValueError(
             f"--images must be a folder, got {folder}, which {'is a file' if folder.exists() else 'does not exist'}."
         )
-    names = read_sample_column(file, "filenames") if file.suffix.lower() in READERS else None
+    names = read_sample_column(file, "filenames", key) if file.suffix.lower() in READERS else None
     if names is None:
         wanted = "column filename" if file.suffix.lower() == ".csv" else "array filenames"
         raise ValueError(f"--images needs filenames, but {file} has no {wanted}: add one with a path per sample.")

@@ -197,6 +197,7 @@ class Trainer:
             path, damage = paths[0], _damage(paths[0])
             if damage is not None and len(paths) > 1 and _damage(paths[1]) is None:
                 print(f"classgap: {damage.partition(';')[0]}; resuming from the one before.", file=sys.stderr)
+                paths[0].replace(self.directory.damaged)  # else the next checkpoint would move it over the good one
                 path, damage = paths[1], None
         name, damage = broadcast_object((None if path is None else path.name, damage))
         if damage is not None:

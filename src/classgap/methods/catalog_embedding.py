@@ -59,7 +59,7 @@ ENTRIES: list[MethodEntry] = [
     ),
     MethodEntry(
         "range",
-        "Cross-entropy, compact classes, distant class centers.",
+        "Cross-entropy, compact classes, distant centers.",
         RangeLoss,
         given=("num_classes",),
         paper="Zhang et al., ICCV 2017, arXiv 1611.08976",

@@ -114,7 +114,7 @@ def add_companions(content: dict[str, Any], companions: Mapping[str, Any]) -> di
         if name in content:
             raise ValueError(f"the file already has {name}: leave it out of one of the two.")
         content[name] = value
-    files = content.pop("filename", None)
+    files = content.get("filename")  # kept: it may be the key or a slice
     if files is not None and "targets" not in content:
         raise ValueError(
             "targets is missing, because timm's inference.py writes no true labels: pass them with targets= or "

@@ -25,6 +25,7 @@ from torch import Tensor
 
 from classgap.audit._types import Integers
 from classgap.audit.io.labels import are_integers, encode
+from classgap.audit.io.sample_ids import HASHED, encode_ids
 from classgap.audit.results import Notice
 from classgap.audit.serialization import read_json
 
@@ -127,7 +128,7 @@ def check_label_sets(
     notices: list[Notice] = []
     if isinstance(values, Mapping):
         sets = _match_ids(values, names, index_N, by_name)
-    elif isinstance(values, ListedLabels) and index_N is not None:
+    elif isinstance(values, ListedLabels) and index_N is not None and int(index_N.max()) < HASHED:
         sets, start = _match_numbers(_encode_lists(values.entries, names, by_name), targets_N, index_N)
         if start:
             notices.append(Notice("valid-labels-from-one", {"entries": len(values.entries)}))
@@ -162,7 +163,11 @@ def _match_ids(values: Mapping[Any, Any], names: Sequence[str], index_N: Integer
         try:
             place[int(str(key))] = i
         except ValueError:
+            if int(index_N.max()) >= HASHED:  # ids are strings
+                continue
             raise ValueError(f"valid_labels must have sample ids (integers) as keys, got {key!r}.") from None
+    if int(index_N.max()) >= HASHED:
+        place |= {code: i for i, code in enumerate(encode_ids([str(key) for key in values]).tolist())}
     missing = [number for number in index_N.tolist() if number not in place]
     if missing:
         raise ValueError(

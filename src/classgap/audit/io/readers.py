@@ -29,7 +29,7 @@ from classgap._checksum import KEY, checksum
 from classgap.audit._types import Floats
 from classgap.audit.io.companions import add_companions, read_companion
 from classgap.audit.io.csv import Content, read_csv
-from classgap.audit.io.fields import FIELDS, KINDS, NAMES, PREDICTED, suggest_rename
+from classgap.audit.io.fields import FIELDS, KINDS, NAMES, PREDICTED, SAMPLE_COLUMNS, suggest_rename
 from classgap.audit.io.label_sets import RaggedLabels, sets_from
 from classgap.audit.io.parquet import read_parquet
 from classgap.audit.io.predictions import Predictions
@@ -105,7 +105,7 @@ def read_predictions(
         train_losses_E=losses_E,
         learning_rates_E=rates_E,
         notices=(*predictions.notices, *_distinct(notice for _, found in contents for notice in found)),
-        source=describe_source(file, has_scores=predictions.logits_NK is not None),
+        source=describe_source(file, has_scores=predictions.logits_NK is not None, key=key),
     )
 
 
@@ -299,6 +299,11 @@ def _read_safetensors(path: Path, wanted: Wanted) -> Content:
         if not isinstance(names, list):
             raise ValueError("class_names in the metadata must be a JSON list of strings.")
         content["class_names"] = names
+    if wanted.key is not None and wanted.key in SAMPLE_COLUMNS.values() and wanted.key in metadata:
+        try:
+            content[wanted.key] = [str(text) for text in json.loads(metadata[wanted.key])]
+        except (TypeError, ValueError, RecursionError):
+            raise ValueError(f"{wanted.key} in the metadata must be a JSON list of strings.") from None
     # Other metadata may serve other programs; only a misspelled class_names is worth reporting.
     typos = {name: text for name, text in metadata.items() if nearest(name, NAMES) == "class_names"}
     content = typos | content

@@ -13,11 +13,11 @@ SETTINGS = "config.yaml"
 VALIDATION = "val_predictions.safetensors"
 
 
-def describe_source(file: Path, *, has_scores: bool) -> AuditSource:
+def describe_source(file: Path, *, has_scores: bool, key: str | None = None) -> AuditSource:
     """Describe a prediction file, and the run directory that holds it, if any."""
     settings = _run_settings(file.parent)
     if settings is None:
-        return AuditSource(str(file), has_scores)
+        return AuditSource(str(file), has_scores, key=key)
     return AuditSource(
         str(file),
         has_scores,
@@ -25,6 +25,7 @@ def describe_source(file: Path, *, has_scores: bool) -> AuditSource:
         epochs=_positive(settings.get("epochs")),
         steps=_positive(settings.get("steps")),
         has_validation=bool(settings.get("val_fraction")) or (file.parent / VALIDATION).is_file(),
+        key=key,
     )
 
 

@@ -15,14 +15,17 @@ import numpy as np
 
 from classgap._array_files import map_npz
 from classgap.audit.io.fields import SAMPLE_COLUMNS
+from classgap.audit.io.labels import is_text
+from classgap.audit.io.sample_ids import encode_ids
 
 
-def read_sample_column(path: Path, name: str) -> dict[int, str] | None:
+def read_sample_column(path: Path, name: str, key: str | None = None) -> dict[int, str] | None:
     """Return the texts of a column by sample number: ``index`` if the file has it, else the row.
 
     Args:
         path: prediction file that was read before, so that its format is known to be valid.
         name: "filenames" or "texts".
+        key: array or column with the sample ids, if not ``index``.
 
     Returns:
         The texts, without empty ones; of a repeated ``index``, the first. ``None`` if the file has no such column.
@@ -31,12 +34,15 @@ def read_sample_column(path: Path, name: str) -> dict[int, str] | None:
         ValueError: if the column does not have one text per sample.
     """
     reader = READERS.get(path.suffix.lower())
-    values, index, samples = (None, None, 0) if reader is None else reader(path, name)
+    values, index, samples = (None, None, 0) if reader is None else reader(path, name, key or "index")
     if values is None:
         return None
     if len(values) != samples:
         raise ValueError(f"{path}: {name} and targets must have the same length, got {len(values)} and {samples}.")
-    numbers = range(samples) if index is None else [int(number) for number in index]
+    if index is None or key in (None, "index"):
+        numbers = range(samples) if index is None else [int(number) for number in index]
+    else:
+        numbers = (encode_ids(index) if is_text(index) else np.asarray(index)).tolist()
     found: dict[int, str] = {}
     for number, text in zip(numbers, values, strict=True):
         if text:
@@ -47,8 +53,8 @@ def read_sample_column(path: Path, name: str) -> dict[int, str] | None:
 Column = tuple[list[str] | None, Any, int]  # texts, sample numbers, number of samples
 
 
-def _from_npz(path: Path, name: str) -> Column:
-    archive = map_npz(path, {name, "index", "targets"}.__contains__)
+def _from_npz(path: Path, name: str, key: str) -> Column:
+    archive = map_npz(path, {name, key, "targets"}.__contains__)
     values, targets = archive.get(name), archive.get("targets")
     if values is None or targets is None:
         return None, None, 0
@@ -56,10 +62,10 @@ def _from_npz(path: Path, name: str) -> Column:
         raise ValueError(f"{path}: {name} must be a list of strings, got shape {values.shape} of {values.dtype}.")
     if values.dtype.kind == "S":
         values = np.char.decode(values, "utf-8", "replace")
-    return values.tolist(), archive.get("index"), len(targets)
+    return values.tolist(), archive.get(key), len(targets)
 
 
-def _from_safetensors(path: Path, name: str) -> Column:
+def _from_safetensors(path: Path, name: str, key: str) -> Column:
     from safetensors import safe_open
 
     with safe_open(path, framework="pt") as archive:
@@ -72,11 +78,11 @@ def _from_safetensors(path: Path, name: str) -> Column:
             values = None
         if not isinstance(values, list) or not all(isinstance(value, str) for value in values):
             raise ValueError(f"{path}: {name} in the metadata must be a JSON list of strings.")
-        index = archive.get_tensor("index").numpy() if "index" in archive.keys() else None  # noqa: SIM118
+        index = archive.get_tensor(key).numpy() if key in archive.keys() else values if key == name else None  # noqa: SIM118
         return values, index, len(archive.get_tensor("targets"))
 
 
-def _from_csv(path: Path, name: str) -> Column:
+def _from_csv(path: Path, name: str, key: str) -> Column:
     column = next(column for column, array in SAMPLE_COLUMNS.items() if array == name)
     with path.open(newline="", encoding="utf-8-sig") as file:
         rows = csv.reader(file)
@@ -84,7 +90,7 @@ def _from_csv(path: Path, name: str) -> Column:
         if column not in header:
             return None, None, 0
         cells = [row for row in rows if row]
-    index = [row[header.index("index")] for row in cells] if "index" in header else None
+    index = [row[header.index(key)].strip() for row in cells] if key in header else None
     return [row[header.index(column)].strip() for row in cells], index, len(cells)
 
 

@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 from torch import Tensor
 
+from classgap.audit.io.fields import NAMES, SAMPLE_COLUMNS
 from classgap.audit.io.rows import Rows, stack_rows
 
 LABEL_SETS = ("valid_labels", "valid_labels_offsets")
@@ -48,6 +49,8 @@ def join_shards(
     Raises:
         ValueError: if the files have different arrays or classes.
     """
+    used = {*NAMES, "filename", *columns} - ({*SAMPLE_COLUMNS.values()} - {*columns})
+    contents = [{name: value for name, value in content.items() if name in used} for content in contents]
     first = contents[0]
     per_sample = {*PER_SAMPLE, *columns} & first.keys()
     for file, content in zip(files[1:], contents[1:], strict=True):
@@ -66,7 +69,15 @@ def _join_label_sets(contents: Sequence[dict[str, Any]]) -> dict[str, Any]:
         return {"valid_labels": [labels for value in values for labels in value]}
     offsets, start = [np.zeros(1, dtype=np.int64)], 0
     for content, value in zip(contents, values, strict=True):
-        offsets.append(np.asarray(content["valid_labels_offsets"])[1:] + start)
+        own = np.asarray(content["valid_labels_offsets"])
+        if own.ndim != 1 or own.dtype.kind not in "iu" or len(own) != len(content["targets"]) + 1:
+            raise ValueError("valid_labels_offsets of each shard must be integers of shape (n_samples + 1,).")
+        if own[0] != 0 or own[-1] != len(value):
+            raise ValueError(
+                f"valid_labels_offsets of each shard must rise from 0 to the number of its valid_labels, {len(value)}, "
+                f"got {own[0]} to {own[-1]}."
+            )
+        offsets.append(own[1:].astype(np.int64) + start)
         start += len(value)
     return {
         "valid_labels": np.concatenate([np.asarray(value) for value in values]),

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection
 from dataclasses import dataclass
 
-from classgap.audit.io.fields import NAMES
+from classgap.audit.io.fields import NAMES, SAMPLE_COLUMNS
 from classgap.audit.io.slice_columns import check_slice_names
 
 
@@ -36,7 +36,7 @@ class Wanted:
             ValueError: if one is missing, or is part of the predictions.
         """
         check_slice_names(self.slices, found)
-        taken = {*NAMES, "target", "prediction"} - {"index"}
+        taken = {*NAMES, "target", "prediction"} - {"index", *SAMPLE_COLUMNS.values()}
         if self.key is not None and (self.key not in found or self.key in taken):
             shown = ", ".join(sorted(found)[:6]) + (" …" if len(found) > 6 else "")
             raise ValueError(f"key must name a column of sample ids, got {self.key!r}, found {shown}.")

@@ -160,6 +160,13 @@ def _common_rows(audits: Sequence[Audit], hint: str) -> list[NDArray[Any]]:
                 f"{_between(first, other)}: their test sets have {sizes[0]} and {sizes[1]} samples, and no sample ids "
                 f"to match them by: save index, or name a column of ids with --key{hint}."
             )
+    for audit in audits:
+        own = audit.samples.index
+        if own is not None and len(own) and own[-1] - own[0] + 1 != len(own):  # no positions, but other ids
+            raise ValueError(
+                f"{_between(first, audits[-1])}: {audit.name!r} has sample ids and others have none, so that samples "
+                f"cannot be matched: save index in all of them{hint}."
+            )
     return [np.arange(len(first.samples.targets))] * len(audits)
 
 

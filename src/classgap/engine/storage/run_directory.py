@@ -43,6 +43,7 @@ class RunDirectory:
         self.checkpoints = path / "checkpoints"
         self.last = self.checkpoints / "last.pt"
         self.previous = self.checkpoints / "previous.pt"
+        self.damaged = self.checkpoints / "damaged.pt"
         self.initial = self.checkpoints / "initial.safetensors"
         self.model = self.checkpoints / "model.safetensors"
         self.preprocessing = path / "preprocessing.json"
@@ -224,16 +225,19 @@ class RunDirectory:
             return self._has_checkpoint()
 
     def _has_checkpoint(self) -> bool:
-        try:
-            return self.last.exists() and bool(load_checkpoint(self.last))
-        except ValueError:
-            return False
+        for path in (self.last, self.previous):
+            try:
+                if path.exists() and load_checkpoint(path):
+                    return True
+            except ValueError:
+                continue
+        return False
 
     def _remove_run(self) -> None:
         records = (self.config, self.environment, self.data, self.preprocessing, self.metrics)
         files = (*records, self.audit, self.report, self.failure)
         predictions = (self.predictions, self.val_predictions, self.train_predictions)
-        for file in (*files, *predictions, self.last, self.previous, self.initial, self.model):
+        for file in (*files, *predictions, self.last, self.previous, self.damaged, self.initial, self.model):
             file.unlink(missing_ok=True)
         self.keep_best()
         shutil.rmtree(self.path / "tensorboard", ignore_errors=True)
