@@ -107,6 +107,19 @@ def test_one_shared_sample_is_found(size):
     assert shared_samples(first, second) == [(size, 0)]
 
 
+def test_a_duplicate_in_the_data_is_left_out_of_the_fitting_samples():
+    labels, logits = biased_logits(5, 400)
+    first, second = (
+        Predictions.from_arrays(labels[rows], logits=logits[rows]) for rows in (slice(0, 1001), slice(1000, None))
+    )
+    result = fix(first, second)
+    assert result.n_fit == 1000
+    assert any("1 fitting sample" in notice for notice in result.notices)
+    shared = Predictions.from_arrays(labels[900:], logits=logits[900:])
+    with pytest.raises(ValueError, match="101 samples"):
+        fix(first, shared)
+
+
 def test_equal_scores_with_other_labels_are_other_samples():
     labels, logits = biased_logits(5, 20)
     first = Predictions.from_arrays(labels, logits=logits)

@@ -124,6 +124,7 @@ def check_consistency(audit: Audit) -> None:
             worst = int(indices.min() if indices.min() < 0 else indices.max())
             raise ValueError(f"{where} must be in [0, {classes - 1}], got {worst}; {FIX}.")
     _check_lengths(audit)
+    _check_thirds(audit)
 
 
 def sample_limit(data: Mapping[str, Any]) -> dict[str, int]:
@@ -197,15 +198,17 @@ def _check_classes(audit: Audit) -> None:
         found = getattr(audit, part)
         if found is not None and tuple(entry.name for entry in found.classes) != audit.class_names:
             raise ValueError(f"{part}.classes must name the {count} classes in their order; {FIX}.")
-    # The thirds hold every class with test samples, so the sizes of the thirds follow from their number.
-    seen = sum(entry.accuracy is not None for entry in audit.classes)
-    sizes = thirds(np.zeros(seen), np.ones(seen, dtype=bool))
-    for name in (name for name, members in sizes.items() if len(members)):
-        if name not in audit.groups or len(audit.groups[name].members) != len(sizes[name]):
-            held = len(audit.groups[name].members) if name in audit.groups else 0
-            raise ValueError(f"groups.{name} must have {len(sizes[name])} of the {count} classes, got {held}; {FIX}.")
     if len(set(audit.class_names)) != count:
         raise ValueError(f"classes must have unique names; some of the {count} names are equal; {FIX}.")
+
+
+def _check_thirds(audit: Audit) -> None:
+    # They hold every class with test samples, so their sizes follow from the number of these.
+    seen = sum(entry.accuracy is not None for entry in audit.classes)
+    for name, members in thirds(np.zeros(seen), np.ones(seen, dtype=bool)).items():
+        found = len(audit.groups[name].members) if name in audit.groups else 0
+        if found != len(members):
+            raise ValueError(f"groups.{name} must have {len(members)} of the {seen} classes, got {found}; {FIX}.")
 
 
 def _check_lengths(audit: Audit) -> None:

@@ -16,6 +16,7 @@ from classgap.remedies.class_values import costs_from_mapping, priors_from_mappi
 
 MIN_SAMPLES = 2  # of each class: one to fit on and one to judge by
 COINCIDENCES = 0.005  # fraction of rows that may be equal in two files by chance if scores are coarse
+DUPLICATES = 0.005  # fraction of samples that may be in both files, as duplicates in the data are
 COLUMNS = 8  # of scores, to estimate how often different samples have equal scores
 UNLIKELY = 0.01  # expected pairs of equal rows below which an equal row is no coincidence
 SATURATED = 86.0  # distance of logits at which a probability is 0 in float32
@@ -123,19 +124,22 @@ def shared_samples(fit: Predictions, test: Predictions) -> list[tuple[int, int]]
     return pairs if len(pairs) > coincidences else []
 
 
-def check_disjoint(fit: Predictions, test: Predictions) -> None:
-    """Check that no fitting sample is a test sample.
+def check_disjoint(fit: Predictions, test: Predictions) -> list[int]:
+    """Check that fitting samples are no test samples, and return the rows of the few that are.
+
+    A few are duplicates in the data, which occur in many datasets.
 
     Raises:
-        ValueError: with the number of shared samples.
+        ValueError: if there are more, with their number.
     """
     shared = shared_samples(fit, test)
-    if shared:
+    if len(shared) > DUPLICATES * min(len(fit), len(test)):
         raise ValueError(
             f"{len(shared)} samples of {fit.name} are also in {test.name}, first row {shared[0][0]} and row "
             f"{shared[0][1]}: a fix tested on samples it was fitted to proves nothing. Pass different samples, or one "
             "file without --test."
         )
+    return [row for row, _ in shared]
 
 
 def check_points(what: str, value: float) -> float:
