@@ -82,7 +82,9 @@ def write_json(path: str | os.PathLike[str], data: Any) -> None:
         text = json.dumps(data, allow_nan=False, ensure_ascii=False, separators=(",", ":"))
     except ValueError as error:
         found = _not_finite(data)
-        raise ValueError(f"{path} cannot be written: {error if found is None else f'{found} is not finite'}.") from None
+        raise ValueError(
+            f"{path} cannot be written: {error if found is None else f'{found} is not finite, which JSON lacks'}."
+        ) from None
     atomic_write_text(path, text + "\n")
 
 
