@@ -409,6 +409,8 @@ class Audit:
             ValueError: if the file does not exist, is damaged or is not an audit.
         """
         with name_file_in_errors(path):
+            if os.path.exists(path) and not os.path.isfile(path):
+                raise ValueError("a saved audit must be a file, not a directory, a pipe or a device.")
             return cls.from_dict(read_json(path))
 
     def diff(self, after: Audit) -> AuditDiff:

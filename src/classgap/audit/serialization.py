@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import json
+import math
 import os
 import reprlib
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import fields, is_dataclass
 from pathlib import Path
@@ -77,7 +78,26 @@ def from_plain(kind: type[Record], data: Any, context: Mapping[str, Any] | None 
 def write_json(path: str | os.PathLike[str], data: Any) -> None:
     """Write ``data`` to ``path`` atomically."""
     # NaN is not JSON, and other programs would not read the file.
-    atomic_write_text(path, json.dumps(data, allow_nan=False, ensure_ascii=False, separators=(",", ":")) + "\n")
+    try:
+        text = json.dumps(data, allow_nan=False, ensure_ascii=False, separators=(",", ":"))
+    except ValueError as error:
+        found = _not_finite(data)
+        raise ValueError(
+            f"{path} cannot be written: {error if found is None else f'{found} is not finite, which JSON lacks'}."
+        ) from None
+    atomic_write_text(path, text + "\n")
+
+
+def _not_finite(data: Any, where: str = "") -> str | None:
+    """Return the path of the first NaN or infinity, such as ``classes[3].accuracy``."""
+    if isinstance(data, float):
+        return None if math.isfinite(data) else where or "the value"
+    pairs: Iterable[tuple[str, Any]] = ()
+    if isinstance(data, Mapping):
+        pairs = ((f"{where}.{key}".removeprefix("."), value) for key, value in data.items())
+    elif isinstance(data, list | tuple):
+        pairs = ((f"{where}[{i}]", value) for i, value in enumerate(data))
+    return next((found for name, value in pairs if (found := _not_finite(value, name)) is not None), None)
 
 
 def read_json(path: str | os.PathLike[str]) -> Any:

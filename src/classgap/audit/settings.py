@@ -59,6 +59,8 @@ class AuditSettings:
             if getattr(self, name) < least:
                 raise ValueError(f"{name} must be at least {least}; got {getattr(self, name)}.")
             object.__setattr__(self, name, operator.index(getattr(self, name)))
+        if self.seed >= 2**32:  # scikit-learn's limit
+            raise ValueError(f"seed must be at most {2**32 - 1}; got {self.seed}.")
         if not self.top_k or min(self.top_k) < 1:
             raise ValueError(f"top_k must be positive integers; got {self.top_k}.")
         if isinstance(self.map, str) and self.map not in ("auto", "none"):

@@ -70,7 +70,7 @@ class HybridContrastiveLoss(AddedTermLoss):
         self.temperature = check_float("temperature", temperature, gt=0)
         self.normalize = check_bool("normalize", normalize)
         size = check_int("queue", queue, ge=0)
-        self.queue = FeatureBank(size) if size and self.strength else None
+        self.queue = FeatureBank(size, num_classes) if size and self.strength else None
 
     def term(self, batch: LossInputs) -> Tensor:
         """The contrast of z_y over samples."""

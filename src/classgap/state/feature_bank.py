@@ -13,8 +13,8 @@ from classgap.state.buffers import write
 class FeatureBank(nn.Module):
     """A first-in-first-out queue of detached features with labels, equal on every process.
 
-    The number of features is taken from the first batch or from a loaded ``state_dict``. Empty entries have the label
-    -1.
+    The number of features is taken from the first batch or from a loaded ``state_dict``, which must have ``width``
+    features if it is given. Empty entries have the label -1.
 
     >>> bank = FeatureBank(3)
     >>> bank.update(torch.tensor([[1.0], [2.0]]), torch.tensor([0, 1]))
@@ -27,9 +27,10 @@ class FeatureBank(nn.Module):
     labels: Tensor
     cursor: Tensor
 
-    def __init__(self, size: int) -> None:
+    def __init__(self, size: int, width: int | None = None) -> None:
         super().__init__()
         self.size = size
+        self.required_width = width
         self.register_buffer("features", torch.zeros(size, 0))
         self.register_buffer("labels", torch.full((size,), -1))
         self.register_buffer("cursor", torch.zeros((), dtype=torch.long))
@@ -50,7 +51,10 @@ class FeatureBank(nn.Module):
     def update(self, features_ND: Tensor, labels_N: Tensor, finite: Tensor | None = None) -> None:
         """Add a batch and drop the oldest entries, unless ``finite`` is False."""
         if self.width is None:
-            self.features = self.features.new_zeros(self.size, features_ND.shape[1])
+            with torch.inference_mode(False):  # a tensor made in inference mode could never be trained on
+                self.features = torch.zeros(
+                    self.size, features_ND.shape[1], dtype=self.features.dtype, device=self.features.device
+                )
         if not torch.compiler.is_compiling():  # samples without a class must not displace others
             kept_N = (labels_N >= 0).nonzero().squeeze(1)
             features_ND, labels_N = features_ND.index_select(0, kept_N), labels_N.index_select(0, kept_N)
@@ -68,6 +72,9 @@ class FeatureBank(nn.Module):
 
     def _load_from_state_dict(self, state_dict: dict[str, Any], prefix: str, *args: Any) -> None:
         stored = state_dict.get(f"{prefix}features")
-        if isinstance(stored, Tensor) and stored.dim() == 2 and stored.shape[0] == self.size:
+        fits = self.required_width is None or (
+            isinstance(stored, Tensor) and stored.shape[-1] in (0, self.required_width)
+        )
+        if fits and isinstance(stored, Tensor) and stored.dim() == 2 and stored.shape[0] == self.size:
             self.features = self.features.new_zeros(stored.shape)
         super()._load_from_state_dict(state_dict, prefix, *args)

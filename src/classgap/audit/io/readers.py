@@ -116,6 +116,8 @@ def _read_content(file: Path, wanted: Wanted) -> Content:
         raise ValueError(_unknown_suffix(file))
     if not file.exists():
         raise ValueError(f"{file} does not exist.")
+    if not (file.is_file() or file.is_dir()):
+        raise ValueError(f"{file} is a pipe or a device, not a file: write the predictions to a file first.")
     if file.is_file() and file.stat().st_size == 0:
         raise ValueError(f"{file} is empty.")
     try:

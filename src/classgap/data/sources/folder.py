@@ -13,6 +13,7 @@ from classgap.data.sources.image_dataset import ImageList, load_image_dataset
 from classgap.data.sources.images import is_image_name
 from classgap.data.splits import draw_per_class, holdout_counts, other_rows
 
+MAX_FOLDERS = 250_000  # below one class; a wrong path may hold a whole file system
 TEST_FRACTION = 0.2  # of a drawn test split
 
 
@@ -42,6 +43,8 @@ def load_folder(
     base = Path(path).expanduser()
     if not base.is_dir():
         raise ValueError(f"folder: directory not found: {path!r}.")
+    if base.resolve() == Path(base.resolve().anchor):
+        raise ValueError(f"folder: {path!r} is the root of the file system; name the folder that holds the classes.")
     name = f"folder:{path}"
     tests = [tree for tree in (base / "test", base / "val") if tree.is_dir()]
     train_tree = base / "train" if (base / "train").is_dir() else base
@@ -104,9 +107,19 @@ def _list_images(tree: Path, class_names: tuple[str, ...], *, allow_empty: bool 
 
 def find_images(directory: Path) -> list[str]:
     """List the image files in a directory and its subdirectories, sorted."""
-    return sorted(
-        os.path.join(parent, name)
-        for parent, _, names in os.walk(directory, followlinks=True)
-        for name in names
-        if is_image_name(name)
-    )
+    found: list[str] = []
+    for number, (parent, folders, names) in enumerate(os.walk(directory, followlinks=True)):
+        if number >= MAX_FOLDERS:
+            raise ValueError(f"folder: {directory} has more than {MAX_FOLDERS:,} subfolders; is it the right one?")
+        folders[:] = [each for each in folders if not _leads_back(parent, each)]
+        found += [os.path.join(parent, name) for name in names if is_image_name(name)]
+    return sorted(found)
+
+
+def _leads_back(parent: str, name: str) -> bool:
+    """Return whether a folder is a symbolic link to a folder that contains it."""
+    link = os.path.join(parent, name)
+    if not os.path.islink(link):
+        return False
+    target, inside = os.path.realpath(link), os.path.realpath(parent)
+    return os.path.commonpath([target, inside]) == target

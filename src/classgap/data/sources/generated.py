@@ -13,6 +13,8 @@ from classgap.data.dataset import Dataset, Split
 from classgap.data.splits import hold_out
 from classgap.data.transforms.normalize import channel_stats
 
+MAX_SAMPLES = 10_000_000  # of a split; more would fill the memory before the first epoch
+
 
 def make_mnist1d(*, n_train: int = 1000, n_test: int = 10000, seed: int = 42) -> Dataset:
     """Generate MNIST-1D (Greydanus and Kobak, 2020): ten digits as noisy signals of 40 values.
@@ -23,6 +25,7 @@ def make_mnist1d(*, n_train: int = 1000, n_test: int = 10000, seed: int = 42) ->
         seed: Random seed of the generator; 42 is the package's default.
     """
     _check_sizes("mnist1d", n_train=n_train, n_test=n_test)
+    _check_seed("mnist1d", seed)
     from mnist1d.data import get_dataset_args, make_dataset
 
     settings = get_dataset_args()
@@ -89,6 +92,7 @@ def make_two_moons(
         seed: Random seed of the generator.
     """
     _check_sizes("two-moons", n_train=n_train, n_test=n_test)
+    _check_seed("two-moons", seed)
     if not 0 < tail_fraction < 1 or not 0 < round(tail_fraction * n_train) < n_train:
         raise ValueError(
             f"two-moons: tail_fraction must leave samples in both classes, got {tail_fraction} of {n_train}."
@@ -109,3 +113,10 @@ def _check_sizes(name: str, **sizes: int) -> None:
     for size, value in sizes.items():
         if value < 1:
             raise ValueError(f"{name}: {size} must be at least 1, got {value}.")
+        if value > MAX_SAMPLES:
+            raise ValueError(f"{name}: {size} must be at most {MAX_SAMPLES:,}, got {value}.")
+
+
+def _check_seed(name: str, seed: int) -> None:
+    if not 0 <= seed < 2**32:  # the range of NumPy's RandomState
+        raise ValueError(f"{name}: seed must be from 0 to 4294967295, got {seed}.")
