@@ -332,7 +332,7 @@ class Audit:
 
     @property
     def has_samples(self) -> bool:
-        """Whether the samples can be told apart; those of an :class:`AuditAccumulator` are only counted."""
+        """Whether per-sample results are known; an :class:`AuditAccumulator` only counts samples."""
         return all(notice.code != "accumulated" for notice in self.notices)
 
     @property
@@ -428,7 +428,7 @@ class Audit:
 
         Args:
             path: destination, replaced atomically.
-            thumbnails: test samples by number, ``thumbnails[i]``, of which the page then shows misclassified ones: a
+            thumbnails: test samples by number, ``thumbnails[i]``; the page shows misclassified ones: a
                 dataset, or a list of image paths, arrays or texts. They add at most 1 MB.
         """
         from classgap import report

@@ -137,7 +137,7 @@ class GroupChange:
 
 @dataclass(frozen=True)
 class ChangedClasses:
-    """Number of classes whose accuracy changed, including those that no single test can show.
+    """Number of classes whose accuracy changed, including changes too small for a single test.
 
     Attributes:
         estimate: estimated number.

@@ -81,7 +81,7 @@ def _run_samples(audit: Audit, run: Path) -> _SplitImages:
     targets_N = data.test.targets.numpy()[order if audit.samples.index is not None else slice(None)]
     same = audit.samples.index is None or np.array_equal(audit.samples.index, numbers_N)
     if not same or not np.array_equal(audit.samples.targets, targets_N):
-        raise ValueError(f"the test samples of {name} are not those that {run} was tested on: restore the data.")
+        raise ValueError(f"{name} no longer has the test samples of {run}: restore the data.")
     if audit.samples.index is None:
         return _SplitImages(data.test, {row: row for row in range(len(index_N))})
     return _SplitImages(data.test, dict(zip(numbers_N.tolist(), order.tolist(), strict=True)))

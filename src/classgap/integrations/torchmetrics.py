@@ -200,7 +200,7 @@ class ClassGap(Metric):
         return self._plot(val, ax)
 
     def _sums(self) -> dict[str, Tensor]:
-        """Return the states on the CPU, with those that are empty."""
+        """Return all states on the CPU, including empty ones."""
         self._accumulator.reset()
         return self._accumulator.state_dict() | {key: getattr(self, key).cpu() for key in self._defaults}
 

@@ -57,7 +57,7 @@ def correction_sentence(diff: AuditDiff) -> str:
 
 
 def changed_sentence(diff: AuditDiff) -> str:
-    """Say how many classes changed, including those that no single test shows; empty if unknown."""
+    """Say how many classes changed, including changes too small for a single test; empty if unknown."""
     if diff.changed is None:
         return ""
     total = pluralize(sum(entry.status == "ok" for entry in diff.classes), "class", "classes")

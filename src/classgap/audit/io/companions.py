@@ -155,7 +155,7 @@ def _by_file(targets: Mapping[str, Any], files: Any) -> Any:
 
 
 def _by_class(counts: Mapping[str, Any], content: Mapping[str, Any]) -> dict[str, Any]:
-    """Training counts in the order of the classes; without other names, the classes are those that occur."""
+    """Training counts in the order of the classes; without class names, the classes are the names that occur."""
     names = content.get("class_names")
     if names is None and "predictions" in content:
         columns = [content[name] for name in ("targets", "predictions") if name in content]

@@ -140,7 +140,7 @@ def _unnamed(header: list[str], taken: Collection[str]) -> list[str]:
 def _read_columns(
     header: list[str], wanted: Sequence[str], rows: Any, extra: ExtraColumns | None = None
 ) -> dict[str, list[str]]:
-    """Read the cells of some columns, none of which may be empty, and the extra ones."""
+    """Read the cells of some columns and of the extra ones; only extra cells may be empty."""
     places = {name: header.index(name) for name in wanted}
     columns: dict[str, list[str]] = {name: [] for name in wanted}
     for row in rows:
