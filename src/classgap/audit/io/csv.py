@@ -19,7 +19,7 @@ other tools are read as they come: :mod:`classgap.audit.io.csv_layouts`.
 from __future__ import annotations
 
 import csv
-from collections.abc import Collection, Sequence
+from collections.abc import Callable, Collection, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -111,8 +111,18 @@ def _read_lists(header: list[str], kind: str, rows: Any, extra: ExtraColumns) ->
 def _read_logits(header: list[str], rows: Any, extra: ExtraColumns) -> Content:
     """Read a file of ``classgap predict``: the columns ``logit:CLASS``."""
     columns = [i for i, name in enumerate(header) if name.startswith(LOGIT_COLUMN)]
+    logits: list[NDArray[np.float32]] = []
+    content = _read_numbers(header, rows, extra, columns, lambda row_K: logits.append(row_K.astype(np.float32)))
+    names = [header[i].removeprefix(LOGIT_COLUMN) for i in columns]
+    return content | {"logits": np.stack(logits), "class_names": names}, ()
+
+
+def _read_numbers(
+    header: list[str], rows: Any, extra: ExtraColumns, columns: Sequence[int], add: Callable[[Floats], None]
+) -> dict[str, Any]:
+    """Pass the numbers of each sample to ``add``, and return its target, index and extra columns."""
     target, index = header.index("target"), header.index("index") if "index" in header else None
-    targets, numbers, logits = [], [], []
+    targets, numbers = [], []
     for row in rows:
         if not row:
             continue
@@ -122,14 +132,13 @@ def _read_logits(header: list[str], rows: Any, extra: ExtraColumns) -> Content:
         if index is not None:
             numbers.append(row[index].strip())
         try:
-            logits.append(np.array([row[i] for i in columns], dtype=np.float64).astype(np.float32))
+            add(np.array([row[i] for i in columns], dtype=np.float64))
         except ValueError:
             raise ValueError(_not_a_number(rows.line_num, {header[i]: row[i] for i in columns})) from None
     if not targets:
         raise ValueError("the file has no samples, only a header.")
-    names = [header[i].removeprefix(LOGIT_COLUMN) for i in columns]
-    content = {"targets": np.array(targets), "logits": np.stack(logits), "class_names": names}
-    return extra.content | content | ({} if index is None else {"index": _to_integers(numbers)}), ()
+    content = {**extra.content, "targets": np.array(targets)}
+    return content if index is None else content | {"index": _to_integers(numbers)}
 
 
 def _unnamed(header: list[str], taken: Collection[str]) -> list[str]:
@@ -199,26 +208,11 @@ def _read_scores(header: list[str], rows: Any, extra: ExtraColumns, texts: Colle
         raise ValueError("column prediction is missing: add it, or one column of scores per class.")
     if "" in header:
         raise ValueError(f"column {header.index('') + 1} has no name: name it after its class or remove it.")
-    targets, numbers, scores = [], [], ScoreColumns([header[i] for i in classes])
-    for row in rows:
-        if not row:
-            continue
-        _check_width(row, header, rows.line_num)
-        extra.add(row)
-        targets.append(row[target].strip())
-        if index is not None:
-            numbers.append(row[index].strip())
-        try:
-            scores.add(np.array([row[i] for i in classes], dtype=np.float64))
-        except ValueError:
-            raise ValueError(_not_a_number(rows.line_num, {header[i]: row[i] for i in classes})) from None
-    if not targets:
-        raise ValueError("the file has no samples, only a header.")
-    kind, scores_NK = scores.finish(set(targets))
-    content = {"targets": np.array(targets), kind: scores_NK, "class_names": scores.names}
-    if index is not None:
-        content["index"] = _to_integers(numbers)
-    return extra.content | content, (Notice("columns-are-classes", {"classes": len(classes), "kind": kind}),)
+    scores = ScoreColumns([header[i] for i in classes])
+    content = _read_numbers(header, rows, extra, classes, scores.add)
+    kind, scores_NK = scores.finish(set(content["targets"].tolist()))
+    content |= {kind: scores_NK, "class_names": scores.names}
+    return content, (Notice("columns-are-classes", {"classes": len(classes), "kind": kind}),)
 
 
 class ExtraColumns:
