@@ -194,6 +194,32 @@ def test_ensembles_are_averaged_in_the_order_of_the_files():
     assert np.mean(predicted == labels) == pytest.approx(result.proof["overall"].after)
 
 
+def test_overall_counts_samples_alike_if_only_the_training_set_is_imbalanced():
+    """The choice then counts classes alike; the report must not call that the overall accuracy."""
+    rng, parts = np.random.default_rng(0), []
+    for count in (120, 400):
+        labels = rng.permutation(np.repeat([0, 1, 2, 3], [8 * count // 4, count, count, count // 2]))
+        logits = 2 * np.eye(4)[labels] + rng.normal(size=(len(labels), 4)) + [2, 0, 0, 0]
+        counts = np.array([800, 100, 100, 50])
+        parts.append(Predictions.from_arrays(labels, logits=logits.astype(np.float32), train_counts=counts))
+    fit_data, test = parts
+    result = fix(fit_data, test, max_overall_loss=50)
+    row = next(each for each in result.remedies if each.chosen)
+    before = np.mean(test.predictions_N == test.targets_N)
+    after = np.mean(result.fix.predict(test.logits_NK.numpy()) == test.targets_N)
+    assert result.proof["overall"].before == pytest.approx(before)
+    assert result.proof["overall"].change == pytest.approx(after - before)
+    assert row.change["overall"] == pytest.approx(after - before)
+    assert result.proof["balanced"].change != pytest.approx(after - before, abs=0.01)
+    assert "imbalanced" in result.notices[0]
+
+
+def test_few_samples_per_class_are_noticed():
+    few, enough = (fix(biased(3, count), biased(3, 60, seed=1)).notices for count in (9, 10))
+    assert "9 fitting samples" in few[0]
+    assert enough == ()
+
+
 def test_costs_and_priors():
     (test_labels, test_logits), data = biased_logits(4, 100, seed=1), (biased(4, 100), biased(4, 100, seed=1))
     costs = np.array([[0, 1, 1, 1], [1, 0, 1, 1], [1, 1, 0, 1], [9, 9, 9, 0.0]])
@@ -208,6 +234,7 @@ def test_costs_and_priors():
     row = next(each for each in result.remedies if each.chosen)
     accuracies = [class_accuracy(each, test_labels, 4) for each in (before, result.fix.predict(test_logits))]
     assert row.change["overall"] == pytest.approx(priors @ (accuracies[1] - accuracies[0]))
+    assert result.proof["overall"].change == pytest.approx(row.change["overall"])
 
 
 @pytest.mark.parametrize("nested", [False, True])

@@ -6,22 +6,25 @@ import json
 import os
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
+import optuna
 import pytest
 import torch
 from search_cases import CONTEXT, LIMITS, SMALL, Recorder, config, outcomes, run_search, write_features
 
 from classgap.audit import read_predictions
 from classgap.audit.diagnosis.counterfactuals import stratified_folds
+from classgap.data import load
 from classgap.engine import RunDirectory
 from classgap.remedies.evaluation import Measured
 from classgap.remedies.search import SearchConfig, SearchResult, TrialRecord, fix_by_training, search
 from classgap.remedies.search.budget import parse_budget
-from classgap.remedies.search.executors import ProcessExecutor, Workers, open_executor
+from classgap.remedies.search.executors import ProcessExecutor, Workers
 from classgap.remedies.search.pruning import N_STARTUP_TRIALS, WARMUP
 from classgap.remedies.search.space import Space
 from classgap.remedies.search.trained_sources import best_by_method, trained_samples
@@ -41,6 +44,11 @@ def workers() -> Iterator[Workers]:
 def found(tmp_path_factory: pytest.TempPathFactory, workers: Workers) -> SearchResult:
     """One search of ten trials, with pruning, for all tests that only read it."""
     return run_search(tmp_path_factory.mktemp("search") / "out", workers, n_trials=10, epochs=EPOCHS)
+
+
+@pytest.fixture(scope="module")
+def unpruned(tmp_path_factory: pytest.TempPathFactory, workers: Workers) -> SearchResult:
+    return run_search(tmp_path_factory.mktemp("unpruned") / "out", workers, n_trials=8, prune=False)
 
 
 def stored(record: TrialRecord) -> dict[str, object]:
@@ -74,6 +82,27 @@ def test_the_first_trial_is_the_default_configuration(found: SearchResult) -> No
     settings = stored(found.baseline)
     assert (settings["method"], settings["lr"], settings["weight_decay"]) == ("erm", 0.1, 5e-4)
     assert {each.change for each in found.baseline.estimate.values()} == {0.0}
+
+
+def test_the_next_trials_are_promising_settings_and_then_the_sampler_chooses(found: SearchResult) -> None:
+    named = Space.from_data(config(found.directory, n_trials=10, epochs=EPOCHS), load(SMALL["data"])).first_trials()
+    assert [dict(each.params) for each in found.trials[1 : len(named) + 1]] == named
+    assert named[0]["weight_decay"] > found.baseline.params["weight_decay"]
+    assert dict(found.trials[len(named) + 1].params) not in named
+
+
+@pytest.mark.parametrize(
+    ("data", "methods", "first"),
+    [("digits", None, "erm"), ("digits:imbalance=10", None, "logit-adjustment"), ("digits", ("focal",), "erm")],
+)
+def test_the_first_trials_suit_the_data(data: str, methods: tuple[str, ...] | None, first: str) -> None:
+    space = Space.from_data(SearchConfig(data=data, n_trials=2, methods=methods), load(data))
+    named = space.first_trials()
+    assert named[0]["method"] == first
+    assert {each["method"] for each in named} <= set(space.methods)
+    for params in named:  # the sampler must be able to suggest them
+        trial = optuna.trial.FixedTrial(params)
+        assert space.suggest(trial) == params
 
 
 def test_trials_are_runs_with_the_same_validation_samples(found: SearchResult) -> None:
@@ -133,9 +162,8 @@ def test_trials_below_the_median_are_pruned_and_no_others(found: SearchResult) -
     assert pruned > 0
 
 
-def test_all_trials_finish_without_pruning(tmp_path: Path, workers: Workers) -> None:
-    result = run_search(tmp_path / "out", workers, n_trials=6, prune=False)
-    assert {each.status for each in result.trials} == {"complete"}
+def test_all_trials_finish_without_pruning(unpruned: SearchResult) -> None:
+    assert {each.status for each in unpruned.trials} == {"complete"}
 
 
 def test_the_best_trial_is_within_the_limits(tmp_path: Path) -> None:
@@ -148,19 +176,17 @@ def test_the_best_trial_is_within_the_limits(tmp_path: Path) -> None:
     assert SearchResult(tmp_path, "hard", (baseline, wild), 0.0).best is None
 
 
-def test_limits_are_measured_on_validation_samples_and_guide_the_sampler(found: SearchResult) -> None:
-    import optuna
+def test_limits_are_measured_on_validation_samples_and_guide_the_sampler(unpruned: SearchResult) -> None:
     from optuna.storages.journal import JournalFileBackend
 
-    path = str(found.directory / "journal.log")
+    path = str(unpruned.directory / "journal.log")
     study = optuna.load_study(study_name="fix", storage=optuna.storages.JournalStorage(JournalFileBackend(path)))
-    for record, trial in zip(found.trials, study.trials, strict=True):
-        if record.status == "complete":
-            losses = {name: -record.estimate[name].change for name in ("easy", "medium", "overall")}
-            allowed = {"easy": 0.02, "medium": 0.01, "overall": 0.02}
-            assert trial.constraints == {name: max(0.0, losses[name] - allowed[name]) for name in losses}
-            assert record.excess == pytest.approx(sum(trial.constraints.values()))
-    assert any(record.excess > 0 for record in found.trials)
+    allowed = {"easy": 0.02, "medium": 0.01, "overall": 0.02}
+    for record, trial in zip(unpruned.trials, study.trials, strict=True):
+        losses = {name: -record.estimate[name].change for name in allowed}
+        assert trial.constraints == {name: max(0.0, losses[name] - allowed[name]) for name in losses}
+        assert record.excess == pytest.approx(sum(trial.constraints.values()))
+    assert any(record.excess > 0 for record in unpruned.trials)
 
 
 def test_test_labels_do_not_change_the_chosen_trial(tmp_path: Path, workers: Workers) -> None:
@@ -211,17 +237,18 @@ def test_sources_of_trained_models_contain_networks_that_compute_their_scores(fo
 
 
 def test_no_trial_starts_after_the_budget_and_running_ones_stop(tmp_path: Path, workers: Workers) -> None:
-    recorder, began = Recorder(), time.monotonic()
+    recorder = Recorder()
     settings = {"n_trials": None, "budget": "5s", "epochs": 20, "prune": False}
     result = run_search(tmp_path / "out", workers, recorder, **settings)
-    assert time.monotonic() - began < 5 + 10  # a machine that is busy stops late
     assert result.seconds >= 5
-    assert all(each.seconds_left > 0 for each in recorder.seen if each.trial.status == "running")
+    late = [each for each in recorder.seen if each.trial.status == "running" and not each.seconds_left]
+    assert len(late) <= 1  # the budget may end between the decision to start a trial and its start
     unfinished = [each for each in result.trials if each.status == "running"]
     assert len(unfinished) <= 1
+    n_seen = len(recorder.seen)
     again = run_search(tmp_path / "out", workers, recorder, **settings)
     assert [each.number for each in again.trials] == [each.number for each in result.trials]
-    assert again.seconds < result.seconds + 2
+    assert len(recorder.seen) == n_seen  # no trial started or ended
 
 
 def test_a_budget_shorter_than_the_baseline_is_an_error_that_more_time_repairs(
@@ -238,9 +265,11 @@ def test_a_budget_shorter_than_the_baseline_is_an_error_that_more_time_repairs(
 
 def test_a_diverging_trial_is_dropped(tmp_path: Path, workers: Workers, monkeypatch: pytest.MonkeyPatch) -> None:
     plain = Space.settings
-    monkeypatch.setattr(
-        Space, "settings", lambda self, params: plain(self, params) | ({"lr": 1e30} if params["lr"] != self.lr else {})
-    )
+
+    def diverge(self: Space, params: Mapping[str, Any]) -> dict[str, Any]:
+        return plain(self, params) | ({} if params == self.default() else {"lr": 1e30})
+
+    monkeypatch.setattr(Space, "settings", diverge)
     result = run_search(tmp_path / "out", workers, n_trials=3)
     assert [each.status for each in result.trials] == ["complete", "diverged", "diverged"]
     assert "not finite" in result.trials[1].error
@@ -260,15 +289,14 @@ def test_missing_extras_are_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
     monkeypatch.setitem(sys.modules, "optuna", None)
     with pytest.raises(ValueError, match=r"classgap\[tune\]"):
         run_search(tmp_path / "out", None)
+    monkeypatch.undo()
     monkeypatch.setitem(sys.modules, "distributed", None)
-    with pytest.raises(ValueError, match=r"classgap\[cluster\]"), open_executor("dask:tcp://127.0.0.1:9"):
-        pass
+    with pytest.raises(ValueError, match=r"classgap\[cluster\]"):
+        run_search(tmp_path / "out", None, executor="dask:tcp://127.0.0.1:9")
     assert not (tmp_path / "out").exists()
 
 
 def test_images_may_choose_an_augmentation_and_long_runs_an_average() -> None:
-    from classgap.data import load
-
     tiny = Space.from_data(SearchConfig(data="digits", n_trials=2, epochs=3), load("digits"))
     long = Space.from_data(SearchConfig(data="digits", n_trials=2, steps=600), load("digits"))
     photos = replace(load("digits"), shape=(3, 32, 32), allow_flip=True)

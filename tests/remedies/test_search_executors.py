@@ -54,6 +54,7 @@ def test_dask_cluster(tmp_path: Path, cluster: Any) -> None:
     check_parallel(result, recorder)
 
 
+@pytest.mark.slow
 def test_dask_gives_the_results_of_processes(tmp_path: Path, cluster: Any, workers: Workers) -> None:
     here = run_search(tmp_path / "here", workers, **SETTINGS)
     with open_executor(f"dask:{cluster.scheduler_address}") as dask:

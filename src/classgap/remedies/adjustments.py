@@ -45,6 +45,8 @@ class Context:
         train_counts_K: training samples of each class.
         priors_K: class frequencies at prediction time; uniform if ``None``.
         costs_KK: cost of each prediction (column) for each class (row).
+        reported_priors_K: frequencies that the user gave, which weight overall accuracy and cost in reports.
+            ``priors_K`` may also be a default, which only guides the choice.
     """
 
     num_classes: int
@@ -52,6 +54,7 @@ class Context:
     train_counts_K: Floats | None = None
     priors_K: Floats | None = None
     costs_KK: Floats | None = None
+    reported_priors_K: Floats | None = None
 
 
 @dataclass(frozen=True)

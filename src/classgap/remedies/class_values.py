@@ -11,6 +11,7 @@ from typing import Any, Literal
 import numpy as np
 
 from classgap._array_files import map_npy
+from classgap._regular_files import check_regular_file
 from classgap.audit._types import Floats
 from classgap.audit.serialization import read_json
 from classgap.registry import nearest
@@ -68,6 +69,7 @@ def read_class_values(path: str | os.PathLike[str], kind: Kind) -> Any:
     source = Path(path)
     if source.suffix.lower() not in (".csv", ".json", ".npy"):
         raise ValueError(f"{kind} must be a .csv, .json or .npy file, got {source}.")
+    check_regular_file(source)
     if not source.is_file():
         raise ValueError(f"{source} does not exist.")
     try:

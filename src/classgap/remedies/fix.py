@@ -44,6 +44,7 @@ from classgap.remedies.selection import (
 from classgap.remedies.sources import Source, ensemble
 
 FilePath = str | os.PathLike[str]
+FEW_SAMPLES = 10  # per class: the standard error of an accuracy of 90 % is 9 points
 
 
 @dataclass(frozen=True)
@@ -187,7 +188,7 @@ def fix_samples(samples: Samples, context: Context, limits: Limits, settings: Au
     if samples.test is not None:
         found = _test_changes(samples, rows, chosen, context)
         diff = None if chosen is None else _compare(samples, chosen, context, settings)
-        proof = None if diff is None else _proof(diff, found["chosen"], settings.confidence_level)
+        proof = None if diff is None else _proof(diff, found["chosen"], context, settings.confidence_level)
     else:
         found, diff = _nested_changes(samples, rows, context, limits, settings.seed), None
         proof = None if chosen is None else _nested_proof(found["chosen"], settings.confidence_level)
@@ -207,7 +208,7 @@ def fix_samples(samples: Samples, context: Context, limits: Limits, settings: Au
         proof=proof,
         excluded=_excluded(best_excluded(options, context.goal, limits), limits),
         confidence_level=settings.confidence_level,
-        notices=samples.notices,
+        notices=(*samples.notices, *_priors_notice(context, limits), *_support_notice(labels_N)),
         diff=diff,
         fix=None if chosen is None else _build(chosen, samples, context),
     )
@@ -248,7 +249,7 @@ def _test_changes(
     assert samples.test is not None
     labels_N, test_labels_N = samples.fit.targets_N, samples.test.targets_N
     ranking = _ranking(samples.sources[0], labels_N, context)
-    weights = group_weights(test_labels_N, ranking, context.num_classes, context.priors_K)
+    weights = group_weights(test_labels_N, ranking, context.num_classes, context.reported_priors_K)
     found = {}
     for option in rows:
         after_N = _predict_test(option, labels_N, ranking)
@@ -277,7 +278,7 @@ def _nested_changes(
         sources = [source.take(rest) for source in samples.sources]
         options = cross_fit(sources, labels_N[rest], adjustments(context), context, n_repeats=1, seed=seed + fold)
         ranking = _ranking(sources[0], labels_N[rest], context)
-        weights = group_weights(labels_N[held], ranking, context.num_classes, context.priors_K)
+        weights = group_weights(labels_N[held], ranking, context.num_classes, context.reported_priors_K)
         inside = {option.name: option for option in best_strengths(options, context.goal, limits)}
         choice = choose(options, context.goal, limits)
         for name in parts:
@@ -309,15 +310,38 @@ def _compare(samples: Samples, chosen: Option, context: Context, settings: Audit
     return AuditDiff.from_audits(*audits, seed=settings.seed)
 
 
-def _proof(diff: AuditDiff, found: Mapping[str, Measured], level: float) -> dict[str, Proof]:
+def _proof(diff: AuditDiff, found: Mapping[str, Measured], context: Context, level: float) -> dict[str, Proof]:
+    """Take changes from the comparison, and from ``found`` what it does not compute."""
     changes = {"overall": diff.overall, "balanced": diff.balanced}
     changes |= {name: group.change for name, group in diff.groups.items() if group.kind == "thirds"}
     proof = {name: Proof(each.before, each.after, each.change, each.interval) for name, each in changes.items()}
-    return proof | _nested_proof({name: found[name] for name in ("worst", "cost") if name in found}, level)
+    others = ("worst", "cost") if context.reported_priors_K is None else ("overall", "worst", "cost")
+    return proof | _nested_proof({name: found[name] for name in others if name in found}, level)
 
 
 def _nested_proof(found: Mapping[str, Measured], level: float) -> dict[str, Proof]:
     return {name: Proof(each.before, each.after, each.change, each.interval(level)) for name, each in found.items()}
+
+
+def _priors_notice(context: Context, limits: Limits) -> tuple[str, ...]:
+    """Explain a limit that does not apply to the overall accuracy in the report."""
+    if (
+        context.priors_K is None
+        or context.reported_priors_K is not None
+        or context.goal == "cost"
+        or limits.overall >= 1
+    ):
+        return ()
+    return ("The training set is imbalanced: all classes count alike in the limit on overall losses.",)
+
+
+def _support_notice(labels_N: Integers) -> tuple[str, ...]:
+    """Warn of rankings that are mostly luck."""
+    support_K = np.bincount(labels_N)
+    median = float(np.median(support_K[support_K > 0]))
+    if median >= FEW_SAMPLES:
+        return ()
+    return (f"A class has {median:g} fitting samples (median): too few to know which classes are hard. Add samples.",)
 
 
 def _remedy(

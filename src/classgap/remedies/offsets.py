@@ -8,7 +8,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from classgap._threads import single_thread
+from classgap._threads import single_blas_thread, single_thread
 from classgap.audit._types import Floats
 from classgap.audit.diagnosis.counterfactuals import TopScores
 
@@ -78,6 +78,6 @@ def _minimize(scores: TopScores, weight_K: Tensor, shrinkage: float, adjusted: C
         return float(loss.detach()) + penalty, gradient_K.double().numpy() + ridge * values
 
     start = np.zeros(scores.num_classes)
-    with single_thread(when=scores.logits_Nm.numel() < MIN_PARALLEL):
+    with single_blas_thread(), single_thread(when=scores.logits_Nm.numel() < MIN_PARALLEL):
         found = minimize(objective, start, jac=True, method="L-BFGS-B", options={"maxiter": 60, "gtol": 1e-4})
     return torch.from_numpy(found.x)

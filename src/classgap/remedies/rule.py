@@ -54,9 +54,8 @@ class Rule:
     def resolve(self, class_names: Sequence[str], train_counts_K: Floats | None) -> tuple[Context, Limits]:
         """Check costs and priors, and fill in the defaults for the data."""
         imbalanced = is_imbalanced(train_counts_K)
-        priors_K = check_priors(self.priors, class_names)
-        if priors_K is None and imbalanced:
-            priors_K = np.full(len(class_names), 1 / len(class_names))
+        given_K = check_priors(self.priors, class_names)
+        priors_K = np.full(len(class_names), 1 / len(class_names)) if given_K is None and imbalanced else given_K
         easy, medium = (100.0, 100.0) if imbalanced else (EASY_LIMIT, MEDIUM_LIMIT)
         easy = easy if self.max_easy_loss is None else self.max_easy_loss
         medium = medium if self.max_medium_loss is None else self.max_medium_loss
@@ -66,7 +65,7 @@ class Rule:
             check_points("max_medium_loss", medium),
         )
         costs_KK = check_costs(self.costs, class_names)
-        return Context(len(class_names), self.goal, train_counts_K, priors_K, costs_KK), limits
+        return Context(len(class_names), self.goal, train_counts_K, priors_K, costs_KK, given_K), limits
 
 
 def is_imbalanced(train_counts_K: Floats | None) -> bool:

@@ -56,7 +56,7 @@ def search(
     directory = SearchDirectory(config.directory)
     space = Space.from_data(config, load_dataset(config.data))
     executor = open_executor(config.executor) if workers is None else nullcontext(workers)
-    with directory.open(_stored(config, context, limits)), executor as opened:
+    with executor as opened, directory.open(_stored(config, context, limits)):  # a cluster that is away writes nothing
         with StopRequest() as stop:
             running = _Search(config, context, limits, directory, space, opened, on_progress)
             running.run(stop)

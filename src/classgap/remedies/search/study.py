@@ -11,7 +11,7 @@ from classgap.remedies.search.optional import quiet_optuna, require_optuna
 from classgap.remedies.search.space import Space
 from classgap.remedies.search.trial import TrialOutcome
 
-N_STARTUP_TRIALS = 8  # random ones, before a model of the good settings chooses
+N_STARTUP_TRIALS = 8  # the first ones and random ones, before a model of the good settings chooses
 
 
 @dataclass(frozen=True)
@@ -45,6 +45,7 @@ class TrialStudy:
         optuna = require_optuna()
         journal = optuna.storages.journal
         self._space, self._seed = space, seed
+        self._first = space.first_trials()
         path = str(directory.journal)
         with quiet_optuna():
             # The lock needs no symbolic links, which Windows restricts.
@@ -70,10 +71,12 @@ class TrialStudy:
         return tuple(tuple(each.user_attrs["values"]) for each in self.study.trials if each.state.name == "COMPLETE")
 
     def ask(self) -> Asked:
-        """Return a queued trial, or a new one."""
+        """Return a queued trial, or a new one: first the settings that the space names, then those of the sampler."""
         optuna = require_optuna()
         with quiet_optuna():
             next_number = self.count
+            if 1 <= next_number <= len(self._first) and not self.has_waiting:
+                self.study.enqueue_trial(self._first[next_number - 1])
             self.study.sampler = optuna.samplers.TPESampler(
                 seed=(self._seed * 1_000_003 + next_number) % 2**32,
                 n_startup_trials=N_STARTUP_TRIALS,
