@@ -7,12 +7,15 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from classgap.theory import class_moments, low_order_term
+from classgap.theory import class_moments, class_sizes, low_order_term
 from classgap.theory.mr2 import (
     class_bounds,
     cross_entropy_risk,
     generalization_bound,
+    head_norm,
+    margin_bound,
     margin_risk,
+    rademacher_bound,
     score_margin,
 )
 
@@ -78,6 +81,27 @@ def test_eq_13_term_by_term_on_equal_classes():
     assert bound.risk.item() == pytest.approx(np.mean(losses) / math.log(2))
     assert bound.low_order.item() == pytest.approx(3 * math.sqrt(math.log(20) / 80))
     assert bound.total.item() == pytest.approx((bound.risk + bound.complexity + bound.low_order).item())
+
+
+def test_lemma_1_term_by_term_and_below_the_bound_that_continues_from_it():
+    features, _, weight, _, gamma = problem(6)
+    labels = torch.arange(4).repeat(10)
+    labels[3] = -1
+    logits = features @ weight.T
+    sizes, counts = class_sizes(features, labels, 4)
+    complexity = rademacher_bound(sizes, counts, gamma, weight_norm=head_norm(weight))
+    bound = margin_bound(logits, labels, gamma, complexity=complexity, delta=0.1)
+    ramps = []
+    for z, y in zip(logits.tolist(), labels.tolist(), strict=True):
+        if y >= 0:
+            lead = z[y] - max(z[:y] + z[y + 1 :])
+            ramps.append(min(1, max(0, 1 - lead / gamma[y].item())))
+    assert bound.risk.item() == pytest.approx(sum(ramps) / 39)
+    assert bound.complexity.item() == pytest.approx(4 * math.sqrt(8) * complexity.item())
+    assert bound.low_order.item() == pytest.approx(3 * math.sqrt(math.log(20) / (2 * 39)))
+    continued = generalization_bound(logits, features, labels, gamma, weight, delta=0.1)
+    assert bound.complexity.item() == pytest.approx(continued.complexity.item())
+    assert bound.total <= continued.total  # Lemma 3
 
 
 @pytest.mark.parametrize("norm", [1.5, 2.0, 3.0, math.inf])

@@ -13,6 +13,7 @@ from scipy.optimize import minimize
 from classgap.functional import class_margins
 from classgap.theory import class_sizes
 from classgap.theory.mr2 import head_norm, norm_constant, optimal_margins, rademacher_bound
+from classgap.theory.mr2 import rademacher_complexity as estimated_complexity
 
 few = settings(max_examples=25, deadline=None, derandomize=True, database=None)
 NORMS = [1.0, 1.3, 2.0, 3.0, 5.0, math.inf]
@@ -148,3 +149,35 @@ def test_margins_of_another_length_or_sign_are_rejected():
         rademacher_bound(size, counts, torch.ones(3), weight_norm=1.0)
     with pytest.raises(ValueError, match="gamma_K must be positive"):
         rademacher_bound(size, counts, torch.tensor([1.0, 0.0]), weight_norm=1.0)
+
+
+@pytest.mark.parametrize("norm", [1.0, 2.0, 3.0, math.inf])
+def test_the_estimate_agrees_with_all_signs(norm):
+    rng = np.random.default_rng(3)
+    features, labels, gamma = rng.normal(size=(10, 3)), rng.integers(0, 3, 10), rng.uniform(0.5, 2, 3)
+    exact = rademacher_complexity(features, labels, gamma, norm, 1.7)
+    given = torch.from_numpy(features), torch.from_numpy(labels), torch.from_numpy(gamma)
+    found = estimated_complexity(*given, weight_norm=1.7, p=norm, draws=4000)
+    assert abs(found.value.item() - exact) < 4 * found.standard_error.item()
+    assert found.standard_error.item() < 0.02 * exact
+    assert estimated_complexity(*given, weight_norm=1.7, p=norm, draws=4000).value == found.value  # reproducible
+
+
+def test_the_estimate_is_between_the_bounds_of_khintchine_and_ignores_rows_without_a_class(monkeypatch):
+    rng = np.random.default_rng(4)
+    features, labels = torch.from_numpy(rng.normal(size=(60, 4))), torch.from_numpy(rng.integers(-1, 3, 60))
+    gamma = torch.tensor([0.5, 1.0, 2.0])
+    found = estimated_complexity(features, labels, gamma, weight_norm=2.0)
+    size, counts = class_sizes(features, labels, 3)
+    upper = rademacher_bound(size, counts, gamma, weight_norm=2.0).item()
+    assert upper / math.sqrt(2) < found.value.item() < upper
+    kept = labels >= 0
+    assert estimated_complexity(features[kept], labels[kept], gamma, weight_norm=2.0).value == found.value
+    monkeypatch.setattr("classgap.theory.rademacher.BLOCK_ELEMENTS", 1000)  # other signs, drawn in blocks
+    blocks = estimated_complexity(features, labels, gamma, weight_norm=2.0)
+    torch.testing.assert_close(blocks.value, found.value, rtol=0.1, atol=0)
+
+
+def test_one_draw_is_rejected():
+    with pytest.raises(ValueError, match="draws must be >= 2"):
+        estimated_complexity(torch.ones(2, 1), torch.zeros(2, dtype=torch.long), torch.ones(1), weight_norm=1, draws=1)

@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 from scipy.spatial.distance import cdist, pdist
 
 from classgap.functional import boundary_shortfall, compactness, signed_boundary_distance
+from classgap.theory import hard_pull as hard_pull_module
 from classgap.theory import separation as separation_module
 from classgap.theory.lmdl import class_dispersion, class_margin, separation
 
@@ -139,6 +140,7 @@ def test_blocks_change_nothing(monkeypatch):
     features, labels, weight, bias = problem(7, classes=5)
     whole = class_margin(features, labels, weight, bias), class_dispersion(features, labels, 5)
     monkeypatch.setattr(separation_module, "BLOCK_ROWS", 3)
+    monkeypatch.setattr(hard_pull_module, "BLOCK_ROWS", 3)
     monkeypatch.setattr(separation_module, "BLOCK_CLASSES", 2)
     torch.testing.assert_close(class_margin(features, labels, weight, bias), whole[0])
     torch.testing.assert_close(class_dispersion(features, labels, 5), whole[1])

@@ -52,3 +52,29 @@ def test_guarantees_of_zero_losses_hold(page: dict) -> None:
     result = page["result"]
     assert result.compact_loss == 0
     assert page["dispersion"].max() <= result.largest_dispersion
+
+
+def test_the_drawn_complexity_is_below_its_bound_and_not_far_from_it(page: dict) -> None:
+    assert page["limit"] / 2**0.5 < page["drawn"].value + 3 * page["drawn"].standard_error
+    assert page["drawn"].value - 3 * page["drawn"].standard_error < page["limit"]
+    assert page["lemma"].risk < page["bound"].risk
+
+
+def test_the_loss_of_some_samples_falls_in_gamma(page: dict) -> None:
+    wrong = page["logits"].argmax(dim=1) != page["y"]
+    assert 0 < (page["slopes"] < 0).sum() <= wrong.sum()
+    right_classes = [k for k in range(10) if not wrong[page["y"] == k].any()]
+    assert all(page["trained"][k] == 0 for k in right_classes)
+
+
+def test_the_variances_and_the_pulls_are_ordered(page: dict) -> None:
+    found = page["variances"]
+    assert (found.log_2 <= found.linear_2).all()
+    assert (found.linear_2 <= found.trace_2).all()
+    assert (page["means"] <= page["pull"]).all()
+    assert (page["neighbors"] == page["y"][page["held_out"]]).float().mean() > 0.9
+
+
+def test_scaling_multiplies_the_dispersion_and_keeps_predictions(page: dict) -> None:
+    assert page["same"] > 0.995
+    torch.testing.assert_close(page["lmdl"].class_dispersion(page["grown"], page["y"], 10), 3 * page["dispersion"])

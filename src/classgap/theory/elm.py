@@ -1,4 +1,4 @@
-"""Propositions 1 and 2 of ELM (Jitkrittum et al. 2022), Sec. 4 and appendix C."""
+"""Propositions 1 and 2 of ELM (Jitkrittum et al. 2022), Sec. 4 and appendix C; the lemmas are in ``loss_variance``."""
 
 from __future__ import annotations
 
@@ -12,6 +12,24 @@ from torch import Tensor
 from classgap.functional import group_by_class, pull
 from classgap.theory.arguments import check_delta, check_labels, check_matrix, check_vector
 from classgap.theory.class_moments import class_moments
+from classgap.theory.hard_pull import farthest_distances, hard_pull
+from classgap.theory.loss_variance import LossVariances, MeanBound, loss_variances, mean_bound
+from classgap.theory.neighbors import knn_predict
+
+__all__ = [
+    "LogLossBound",
+    "LossVariances",
+    "MeanBound",
+    "PullBound",
+    "farthest_distances",
+    "generalization_bound",
+    "hard_pull",
+    "knn_predict",
+    "loss_variances",
+    "mean_bound",
+    "mean_pull",
+    "pull_bound",
+]
 
 
 @dataclass(frozen=True)

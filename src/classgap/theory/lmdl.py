@@ -1,4 +1,7 @@
-"""Theorems 5.2, 5.3 and 6.3 of LMDL (Nguyen et al. 2024); Sec. 4.3 is in ``separation``."""
+"""Theorems 5.2, 5.3 and 6.3 of LMDL (Nguyen et al. 2024).
+
+Sec. 4.3 is in ``separation``, Sec. 4.6 in ``feature_scaling``, the divergence of Sec. 6 in ``divergence``.
+"""
 
 from __future__ import annotations
 
@@ -9,16 +12,22 @@ from torch import Tensor
 
 from classgap.functional import group_by_class
 from classgap.theory.arguments import check_labels, check_matrix, check_positive, check_vector
+from classgap.theory.divergence import class_divergence
+from classgap.theory.feature_scaling import ScaledParameters, parameter_change, scale_parameters
 from classgap.theory.risk_bound import RiskBound, low_order_term, ramp_loss
 from classgap.theory.separation import Separation, class_dispersion, class_margin, separation
 
 __all__ = [
     "LayerDivergence",
+    "ScaledParameters",
     "Separation",
     "class_dispersion",
+    "class_divergence",
     "class_margin",
     "layer_divergence",
     "pair_bound",
+    "parameter_change",
+    "scale_parameters",
     "separation",
     "sphere_bound",
 ]

@@ -1,4 +1,7 @@
-"""Generalization bounds of MR² (Zhu et al., ICLR 2026), Eq. (8), (9), (13) and (15); see also ``rademacher``."""
+"""Generalization bounds of MR² (Zhu et al., ICLR 2026), Eq. (3), (8), (9), (11), (13) and (15).
+
+See ``rademacher`` for the complexity and ``trainable_margins`` for Discussion 1.
+"""
 
 from __future__ import annotations
 
@@ -9,30 +12,55 @@ from torch import Tensor
 
 from classgap.functional import group_by_class, margin_cross_entropy
 from classgap.theory.arguments import check_labels, check_matrix, check_nonnegative, check_vector
-from classgap.theory.class_moments import class_sizes
+from classgap.theory.class_moments import class_moments, class_sizes
+from classgap.theory.hard_pull import hard_pull
 from classgap.theory.rademacher import (
     OptimalMargins,
+    RademacherEstimate,
     complexity_fractions,
     head_norm,
     norm_constant,
     optimal_margins,
     rademacher_bound,
+    rademacher_complexity,
 )
 from classgap.theory.risk_bound import RiskBound, low_order_term, ramp_loss
+from classgap.theory.trainable_margins import margin_slopes, trained_margins
 
 __all__ = [
     "OptimalMargins",
+    "RademacherEstimate",
     "class_bounds",
     "complexity_fractions",
     "cross_entropy_risk",
     "generalization_bound",
+    "hard_representation_loss",
     "head_norm",
+    "margin_bound",
     "margin_risk",
+    "margin_slopes",
     "norm_constant",
     "optimal_margins",
     "rademacher_bound",
+    "rademacher_complexity",
     "score_margin",
+    "trained_margins",
 ]
+
+
+def hard_representation_loss(features_ND: Tensor, labels_N: Tensor, num_classes: int) -> Tensor:
+    """max[0, max_{x⁺} (‖φ(x) - φ(x⁺)‖² - 2s̄)] of each sample, Eq. (3), with s̄ the mean of ‖ŝ_k‖² over the classes.
+
+    The loss of Eq. (2) is a smooth upper bound, larger by at most ln N_y (see ``hard_pull``). NaN for samples without
+    a class.
+
+    >>> features, labels = torch.tensor([[0.0], [2.0], [5.0], [9.0]]), torch.tensor([0, 0, 1, 1])
+    >>> hard_representation_loss(features, labels, num_classes=2)  # ‖ŝ‖² = 1 and 4, so 2s̄ = 5
+    tensor([ 0.,  0., 11., 11.])
+    """
+    moments = class_moments(features_ND, labels_N, num_classes)
+    average = moments.deviation_K.sum() / (moments.counts_K > 0).sum()
+    return hard_pull(features_ND, labels_N, (2 * average).expand(num_classes))
 
 
 def score_margin(logits_NK: Tensor, labels_N: Tensor) -> Tensor:
@@ -64,6 +92,35 @@ def cross_entropy_risk(logits_NK: Tensor, labels_N: Tensor, gamma_K: Tensor) -> 
     """
     logits_NK, labels_N, gamma_K = _select_labeled(logits_NK, labels_N, gamma_K)
     return margin_cross_entropy(logits_NK, labels_N, gamma_K[labels_N]).mean()
+
+
+def margin_bound(
+    logits_NK: Tensor, labels_N: Tensor, gamma_K: Tensor, *, complexity: Tensor | float, delta: float = 0.05
+) -> RiskBound:
+    """Lemma 1, Eq. (11): with probability 1 - δ, the error rate is at most
+
+        R̂^γ  +  4√(2K) R̂_D^γ(F)  +  3 √(ln(2/δ) / 2N)
+
+    with the γ-margin risk of :func:`margin_risk`, for any set F of scores. :func:`generalization_bound` continues from
+    here: it replaces the risk by cross-entropy (Lemma 3) and the complexity by its bound (Lemma 2).
+
+    Args:
+        logits_NK: Logits z.
+        labels_N: Class of each row, or -1 to ignore it.
+        gamma_K: Margins γ, fixed before the sample was drawn.
+        complexity: R̂_D^γ(F), from ``rademacher_complexity`` or a bound on it.
+        delta: Probability δ that the bound fails.
+
+    >>> z, y = torch.tensor([[4.0, 0.0], [0.0, 1.0]]).repeat(500, 1), torch.tensor([0, 1]).repeat(500)
+    >>> margin_bound(z, y, torch.tensor([2.0, 2.0]), complexity=0.01)
+    RiskBound(risk=tensor(0.2500), complexity=tensor(0.0800), low_order=tensor(0.1288))
+    """
+    risk = margin_risk(logits_NK, labels_N, gamma_K)
+    return RiskBound(
+        risk=risk,
+        complexity=4 * math.sqrt(2 * len(gamma_K)) * torch.as_tensor(complexity).to(risk),
+        low_order=low_order_term((labels_N >= 0).sum(), delta),
+    )
 
 
 def generalization_bound(

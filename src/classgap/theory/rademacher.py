@@ -1,4 +1,4 @@
-"""The complexity term of MR² (Zhu et al., ICLR 2026): Lemma 2, Proposition 2 and Corollary 1."""
+"""The complexity term of MR² (Zhu et al., ICLR 2026): Definition 2, Lemma 2, Proposition 2 and Corollary 1."""
 
 from __future__ import annotations
 
@@ -9,7 +9,9 @@ import torch
 from torch import Tensor
 
 from classgap.functional import class_margins
-from classgap.theory.arguments import check_matrix, check_positive, check_vector
+from classgap.theory.arguments import check_labels, check_matrix, check_positive, check_vector
+
+BLOCK_ELEMENTS = 2**24  # signs in memory at once
 
 
 def head_norm(weight_KD: Tensor, bias_K: Tensor | None = None, *, p: float = 2.0) -> Tensor:
@@ -59,6 +61,65 @@ def norm_constant(p: float, dim: int, *, printed: bool = False) -> float:
         return 1.0 if printed else dim ** (1 / p - 1 / 2)
     log_moment = p / 2 * math.log(2) + math.lgamma((p + 1) / 2) - math.log(math.pi) / 2
     return math.exp(log_moment if printed else log_moment / p)
+
+
+@dataclass(frozen=True)
+class RademacherEstimate:
+    """A complexity estimated from random signs, and the standard error of the estimate."""
+
+    value: Tensor
+    standard_error: Tensor
+
+
+def rademacher_complexity(
+    features_ND: Tensor,
+    labels_N: Tensor,
+    gamma_K: Tensor,
+    *,
+    weight_norm: Tensor | float,
+    p: float = 2.0,
+    draws: int = 256,
+    generator: torch.Generator | None = None,
+) -> RademacherEstimate:
+    """The empirical γ-margin Rademacher complexity of linear heads, Definition 2, by Monte Carlo.
+
+    Eq. (10) takes the supremum over heads with ‖w_y‖_q ≤ Λ, which is attained class by class: it is Λ times a p-norm,
+    the same on average for each of the K classes. With independent signs ε_i = ±1,
+
+        R̂ = K Λ / N · E‖Σ_i ε_i φ_i / γ_{y_i}‖_p.
+
+    Lemma 2 and Proposition 2 bound it from above (:func:`rademacher_bound`); for p = 2 it is at least 1/√2 of the
+    bound by Khintchine's inequality.
+
+    Args:
+        features_ND: Features φ.
+        labels_N: Class of each row, or -1 to ignore it.
+        gamma_K: Margins γ.
+        weight_norm: Λ_q, from ``head_norm``.
+        p: Order of the feature norm.
+        draws: Number of random draws of all signs, at least 2.
+        generator: Source of the signs; by default a new one with seed 0, so that calls agree.
+
+    >>> estimate = rademacher_complexity(torch.eye(4), torch.tensor([0, 0, 1, 1]), torch.ones(2), weight_norm=1.0)
+    >>> estimate.value, estimate.standard_error  # 2/4 ‖(±1, ±1, ±1, ±1)‖ for any signs; the bound is 1, too
+    (tensor(1.), tensor(0.))
+    """
+    if draws < 2:
+        raise ValueError(f"draws must be >= 2, got {draws!r}.")
+    features_ND = check_matrix("features_ND", features_ND)
+    gamma_K = check_vector("gamma_K", gamma_K, len(gamma_K), positive=True).to(features_ND)
+    labels_N = check_labels(labels_N, len(gamma_K), rows=len(features_ND))
+    features_ND, labels_N = features_ND[labels_N >= 0], labels_N[labels_N >= 0]
+    scaled_ND = features_ND / gamma_K[labels_N, None]
+    generator = generator or torch.Generator(features_ND.device).manual_seed(0)
+    block = max(1, BLOCK_ELEMENTS // len(scaled_ND))
+    norms = []
+    for start in range(0, draws, block):
+        shape = min(block, draws - start), len(scaled_ND)
+        signs_SN = torch.randint(2, shape, generator=generator, device=features_ND.device).to(scaled_ND) * 2 - 1
+        norms.append(torch.linalg.vector_norm(signs_SN @ scaled_ND, ord=p, dim=1))
+    norms_S = torch.cat(norms) * weight_norm * len(gamma_K) / len(scaled_ND)
+    return RademacherEstimate(value=norms_S.mean(), standard_error=norms_S.std() / draws**0.5)
 
 
 def rademacher_bound(

@@ -10,6 +10,7 @@ from torch import Tensor
 from classgap.functional import compactness, group_by_class, signed_boundary_distance
 from classgap.functional.discriminative import SMALLEST_BOUNDARY
 from classgap.theory.arguments import check_labels, check_matrix, check_positive, check_vector
+from classgap.theory.hard_pull import farthest_distances
 
 BLOCK_ROWS = 4096  # samples whose scores, and classes whose boundaries, are in memory at once
 BLOCK_CLASSES = 256
@@ -21,27 +22,12 @@ def class_dispersion(features_ND: Tensor, labels_N: Tensor, num_classes: int) ->
     >>> class_dispersion(torch.tensor([[0.0, 0.0], [3.0, 4.0]]), torch.tensor([0, 0]), num_classes=2)
     tensor([5., nan])
     """
-    features_ND = check_matrix("features_ND", features_ND)
-    groups = group_by_class(check_labels(labels_N, num_classes, rows=len(features_ND)), num_classes)
-    order_N = groups.group_N.argsort(stable=True)
-    members = order_N[: int(groups.counts_U.sum())].split(groups.counts_U.tolist())
-    dispersion_K = features_ND.new_full((num_classes,), torch.nan)
-    for label, rows in zip(groups.classes_U.tolist(), members, strict=True):
-        dispersion_K[label] = _largest_distance(features_ND[rows])
-    return dispersion_K
-
-
-def _largest_distance(points_ND: Tensor) -> Tensor:
-    """Find the pair by matrix products of centered points, then compute its distance from the difference."""
-    centered_ND = points_ND - points_ND.mean(dim=0)
-    norms_N = centered_ND.square().sum(dim=1)
-    largest = points_ND.new_zeros(())
-    for start in range(0, len(points_ND), BLOCK_ROWS):
-        rows = slice(start, start + BLOCK_ROWS)
-        squared = torch.addmm(norms_N[rows, None] + norms_N, centered_ND[rows], centered_ND.T, alpha=-2)
-        row, column = divmod(int(squared.argmax()), len(points_ND))
-        largest = torch.maximum(largest, (points_ND[start + row] - points_ND[column]).norm())
-    return largest
+    labels_N = check_labels(labels_N, num_classes, rows=len(features_ND))
+    far_N = farthest_distances(features_ND, labels_N, num_classes)
+    known_N = labels_N >= 0
+    lowest_K = far_N.new_full((num_classes,), -torch.inf)
+    dispersion_K = lowest_K.scatter_reduce(0, labels_N[known_N], far_N[known_N], "amax")
+    return torch.where(dispersion_K >= 0, dispersion_K, torch.nan)
 
 
 def class_margin(
