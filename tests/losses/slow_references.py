@@ -139,24 +139,26 @@ class SlowRelease:
 
     def one(self, inputs: Inputs) -> float:
         by_class = rows_by_class(inputs)
+        p = 2 if self.source == "compiled" else 5
         for k, rows in by_class.items():
             center = mean_vector(rows)
-            blended(self.lengths, k, norm(center, 5) ** 2, self.decay)
-            blended(self.spreads, k, sum(norm(minus(row, center), 5) ** 2 for row in rows) / len(rows), self.decay)
+            blended(self.lengths, k, norm(center, p) ** 2, self.decay)
+            blended(self.spreads, k, sum(norm(minus(row, center), p) ** 2 for row in rows) / len(rows), self.decay)
         roots = {k: (self.lengths[k] + self.spreads[k]) ** (1 / 3) for k in self.lengths}
         logit = 0.0
         for z, y in zip(inputs.logits.tolist(), inputs.targets.tolist(), strict=True):
             gamma = self.num_classes * roots[y] / sum(roots.values())
             logit += cross_entropy([x / gamma for x in z], y) / len(inputs.targets)
         width = inputs.features.shape[1]
-        mean_spread = sum(self.spreads.values()) / self.num_classes if self.source == "imagenet" else 0.0
+        mean_spread = 0.0 if self.source == "cifar" else sum(self.spreads.values()) / self.num_classes
         rep = 0.0
         for rows in by_class.values():
             for i, row in enumerate(rows):
                 exponents = [(norm(minus(row, r)) ** 2 - 2 * mean_spread) / (10 * width) for r in rows]
                 inside = sum(math.exp(e) for j, e in enumerate(exponents) if j != i)
                 rep += math.log(1 + inside) / len(rows)
-        return logit + self.strength * (width / 10) * rep / self.num_classes
+        factor = width if self.source == "compiled" else width / 10
+        return logit + self.strength * factor * rep / self.num_classes
 
 
 class SlowELM:

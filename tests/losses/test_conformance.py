@@ -1,9 +1,11 @@
 """Every loss, in every form, keeps every promise of the conformance suite."""
 
+from collections.abc import Iterator
 from functools import partial
 
 import pytest
 import torch
+from _pytest.mark import ParameterSet
 from feature_cases import FEATURE_CASES
 from logit_cases import LOGIT_CASES
 from slow_references import SlowDiscriminative, SlowELM, SlowMR2, SlowRelease
@@ -51,6 +53,7 @@ CASES = {
     "mr2-two-classes": mr2(num_classes=2),
     "release-cifar": release("cifar"),
     "release-imagenet": release("imagenet"),
+    "release-compiled": release("compiled"),
     "elm": elm("sqrt-count", [80**0.5, 40**0.5, 20**0.5, 10**0.5, 5**0.5]),
     "elm-numbers": elm([1.0, 2.0, 3.0, 4.0, 5.0], [1.0, 2.0, 3.0, 4.0, 5.0]),
     "elm-logit-only": elm(1.0, [1.0] * 5, strength=0),
@@ -64,8 +67,18 @@ CASES = {
 }
 
 
-@pytest.mark.parametrize("check", CHECKS)
-@pytest.mark.parametrize("name", CASES)
+FIRST_OF_CLASS = {type(case.build()): name for name, case in reversed(CASES.items())}.values()
+
+
+def promises() -> Iterator[ParameterSet]:
+    """Every check of every case; compiling is slow, so all but one case of each loss class compile in slow tests."""
+    for name in CASES:
+        for check in CHECKS:
+            slow = check == "compile" and name not in FIRST_OF_CLASS
+            yield pytest.param(name, check, marks=pytest.mark.slow if slow else ())
+
+
+@pytest.mark.parametrize(("name", "check"), list(promises()))
 def test_promise(name: str, check: str) -> None:
     CHECKS[check](CASES[name])
 

@@ -13,7 +13,7 @@ from torch import Tensor
 from classgap.losses import ClassLoss, Part
 from classgap.testing.comparisons import assert_same_state, assert_unchanged, finite_with_gradients
 from classgap.testing.host_reads import count_host_reads
-from classgap.testing.loss_case import Inputs, LossCase, Reference
+from classgap.testing.loss_case import Inputs, LossCase, Reference, seed_torch
 from classgap.testing.processes import Processes
 from classgap.testing.two_processes import check_bad_input_on_one_process, check_processes_work_as_one
 
@@ -43,7 +43,7 @@ def check_gradient(case: LossCase) -> None:
         _replace_parameters(head, "head", varied)
         _replace_parameters(loss, "loss", varied)
         given = {"features": varied["features"], "head": head, "index": inputs.index, "sample_weight": None}
-        torch.manual_seed(0)
+        seed_torch()
         with loss.frozen():
             return loss.parts(loss.prepare_inputs(varied["logits"], inputs.targets, given))
 
@@ -100,6 +100,19 @@ def check_precision(case: LossCase) -> None:
         value = finite_with_gradients(case, case.build(warm=1), rounded)
         assert value.dtype == torch.float32, f"{dtype} in gave {value.dtype} out"
         close(value, case.call(case.build(warm=1), case.moved(rounded, torch.float32)))
+    for scale in (1e-6, 6e4):  # near the ends of the range of float16
+        usual = case.inputs(0)
+        with torch.no_grad():
+            usual.features.mul_(scale / usual.features.abs().max())
+        half = case.moved(usual, torch.float16)
+        full = case.moved(half, torch.float32)
+        gradients = []
+        for inputs in (half, full):
+            loss = case.build(warm=1)
+            case.call(loss, inputs).backward()
+            gradients.append(inputs.gradients(loss))
+        for name in half.leaves():  # infinite only where float16 cannot hold the gradient, as a GradScaler expects
+            close(gradients[0][name], gradients[1][name].half(), rtol=2e-3, atol=1e-6)
     for cast in (torch.nn.Module.half, torch.nn.Module.bfloat16):  # part of a model in half precision
         assert_same_state(cast(case.build(warm=1)), case.build(warm=1), exactly=True)
     inputs = case.inputs(0)

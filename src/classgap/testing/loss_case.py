@@ -15,6 +15,13 @@ from classgap.losses import ClassLoss
 Reference = Callable[[list["Inputs"]], list[float]]
 
 
+def seed_torch() -> None:
+    """Seed torch with 0. ``torch.manual_seed`` also formats the stack for each kind of device that is not in use."""
+    torch.default_generator.manual_seed(0)
+    if torch.cuda.is_initialized():
+        torch.cuda.manual_seed_all(0)
+
+
 @dataclass(frozen=True)
 class Inputs:
     """Inputs of one call, as leaves that require gradients."""
@@ -70,7 +77,7 @@ class LossCase:
 
     def build(self, *, warm: int = 0) -> ClassLoss:
         """Build a loss in training mode and call it with ``warm`` batches."""
-        torch.manual_seed(0)
+        seed_torch()
         loss = self.factory().to(self.device)
         for seed in range(warm):
             self.call(loss, self.inputs(100 + seed))
@@ -106,7 +113,7 @@ class LossCase:
     @staticmethod
     def call(loss: Callable[..., Tensor], inputs: Inputs, **changes: Any) -> Tensor:
         """Call the loss with all inputs; ``changes`` replaces some of them."""
-        torch.manual_seed(0)  # for losses with random masks
+        seed_torch()  # for losses with random masks
         named = {name: changes.pop(name, getattr(inputs, name)) for name in ("logits", "targets")}
         extras = {"features": inputs.features, "head": inputs.head, "index": inputs.index, **changes}
         return loss(named["logits"], named["targets"], **extras)
