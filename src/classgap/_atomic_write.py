@@ -12,6 +12,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import BinaryIO
 
+_SURROGATE = re.compile("[\ud800-\udfff]")
 _TEMPORARY = re.compile(r"\..+\.\d+-[0-9a-f]{16}\.tmp")
 
 
@@ -27,7 +28,7 @@ def atomic_write(path: str | os.PathLike[str]) -> Iterator[BinaryIO]:
         OSError: If the file cannot be written; a ``FileNotFoundError`` names the missing directory.
     """
     if _is_stream(path):
-        with open(path, "wb") as stream:
+        with name_in_errors(path), open(path, "wb") as stream:
             yield stream
         return
     target = _resolve_link(path)
@@ -42,13 +43,24 @@ def atomic_write(path: str | os.PathLike[str]) -> Iterator[BinaryIO]:
         error.filename = str(target)  # users do not know the temporary name
         raise
     try:
-        with file:
+        with name_in_errors(target), file:
             yield file
             file.flush()
             os.fsync(file.fileno())  # some file systems report a full disk only here
         os.replace(temporary, target)
     except BaseException:
         temporary.unlink(missing_ok=True)
+        raise
+
+
+@contextmanager
+def name_in_errors(path: str | os.PathLike[str]) -> Iterator[None]:
+    """Add the file to errors of the system, such as that of a full disk, which name none."""
+    try:
+        yield
+    except OSError as error:
+        if error.errno is not None and error.filename is None:
+            error.filename = os.fspath(path)
         raise
 
 
@@ -70,9 +82,12 @@ def _resolve_link(path: str | os.PathLike[str]) -> Path:
 
 
 def atomic_write_text(path: str | os.PathLike[str], text: str) -> None:
-    """Write ``text`` to ``path`` atomically, encoded as UTF-8; see :func:`atomic_write`."""
+    """Write ``text`` to ``path`` atomically, encoded as UTF-8; see :func:`atomic_write`.
+
+    Bytes of file names that are not UTF-8 are lone surrogates in Python; they become U+FFFD.
+    """
     with atomic_write(path) as file:
-        file.write(text.encode("utf-8"))
+        file.write(_SURROGATE.sub("\ufffd", text).encode("utf-8"))
 
 
 def remove_leftovers(place: Path) -> None:

@@ -1,15 +1,16 @@
-"""Safetensors files that are the same bytes for the same content."""
+"""Safetensors files: the same bytes for the same content, and a checksum, which the format lacks."""
 
 from __future__ import annotations
 
+import hashlib
 import json
 from collections.abc import Mapping
-from typing import TYPE_CHECKING
 
-if TYPE_CHECKING:
-    from torch import Tensor
+import torch
+from torch import Tensor
 
 _LENGTH = 8  # bytes of the length of the header, little-endian; the header is padded to a multiple of it
+KEY = "sha256"  # of the metadata
 
 
 def serialize_tensors(tensors: Mapping[str, Tensor], metadata: Mapping[str, str] | None = None) -> bytes:
@@ -17,7 +18,6 @@ def serialize_tensors(tensors: Mapping[str, Tensor], metadata: Mapping[str, str]
 
     The package writes metadata in the random order of a hash map. Files of equal runs would then differ.
 
-    >>> import torch
     >>> from safetensors import deserialize
     >>> content = serialize_tensors({"x": torch.ones(2)}, {"b": "1", "a": "2", "c": "3"})
     >>> content == serialize_tensors({"x": torch.ones(2)}, {"c": "3", "a": "2", "b": "1"})
@@ -36,3 +36,35 @@ def serialize_tensors(tensors: Mapping[str, Tensor], metadata: Mapping[str, str]
     text = json.dumps(header, separators=(",", ":"), ensure_ascii=False).encode("utf-8")
     text += b" " * (-len(text) % _LENGTH)
     return len(text).to_bytes(_LENGTH, "little") + text + content[start:]
+
+
+class DamagedFileError(ValueError):
+    """The contents of a file do not match its checksum."""
+
+
+def checksum(tensors: Mapping[str, Tensor]) -> str:
+    """Return the SHA-256 of names, types, shapes and values.
+
+    >>> a, b = {"x": torch.tensor([1.0, 2.0])}, {"x": torch.tensor([1.0, -2.0])}
+    >>> checksum(a) == checksum(dict(a)), checksum(a) == checksum(b)
+    (True, False)
+    """
+    digest = hashlib.sha256()
+    for name in sorted(tensors):
+        tensor = tensors[name].detach().cpu().contiguous()
+        digest.update(f"{name} {tensor.dtype} {tuple(tensor.shape)}\n".encode())
+        digest.update(tensor.flatten().view(torch.uint8).numpy().data if tensor.numel() else b"")
+    return digest.hexdigest()
+
+
+def check_checksum(path: object, tensors: Mapping[str, Tensor], metadata: Mapping[str, str] | None) -> None:
+    """Check tensors that were read from a file against its metadata; files without a checksum pass.
+
+    Raises:
+        DamagedFileError: If they differ.
+    """
+    stored = (metadata or {}).get(KEY)
+    if stored is not None and stored != checksum(tensors):
+        raise DamagedFileError(
+            f"{path} is damaged: its contents do not match its checksum. Restore the file or train again."
+        )

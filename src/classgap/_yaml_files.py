@@ -5,6 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+from classgap._regular_files import check_regular_file
+
 MAX_VALUES = 100_000  # with every alias replaced by its value: nine levels of aliases can stand for 10^9 values
 
 
@@ -16,6 +18,7 @@ def read_yaml(path: Path) -> tuple[Any, Any]:
     """
     import yaml
 
+    check_regular_file(path)
     try:
         text = path.read_text(encoding="utf-8")
         tree = yaml.compose(text, yaml.SafeLoader)
