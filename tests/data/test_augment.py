@@ -76,7 +76,8 @@ def test_changes_are_distributed_as_in_torchvision(make) -> None:
 
 
 @pytest.mark.parametrize(
-    "text", ["crop-flip", "rrc:size=20", "auto-augment", "rand-augment:n=3:m=12", "auto-augment:crop=rrc"]
+    "text",
+    ["crop-flip", "rrc:size=20", "perspective", "auto-augment", "rand-augment:n=3:m=12", "auto-augment:crop=rrc"],
 )
 def test_augmentations_depend_only_on_the_sample(text: str) -> None:
     augment = build_augment(text)
@@ -93,7 +94,7 @@ def test_augmentations_depend_only_on_the_sample(text: str) -> None:
 
 def test_none_is_no_augmentation() -> None:
     assert build_augment("none") is None
-    assert AUGMENTS.names() == ["none", "crop-flip", "rrc", "auto-augment", "rand-augment"]
+    assert AUGMENTS.names() == ["none", "crop-flip", "rrc", "perspective", "auto-augment", "rand-augment"]
 
 
 @pytest.mark.parametrize(
@@ -104,6 +105,10 @@ def test_none_is_no_augmentation() -> None:
         ("crop-flip:padding_mode=edge", "padding_mode"),
         ("rrc:scale=0", "scale"),
         ("rrc:size=0", "size"),
+        ("rrc:interpolation=lanczos", "interpolation must"),
+        ("auto-augment:interpolation=bicubic", "crop"),
+        ("perspective:p=1.5", "p must"),
+        ("perspective:distortion_scale=2", "distortion_scale must"),
         ("auto-augment:policy=svhn", "policy"),
         ("auto-augment:size=20", "crop"),
         ("rand-augment:crop=pad", "crop"),

@@ -79,15 +79,16 @@ def test_center_crop_matches_torchvision(height: int, width: int, size: int) -> 
         center_crop(batch, 300)
 
 
+@pytest.mark.parametrize("interpolation", ["bilinear", "bicubic"])
 @pytest.mark.parametrize("size", [None, 24, 64])
-def test_resized_crops_match_torchvision_on_the_same_boxes(size: int | None) -> None:
+def test_resized_crops_match_torchvision_on_the_same_boxes(size: int | None, interpolation: str) -> None:
     batch, keys = images(12, 3, 48, 64), Keys(3, 1, torch.arange(12))
-    ours = RandomResizedCrop(size)(batch, keys)
+    ours = RandomResizedCrop(size, interpolation=interpolation)(batch, keys)
     draw = keys.uniform(23, "resized crop")
     boxes = random_boxes(draw[:, :-1], 48, 64, 0.08).tolist()
     out = [48, 64] if size is None else [size, size]
     for image, result, box, flip in zip(batch, ours, boxes, draw[:, -1], strict=True):
-        wanted = tv.resized_crop(image, *box, out, antialias=True)
+        wanted = tv.resized_crop(image, *box, out, v2.InterpolationMode(interpolation), antialias=True)
         assert result.equal(wanted.flip(-1) if flip < 0.5 else wanted)
 
 

@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 import torch
 from image_files import as_tensor_layout, pixels, write
+from PIL import Image
 
 from classgap.data import load
 
@@ -88,6 +89,13 @@ def test_rscd(tmp_path: Path) -> None:
     assert data.class_names == ("fresh_snow", "wet_asphalt_smooth")
     assert data.train_counts.tolist() == [1, 1]
     assert data.test.targets.tolist() == [1, 0]
+    assert data.validation is not None
+    assert data.validation.targets.tolist() == [0]
+    assert data.validation.index.tolist() == [0]
+    wanted = Image.open(tmp_path / "vali_20k" / "206-fresh_snow.jpg")
+    assert np.array_equal(data.validation.inputs[torch.tensor([0])][0].numpy(), as_tensor_layout(np.asarray(wanted)))
+    (tmp_path / "vali_20k" / "206-fresh_snow.jpg").write_bytes(b"no image")
+    assert load(f"rscd:{tmp_path}:size=6:on_error=skip").validation is None
     write(tmp_path / "test_50k" / "207-dry-mud.jpg", 9)
     with pytest.raises(ValueError, match="no class dry_mud"):
         load(f"rscd:{tmp_path}")

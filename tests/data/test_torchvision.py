@@ -58,6 +58,24 @@ def test_cifar(
     assert (data.kind, data.shape) == ("image", (3, 32, 32))
 
 
+def test_mnist(tmp_path: Path) -> None:
+    made, kept = np.random.default_rng(0), {}
+    folder = tmp_path / "MNIST" / "raw"
+    folder.mkdir(parents=True)
+    for split, count in (("train", 5), ("t10k", 3)):  # the IDX format: magic number, sizes, bytes
+        images, labels = made.integers(0, 256, (count, 28, 28), dtype=np.uint8), np.arange(count, dtype=np.uint8) + 5
+        sizes = np.array([0x803, count, 28, 28], dtype=">u4").tobytes()
+        (folder / f"{split}-images-idx3-ubyte").write_bytes(sizes + images.tobytes())
+        sizes = np.array([0x801, count], dtype=">u4").tobytes()
+        (folder / f"{split}-labels-idx1-ubyte").write_bytes(sizes + labels.tobytes())
+        kept[split] = images
+    data = load("mnist", root=tmp_path)
+    assert data.train.targets.tolist() == [5, 6, 7, 8, 9]
+    assert np.array_equal(data.train.inputs[torch.arange(5)][:, 0].numpy(), kept["train"])
+    assert np.array_equal(data.test.inputs[torch.arange(3)][:, 0].numpy(), kept["t10k"])
+    assert (data.shape, data.class_names, data.allow_flip) == ((1, 28, 28), tuple("0123456789"), False)
+
+
 def test_svhn(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     made, table = np.random.default_rng(0), {}
     for split in ("train", "test"):

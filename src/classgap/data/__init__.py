@@ -26,8 +26,11 @@ from classgap.data.sampling.samplers import ClassAwareBatchSampler, ClassBalance
 from classgap.data.sources.features import load_features
 from classgap.data.sources.folder import load_folder
 from classgap.data.sources.generated import load_digits, make_mnist1d, make_two_moons
+from classgap.data.sources.huggingface import is_saved_dataset, load_huggingface
+from classgap.data.sources.inaturalist2018 import load_inaturalist2018
 from classgap.data.sources.list_files import load_imagenet_lt, load_list, load_rscd
 from classgap.data.sources.table import load_table
+from classgap.data.sources.text_folder import load_text_folder
 from classgap.data.sources.torchvision import ENTRIES
 from classgap.data.splits import hold_out
 from classgap.registry import Entry, Registry, Spec, convert, suggestion
@@ -59,6 +62,7 @@ SOURCES = {
     ".safetensors": "features",
     ".csv": "csv",
     ".parquet": "parquet",
+    ".arrow": "hf",
 }  # of files given by their path alone
 
 DATASETS: Registry[Dataset] = Registry(
@@ -68,12 +72,15 @@ DATASETS: Registry[Dataset] = Registry(
         Entry("digits", "Scikit-learn's digits: 10 classes, 8×8 pixels.", load_digits, given=_SEED),
         Entry("two-moons", "Two moons, one of them rare (ELM, Sec. 2.3).", make_two_moons),
         Entry("features", "Feature vectors in .npz or .safetensors.", load_features, argument="FILE", given=_SEED),
-        Entry("csv", "A table of numbers and categories in CSV.", load_table, argument="FILE", given=_SEED),
+        Entry("csv", "A table of numbers, categories and texts in CSV.", load_table, argument="FILE", given=_SEED),
         Entry("parquet", "The same in Parquet.", load_table, argument="FILE", given=_SEED, extra="parquet"),
         Entry("folder", "Images in one folder per class.", load_folder, argument="PATH", given=_SEED),
+        Entry("text", "Text files in one folder per class.", load_text_folder, argument="PATH", given=_SEED),
+        Entry("hf", "Images, texts or a table of a Hugging Face dataset.", load_huggingface, "NAME", _SEED, extra="hf"),
         Entry("list", "Images listed in text files.", load_list, argument="TRAIN.txt,TEST.txt", given=_SEED),
         *ENTRIES,
         Entry("imagenet-lt", "ImageNet-LT: 1,000 classes, long-tailed.", load_imagenet_lt, argument="PATH"),
+        Entry("inaturalist2018", "iNaturalist 2018: 8,142 species.", load_inaturalist2018, argument="PATH"),
         Entry("rscd", "Road Surface Classification: 27 classes.", load_rscd, argument="PATH"),
     ],
 )
@@ -118,13 +125,13 @@ def load(text: str, *, root: Path | None = None, seed: int = 0) -> Dataset:
 
 
 def _find_path(spec: Spec) -> Spec:
-    """Complete the path of an existing folder or file to ``folder:PATH`` or ``features:PATH``; names come first."""
+    """Complete the path of an existing folder or file to ``folder:PATH``, ``features:PATH``, …; names come first."""
     text = spec.name if spec.argument is None else f"{spec.name}:{spec.argument}"
     path = Path(text).expanduser()
     if spec.name in DATASETS.entries:
         return spec
     if path.is_dir():
-        return Spec("folder", text, spec.options)
+        return Spec("hf" if is_saved_dataset(path) else "folder", text, spec.options)
     if path.is_file() and path.suffix.lower() in SOURCES:
         return Spec(SOURCES[path.suffix.lower()], text, spec.options)
     return spec

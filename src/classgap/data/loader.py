@@ -15,7 +15,8 @@ from classgap.data.prefetch import DevicePrefetcher
 from classgap.data.sampling.batching import count_batches, shard_slice, split_batches
 from classgap.data.sampling.keyed_random import Keys, cumcount, sample_keys
 from classgap.data.sampling.orders import Order
-from classgap.data.transforms.augment import Augment, build_augment
+from classgap.data.sources.original_images import OriginalImages
+from classgap.data.transforms.augment import Augment, augment_originals, build_augment, crops_originals
 from classgap.data.transforms.crops import center_crop
 from classgap.data.transforms.mix import CutMix, Mix, build_mix, soft_targets
 from classgap.data.transforms.normalize import Normalize
@@ -102,6 +103,12 @@ class BatchLoader:
                 f"augment needs images, uint8 (N, C, H, W), got {first.dtype} inputs of shape "
                 f"{tuple(first.shape[1:])}. Use augment='none'."
             )
+        source, _ = _find_source(split.inputs, torch.zeros(1, dtype=torch.long))
+        if isinstance(source, OriginalImages) and not crops_originals(self.augment):
+            raise ValueError(
+                f"crops=original needs random resized crops, but augment is {augment}: use rrc, or auto-augment or "
+                "rand-augment with crop=rrc, or remove crops=original."
+            )
         if isinstance(self.mix, CutMix) and first.ndim != 4:
             raise ValueError(f"cutmix needs images, got inputs of shape {tuple(first.shape[1:])}. Use mix='mixup'.")
         self.normalize = Normalize.from_stats(first, mean, std)
@@ -150,11 +157,14 @@ class BatchLoader:
 
     def _make_views(self, step: _Step, positions: Tensor) -> list[Tensor]:
         """Load, augment and normalize some positions of the global batch, once per view."""
-        inputs = _take_rows(self.split.inputs, step.rows[positions])
-        if self.augment is None:
-            return [self.normalize(inputs)] * self.views
         samples = step.samples[positions]
         keys = [Keys(self.seed, step.epoch, samples, view) for view in range(self.views)]
+        source, rows = _find_source(self.split.inputs, step.rows[positions])
+        if isinstance(source, OriginalImages):
+            return [self.normalize(augment_originals(self.augment, source, rows, each)) for each in keys]
+        inputs = _take_rows(source, rows)
+        if self.augment is None:
+            return [self.normalize(inputs)] * self.views
         return [self.normalize(self.augment(inputs, each)) for each in keys]
 
     def _mix_views(self, mix: Mix, step: _Step, local: Tensor, labels: Tensor) -> tuple[list[Tensor], Tensor]:
@@ -218,9 +228,16 @@ def evaluation_batches(
 
 def _take_rows(inputs: Inputs, rows: Tensor) -> Tensor:
     # index_select copies complete samples, which is faster than advanced indexing.
-    if isinstance(inputs, Subset):
-        return _take_rows(inputs.inputs, inputs.rows.index_select(0, rows))
+    inputs, rows = _find_source(inputs, rows)
     return inputs.index_select(0, rows) if isinstance(inputs, Tensor) else inputs[rows]
+
+
+def _find_source(inputs: Inputs, rows: Tensor) -> tuple[Inputs, Tensor]:
+    """Return the inputs that subsets are taken from, and the rows in them."""
+    while isinstance(inputs, Subset):
+        rows = inputs.rows.index_select(0, rows)
+        inputs = inputs.inputs
+    return inputs, rows
 
 
 def _resolve_rank(rank: int | None, world_size: int | None) -> tuple[int, int]:

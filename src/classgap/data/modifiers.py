@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import reprlib
 from dataclasses import dataclass, replace
 
 import torch
@@ -38,6 +39,8 @@ class Modifiers:
             )
         if not 0 <= self.label_noise <= 1:
             raise ValueError(f"label_noise must be in [0, 1], got {self.label_noise}.")
+        if not 0 <= self.data_seed < 2**32:  # as of all other seeds; multiples of 2**64 would equal seed 0
+            raise ValueError(f"data_seed must be from 0 to 4294967295, got {reprlib.repr(self.data_seed)}.")
 
     def apply(self, data: Dataset) -> Dataset:
         """Return the dataset with a modified training split and a note for each modification."""

@@ -34,7 +34,7 @@ class Preprocessing:
     """Preparation of the inputs of a network, as for the test samples of its training.
 
     Call it with one input to get the tensor that the network takes: an image (Pillow, a file name, an array with bytes
-    or with numbers in [0, 1]), an array of the network's shape, or a row of a table as a mapping.
+    or with numbers in [0, 1]), an array of the network's shape, a row of a table as a mapping, or a text.
 
     Attributes:
         mean: Mean of each channel, on the scale [0, 1]; ``None`` if inputs are not normalized.
@@ -81,6 +81,8 @@ class Preprocessing:
         """Return one input before crop and normalization: bytes (C, H, W) for images, float32 for others."""
         if self.table is not None and isinstance(inputs, Mapping):
             return torch.from_numpy(self.table.encode({name: [cell] for name, cell in inputs.items()}))[0]
+        if self.table is not None and self.table.text_column and isinstance(inputs, str):
+            return torch.from_numpy(self.table.encode({self.table.text_column: [inputs]}))[0]
         if not isinstance(inputs, (Tensor, np.ndarray)):
             return self._read_picture(inputs)
         array = inputs.detach().cpu().numpy() if isinstance(inputs, Tensor) else inputs
@@ -105,7 +107,8 @@ class Preprocessing:
             raise ValueError(f"inputs must be numbers, got {array.dtype}.")
         if self.is_image and array.dtype == np.uint8:
             return torch.from_numpy(np.ascontiguousarray(array))
-        values = torch.from_numpy(np.ascontiguousarray(array, dtype=np.float32))
+        with np.errstate(over="ignore"):  # infinities are reported
+            values = torch.from_numpy(np.ascontiguousarray(array, dtype=np.float32))
         if not bool(values.isfinite().all()):
             rows = int((~values.isfinite()).flatten(1).any(dim=1).sum())
             raise ValueError(f"inputs must be finite, but {rows} of {len(values)} contain NaN or infinity.")
@@ -175,8 +178,10 @@ class Preprocessing:
             facts = json.loads(path.read_text(encoding="utf-8"))
             if facts["schema"] != SCHEMA:
                 raise ValueError(f"schema must be {SCHEMA}, got {facts['schema']!r}")
-            return cls.from_dict(facts)
-        except (OSError, ValueError, LookupError, TypeError, AttributeError, RecursionError) as error:
+            loaded = cls.from_dict(facts)
+            Normalize.from_stats(torch.empty(1, *loaded.shape, device="meta"), loaded.mean, loaded.std)  # checks them
+            return loaded
+        except (OSError, ValueError, LookupError, TypeError, AttributeError, RuntimeError) as error:
             reason = " ".join(str(error).split())[:200]
             raise ValueError(f"{path} cannot be read ({type(error).__name__}: {reason}); train again.") from None
 

@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from classgap._array_files import map_npy, map_npz
+from classgap._regular_files import check_regular_file
 from classgap.data.dataset import Dataset, Split
 from classgap.data.splits import hold_out
 
@@ -100,6 +101,7 @@ def read_split_arrays(path: Path, split: str) -> tuple[NDArray[Any], NDArray[Any
 
 def _read(path: Path, splits: Sequence[str]) -> Arrays:
     """Read the arrays of some splits; those of others are ``None``."""
+    check_regular_file(path)
     if not path.is_file():
         raise ValueError(f"features: file not found: {str(path)!r}.")
     if path.suffix not in (".npz", ".safetensors"):
@@ -156,18 +158,21 @@ def _read_pair(
     used |= set(found)
     values, classes = (np.asarray(arrays[key]) for key in found)
     if values.ndim != 2 or values.dtype.kind not in "fiu" or len(values) == 0:
-        raise ValueError(f"features: {found[0]} must be numeric, (N, D), got {values.dtype} {values.shape}.")
+        raise ValueError(f"features: {path}: {found[0]} must be numeric, (N, D), got {values.dtype} {values.shape}.")
     if classes.shape != (len(values),) or classes.dtype.kind not in "iu" or int(classes.min()) < 0:
         raise ValueError(
-            f"features: {found[1]} must be nonnegative integers, ({len(values)},), got {classes.dtype} {classes.shape}."
+            f"features: {path}: {found[1]} must be nonnegative integers, ({len(values)},), got {classes.dtype} "
+            f"{classes.shape}."
         )
     if int(classes.max()) >= MAX_CLASSES:
-        raise ValueError(f"features: {found[1]} must be class indices below {MAX_CLASSES:,}, got {classes.max()}.")
+        raise ValueError(
+            f"features: {path}: {found[1]} must be class indices below {MAX_CLASSES:,}, got {classes.max()}."
+        )
     with np.errstate(over="ignore"):  # infinities are reported below
         tensor = torch.from_numpy(values.astype(np.float32))
     if not tensor.isfinite().all():
         rows = int((~tensor.isfinite()).any(dim=1).sum())
-        raise ValueError(f"features: {found[0]} has NaN or infinite values in {rows} rows.")
+        raise ValueError(f"features: {path}: {found[0]} has NaN or infinite values in {rows} rows.")
     return tensor, torch.from_numpy(classes.astype(np.int64))
 
 
@@ -183,7 +188,7 @@ def _class_names(path: str, arrays: Arrays, targets: Tensor, used: set[str]) -> 
     used.add(key)
     values = np.asarray(arrays[key])
     if values.ndim != 1:
-        raise ValueError(f"features: {key} must be a list with one name per class, got shape {values.shape}.")
+        raise ValueError(f"features: {path}: {key} must be a list with one name per class, got shape {values.shape}.")
     names = tuple(str(name) for name in values.tolist())
     if largest >= len(names):
         raise ValueError(f"features: {path} has {len(names)} {key}, but a target of {largest}.")

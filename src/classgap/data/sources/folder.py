@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import os
+from collections.abc import Callable
 from pathlib import Path
 
 import torch
@@ -24,6 +25,7 @@ def load_folder(
     test_fraction: float | None = None,
     on_error: str = "raise",
     cache_gb: float = 4.0,
+    crops: str = "stored",
     data_seed: int = 0,
 ) -> Dataset:
     """Load ``PATH/train/CLASS/*`` and ``PATH/test/CLASS/*`` (or ``val``), or draw a test split from ``PATH/CLASS/*``.
@@ -38,32 +40,54 @@ def load_folder(
         test_fraction: Fraction of each class in the drawn test split, 0.2 by default.
         on_error: "raise" or "skip" if an image cannot be read.
         cache_gb: Keep decoded images in memory and on disk if they take at most this many gigabytes.
+        crops: Random resized crops for training are cut out of the "stored" squares, or, slower, of the "original"
+            files.
         data_seed: Random seed of the drawn test split, which otherwise depends only on file names.
     """
-    base = Path(path).expanduser()
-    if not base.is_dir():
-        raise ValueError(f"folder: directory not found: {path!r}.")
-    if base.resolve() == Path(base.resolve().anchor):
-        raise ValueError(f"folder: {path!r} is the root of the file system; name the folder that holds the classes.")
     name = f"folder:{path}"
+    train, test, class_names, notes = list_class_folders(name, path, find_images, "images", test_fraction, data_seed)
+    return load_image_dataset(
+        name, train, test, class_names, size=size, on_error=on_error, cache_gb=cache_gb, crops=crops, notes=notes
+    )
+
+
+def list_class_folders(
+    name: str, path: str, find: Callable[[Path], list[str]], kind: str, test_fraction: float | None, data_seed: int
+) -> tuple[ImageList, ImageList, tuple[str, ...], tuple[str, ...]]:
+    """List the files of ``PATH/train/CLASS`` and ``PATH/test/CLASS``, or draw a test list from ``PATH/CLASS``.
+
+    Args:
+        name: Name of the dataset, for messages.
+        path: Folder.
+        find: Returns the files in a folder.
+        kind: What the files are, for messages: "images".
+        test_fraction: Fraction of each class in the drawn test list, 0.2 by default.
+        data_seed: Random seed of the drawn test list.
+
+    Returns:
+        Training files, test files, class names and notes.
+    """
+    source, base = name.partition(":")[0], Path(path).expanduser()
+    if not base.is_dir():
+        raise ValueError(f"{source}: directory not found: {path!r}.")
+    if base.resolve() == Path(base.resolve().anchor):
+        raise ValueError(f"{source}: {path!r} is the root of the file system; name the folder that holds the classes.")
     tests = [tree for tree in (base / "test", base / "val") if tree.is_dir()]
     train_tree = base / "train" if (base / "train").is_dir() else base
     if train_tree is base and tests:
-        raise ValueError(f"{name} has {tests[0].name}/ but no train/; put the training images there.")
+        raise ValueError(f"{name} has {tests[0].name}/ but no train/; put the training {kind} there.")
     class_names = _class_names(train_tree)
-    train = _list_images(train_tree, class_names)
+    train = _list_files(train_tree, class_names, find, kind)
     notes: tuple[str, ...] = ()
     if tests:
         if test_fraction is not None:
             raise ValueError(f"{name} has a test split in {tests[0].name}/; remove test_fraction={test_fraction}.")
-        test = _list_images(tests[0], class_names, allow_empty=True)
+        test = _list_files(tests[0], class_names, find, kind, allow_empty=True)
     else:
         fraction = TEST_FRACTION if test_fraction is None else test_fraction
         train, test = split_list(train, train_tree, fraction, data_seed, len(class_names))
-        notes = (f"{name} has no test folder: {len(test.paths)} images were drawn for testing, stratified by class.",)
-    return load_image_dataset(
-        name, train, test, class_names, size=size, on_error=on_error, cache_gb=cache_gb, notes=notes
-    )
+        notes = (f"{name} has no test folder: {len(test.paths)} {kind} were drawn for testing, stratified by class.",)
+    return train, test, class_names, notes
 
 
 def split_list(
@@ -86,8 +110,15 @@ def _class_names(tree: Path) -> tuple[str, ...]:
     return names
 
 
-def _list_images(tree: Path, class_names: tuple[str, ...], *, allow_empty: bool = False) -> ImageList:
-    """List the images of each class. ``allow_empty`` accepts classes without images, but not an empty tree."""
+def _list_files(
+    tree: Path,
+    class_names: tuple[str, ...],
+    find: Callable[[Path], list[str]],
+    kind: str,
+    *,
+    allow_empty: bool = False,
+) -> ImageList:
+    """List the files of each class. ``allow_empty`` accepts classes without files, but not an empty tree."""
     unknown = sorted(set(_class_names(tree)) - set(class_names))
     if unknown:
         raise ValueError(f"folder: {tree} has classes without a training folder: {', '.join(unknown[:5])}.")
@@ -95,24 +126,29 @@ def _list_images(tree: Path, class_names: tuple[str, ...], *, allow_empty: bool 
     targets: list[int] = []
     empty: list[str] = []
     for number, name in enumerate(class_names):
-        found = find_images(tree / name)
+        found = find(tree / name)
         paths += found
         targets += [number] * len(found)
         if not found:
             empty.append(name)
     if empty and not (allow_empty and paths):
-        raise ValueError(f"folder: {tree} has no images for {', '.join(empty[:5])}.")
+        raise ValueError(f"folder: {tree} has no {kind} for {', '.join(empty[:5])}.")
     return ImageList(tuple(paths), tuple(targets))
 
 
 def find_images(directory: Path) -> list[str]:
     """List the image files in a directory and its subdirectories, sorted."""
+    return find_files(directory, is_image_name)
+
+
+def find_files(directory: Path, is_wanted: Callable[[str], bool]) -> list[str]:
+    """List the files in a directory and its subdirectories whose names are wanted, sorted."""
     found: list[str] = []
     for number, (parent, folders, names) in enumerate(os.walk(directory, followlinks=True)):
         if number >= MAX_FOLDERS:
             raise ValueError(f"folder: {directory} has more than {MAX_FOLDERS:,} subfolders; is it the right one?")
         folders[:] = [each for each in folders if not _leads_back(parent, each)]
-        found += [os.path.join(parent, name) for name in names if is_image_name(name)]
+        found += [os.path.join(parent, name) for name in names if is_wanted(name)]
     return sorted(found)
 
 

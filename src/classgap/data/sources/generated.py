@@ -5,6 +5,7 @@ from __future__ import annotations
 import random
 from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import lru_cache
 
 import numpy as np
 import torch
@@ -26,15 +27,8 @@ def make_mnist1d(*, n_train: int = 1000, n_test: int = 10000, seed: int = 42) ->
     """
     _check_sizes("mnist1d", n_train=n_train, n_test=n_test)
     _check_seed("mnist1d", seed)
-    from mnist1d.data import get_dataset_args, make_dataset
-
-    settings = get_dataset_args()
     # The package generates the same number of samples of each digit.
-    settings.num_samples, settings.seed = -(-(n_train + n_test) // 10) * 10, seed
-    with _preserve_random_state():
-        made = make_dataset(settings)
-    inputs = torch.from_numpy(np.concatenate([made["x"], made["x_test"]])).float()[:, None]
-    targets = torch.from_numpy(np.concatenate([made["y"], made["y_test"]]))
+    inputs, targets = (each.clone() for each in _generate_mnist1d(-(-(n_train + n_test) // 10) * 10, seed))
     test = slice(n_train, n_train + n_test)
     return Dataset(
         name="mnist1d",
@@ -44,6 +38,18 @@ def make_mnist1d(*, n_train: int = 1000, n_test: int = 10000, seed: int = 42) ->
         kind="signal",
         shape=(1, 40),
     )
+
+
+@lru_cache(maxsize=2)  # generating takes seconds, and several runs of one process mostly share a dataset
+def _generate_mnist1d(n_samples: int, seed: int) -> tuple[torch.Tensor, torch.Tensor]:
+    from mnist1d.data import get_dataset_args, make_dataset
+
+    settings = get_dataset_args()
+    settings.num_samples, settings.seed = n_samples, seed
+    with _preserve_random_state():
+        made = make_dataset(settings)
+    inputs = torch.from_numpy(np.concatenate([made["x"], made["x_test"]])).float()[:, None]
+    return inputs, torch.from_numpy(np.concatenate([made["y"], made["y_test"]]))
 
 
 @contextmanager

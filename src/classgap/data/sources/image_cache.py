@@ -155,11 +155,17 @@ def _choose_size(
         results = map_in_threads(read, rows, workers=workers, advance=advance)
     sizes = {found for found, reason in results if not reason}
     errors = {row: reason for row, (_, reason) in zip(rows, results, strict=True) if reason}
-    if len(sizes) == 1:
-        height, width = sizes.pop()
-        if min(height, width) <= _STORED:
-            return height, width, errors
-    return _STORED, _STORED, errors
+    return *common_size(sizes), errors
+
+
+def common_size(sizes: set[tuple[int, int]]) -> tuple[int, int]:
+    """Return the only height and width if the short side has at most 256 pixels, and otherwise 256 × 256.
+
+    >>> common_size({(32, 48)}), common_size({(32, 32), (48, 48)}), common_size({(1000, 800)})
+    ((32, 48), (256, 256), (256, 256))
+    """
+    height, width = next(iter(sizes)) if len(sizes) == 1 else (_STORED, _STORED)
+    return (height, width) if min(height, width) <= _STORED else (_STORED, _STORED)
 
 
 def _save(cache_file: Path, decoded: DecodedImages) -> str:

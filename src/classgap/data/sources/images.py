@@ -6,7 +6,7 @@ import os
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import IO, TYPE_CHECKING, Any
 
 import numpy as np
 import torch
@@ -52,7 +52,7 @@ def is_image_name(name: str) -> bool:
     return not name.startswith(".") and os.path.splitext(name)[1].lower() in EXTENSIONS
 
 
-def read_image_size(path: str) -> tuple[int, int]:
+def read_image_size(path: str | IO[bytes]) -> tuple[int, int]:
     """Read the height and width from the header, after applying the EXIF orientation."""
     from PIL import Image
 
@@ -63,14 +63,20 @@ def read_image_size(path: str) -> tuple[int, int]:
     return (width, height) if turned else (height, width)
 
 
-def read_image(path: str, height: int, width: int) -> Pixels:
+def read_image(path: str | IO[bytes], height: int, width: int) -> Pixels:
     """Decode to RGB, (3, height, width): apply the EXIF orientation, resize to cover the size, center-crop."""
     with open_picture(path) as picture:
         return fit_picture(picture, height, width)
 
 
+def read_original(path: str) -> Pixels:
+    """Decode to RGB at full size, (3, H, W), and apply the EXIF orientation."""
+    with open_picture(path) as picture:
+        return np.asarray(_as_rgb(picture)).transpose(2, 0, 1)
+
+
 @contextmanager
-def open_picture(path: str) -> Iterator[Picture]:
+def open_picture(path: str | IO[bytes]) -> Iterator[Picture]:
     """Open an image file and apply its EXIF orientation."""
     from PIL import Image, ImageOps
 

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import os
+import reprlib
 from pathlib import Path
 
+from classgap._regular_files import check_regular_file
 from classgap.data.dataset import Dataset
 from classgap.data.sources.folder import TEST_FRACTION, find_images, split_list
 from classgap.data.sources.image_dataset import ImageList, load_image_dataset
@@ -21,6 +23,7 @@ def load_list(
     test_fraction: float | None = None,
     on_error: str = "raise",
     cache_gb: float = 4.0,
+    crops: str = "stored",
     data_seed: int = 0,
 ) -> Dataset:
     """Load ``list:TRAIN.txt,TEST.txt``, or draw a test split from one list. Each line has a path and a class.
@@ -35,6 +38,8 @@ def load_list(
         test_fraction: Fraction of each class in the drawn test split, 0.2 by default.
         on_error: "raise" or "skip" if an image cannot be read.
         cache_gb: Keep decoded images in memory and on disk if they take at most this many gigabytes.
+        crops: Random resized crops for training are cut out of the "stored" squares, or, slower, of the "original"
+            files.
         data_seed: Random seed of the drawn test split.
     """
     parts = [Path(part).expanduser() for part in files.split(",")]
@@ -54,12 +59,26 @@ def load_list(
             f"list:{files} has no test list: {len(lists[1].paths)} images were drawn for testing, stratified by class.",
         )
     return load_image_dataset(
-        f"list:{files}", lists[0], lists[1], names, size=size, on_error=on_error, cache_gb=cache_gb, notes=notes
+        f"list:{files}",
+        lists[0],
+        lists[1],
+        names,
+        size=size,
+        on_error=on_error,
+        cache_gb=cache_gb,
+        crops=crops,
+        notes=notes,
     )
 
 
 def load_imagenet_lt(
-    path: str, *, image_dir: str = "", size: int = 256, on_error: str = "raise", cache_gb: float = 4.0
+    path: str,
+    *,
+    image_dir: str = "",
+    size: int = 256,
+    on_error: str = "raise",
+    cache_gb: float = 4.0,
+    crops: str = "stored",
 ) -> Dataset:
     """Load ImageNet-LT (Liu et al., 2019) from ``ImageNet_LT_train.txt`` and ``ImageNet_LT_test.txt``.
 
@@ -71,6 +90,8 @@ def load_imagenet_lt(
         size: As in ``folder``.
         on_error: "raise" or "skip" if an image cannot be read.
         cache_gb: Keep decoded images in memory and on disk if they take at most this many gigabytes.
+        crops: Random resized crops for training are cut out of the "stored" squares, or, slower, of the "original"
+            files.
     """
     directory = Path(path).expanduser()
     base = Path(image_dir).expanduser() if image_dir else directory
@@ -80,38 +101,57 @@ def load_imagenet_lt(
     names = tuple(folders.get(name, name) for name in names)
     train, test = (_make_image_list(each, base, numbers) for each in lines)
     return load_image_dataset(
-        f"imagenet-lt:{path}", train, test, names, size=size, on_error=on_error, cache_gb=cache_gb
+        f"imagenet-lt:{path}", train, test, names, size=size, on_error=on_error, cache_gb=cache_gb, crops=crops
     )
 
 
-def load_rscd(path: str, *, size: int = 256, on_error: str = "raise", cache_gb: float = 4.0) -> Dataset:
+def load_rscd(
+    path: str, *, size: int = 256, on_error: str = "raise", cache_gb: float = 4.0, crops: str = "stored"
+) -> Dataset:
     """Load the Road Surface Classification Dataset (Zhao and Wei, 2022): ``train/CLASS/*``, ``test_50k/*-CLASS.jpg``.
 
     The class of a test image follows the first hyphen of its name: ``2022012523413511-wet-asphalt-smooth.jpg`` is
-    ``wet_asphalt_smooth``. The validation folder is not used. For other layouts, use ``list:``.
+    ``wet_asphalt_smooth``. Images in ``vali_20k``, named alike, are validation samples. For other layouts, use
+    ``list:``.
 
     Args:
-        path: Directory with ``train`` and ``test_50k``.
+        path: Directory with ``train``, ``test_50k`` and optionally ``vali_20k``.
         size: As in ``folder``.
         on_error: "raise" or "skip" if an image cannot be read.
         cache_gb: Keep decoded images in memory and on disk if they take at most this many gigabytes.
+        crops: Random resized crops for training are cut out of the "stored" squares, or, slower, of the "original"
+            files.
     """
     directory = Path(path).expanduser()
     for needed in (directory / "train", directory / "test_50k"):
         if not needed.is_dir():
             raise ValueError(f"rscd: directory not found: {str(needed)!r}; PATH must contain train and test_50k.")
     train_lines = [(file, Path(file).parent.name) for file in find_images(directory / "train")]
-    test_lines = [
-        (file, Path(file).stem.partition("-")[2].replace("-", "_")) for file in find_images(directory / "test_50k")
-    ]
+    test_lines, val_lines = (
+        [(file, Path(file).stem.partition("-")[2].replace("-", "_")) for file in find_images(directory / folder)]
+        for folder in ("test_50k", "vali_20k")
+    )
     if not train_lines or not test_lines:
         raise ValueError(f"rscd: no images in {directory / ('test_50k' if train_lines else 'train')}.")
     numbers, names = _number_classes(train_lines)
-    train, test = (_make_image_list(each, directory, numbers) for each in (train_lines, test_lines))
-    return load_image_dataset(f"rscd:{path}", train, test, names, size=size, on_error=on_error, cache_gb=cache_gb)
+    train, test, validation = (
+        _make_image_list(each, directory, numbers) for each in (train_lines, test_lines, val_lines)
+    )
+    return load_image_dataset(
+        f"rscd:{path}",
+        train,
+        test,
+        names,
+        size=size,
+        on_error=on_error,
+        cache_gb=cache_gb,
+        crops=crops,
+        validation=validation if val_lines else None,
+    )
 
 
 def _read_text(file: Path) -> list[str]:
+    check_regular_file(file)
     try:
         return file.read_text(encoding="utf-8").splitlines()
     except (OSError, UnicodeDecodeError) as error:
@@ -127,8 +167,9 @@ def _read_lines(file: Path) -> Lines:
     for number, line in enumerate(_read_text(file), 1):
         if line.strip():
             parts = line.rsplit(maxsplit=1)  # paths may contain spaces
-            if len(parts) < 2:
-                raise ValueError(f"{file}, line {number}: expected a path, a space and a class, got {line!r}.")
+            if len(parts) < 2 or "\0" in line:
+                got = reprlib.repr(line)
+                raise ValueError(f"{file}, line {number}: expected a path, a space and a class, got {got}.")
             lines.append((parts[0].strip(), parts[1]))
     if not lines:
         raise ValueError(f"the list {str(file)!r} is empty.")

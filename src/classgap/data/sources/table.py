@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import csv
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -11,9 +11,11 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from classgap._regular_files import check_regular_file
 from classgap.data.dataset import Dataset, Split
 from classgap.data.splits import hold_out
 from classgap.data.transforms.table import Table, TableEncoder, to_text
+from classgap.data.transforms.text import DEFAULT_ENCODER, TextColumn
 
 TEST_FRACTION = 0.2  # of a drawn test split
 
@@ -24,6 +26,8 @@ def load_table(
     target: str = "target",
     drop: str = "",
     categorical: str = "",
+    text: str = "",
+    encoder: str = DEFAULT_ENCODER,
     test_fraction: float | None = None,
     data_seed: int = 0,
 ) -> Dataset:
@@ -38,6 +42,9 @@ def load_table(
         target: Name of the column of classes.
         drop: Columns to leave out, separated by commas.
         categorical: Columns whose numbers are categories, separated by commas.
+        text: Columns of texts to encode with a sentence encoder, separated by commas.
+        encoder: Sentence encoder: the folder of a ``transformers`` model, used with mean pooling, or a folder or name
+            that ``sentence-transformers`` loads. It is not trained.
         test_fraction: Fraction of each class in the drawn test split, 0.2 by default.
         data_seed: Random seed of the drawn test split.
     """
@@ -46,30 +53,73 @@ def load_table(
         raise ValueError(f"a table has one file, or two separated by a comma, got {files!r}.")
     if len(paths) == 2 and test_fraction is not None:
         raise ValueError(f"{files} has a test file; remove test_fraction={test_fraction}.")
-    tables = [read_table(path) for path in paths]
-    labels = [read_labels(table, target, path) for table, path in zip(tables, paths, strict=True)]
-    names = _class_names(labels[0])
-    targets = [_encode(each, names, path) for each, path in zip(labels, paths, strict=True)]
-    dropped, forced = _names(drop), _names(categorical)
-    _check_columns({"drop": dropped, "categorical": forced}, tables[0], paths[0])
-    used = {name: cells for name, cells in tables[0].items() if name and name != target and name not in dropped}
+    parts = [(str(path), read_table(path)) for path in paths]
+    _check_columns({"drop": drop, "categorical": categorical, "text": text}, parts[0][1], paths[0])
+    return make_table_dataset(
+        files,
+        parts,
+        target=target,
+        drop=split_names(drop),
+        categorical=split_names(categorical),
+        texts=[TextColumn.from_encoder(name, encoder) for name in split_names(text)],
+        test_fraction=test_fraction,
+        data_seed=data_seed,
+    )
+
+
+def make_table_dataset(
+    name: str,
+    parts: Sequence[tuple[str, Table]],
+    *,
+    target: str,
+    class_names: tuple[str, ...] | None = None,
+    drop: Collection[str] = (),
+    categorical: Collection[str] = (),
+    texts: Sequence[TextColumn] = (),
+    test_fraction: float | None = None,
+    data_seed: int = 0,
+) -> Dataset:
+    """Encode tables as a dataset.
+
+    Args:
+        name: Name of the dataset.
+        parts: Name and columns of the training rows, and of the test and validation rows if there are any.
+        target: Name of the column of classes.
+        class_names: One name per class; by default the classes of the training rows.
+        drop: Columns to leave out.
+        categorical: Columns whose numbers are categories.
+        texts: Columns of texts, with their encoders.
+        test_fraction: Fraction of each class in a drawn test split.
+        data_seed: Random seed of a drawn test split.
+    """
+    names, targets = number_classes(
+        [(source, read_labels(table, target, source)) for source, table in parts], class_names
+    )
+    used = {name: cells for name, cells in parts[0][1].items() if name and name != target and name not in drop}
     notes: tuple[str, ...] = ()
-    rows: Tensor | None = None
-    if len(paths) == 1:
+    train_rows: Tensor | None = None
+    if len(parts) == 1:
         numbered = Split.from_arrays(torch.arange(len(targets[0]))[:, None], targets[0])
         fraction = TEST_FRACTION if test_fraction is None else test_fraction
         train, test = hold_out(numbered, fraction, data_seed, len(names))
-        rows = train.index
-        notes = (f"{files} has no test file: {len(test)} rows were drawn for testing, stratified by class.",)
-    fitted = used if rows is None else {name: [cells[row] for row in rows.tolist()] for name, cells in used.items()}
-    encoder = TableEncoder.fit(fitted, target=target, categorical=forced)
+        train_rows = train.index
+        notes = (f"{name} has no test split: {len(test)} rows were drawn for testing, stratified by class.",)
+        used = {column: [cells[row] for row in train_rows.tolist()] for column, cells in used.items()}
+    try:
+        encoder = TableEncoder.fit(used, target=target, categorical=categorical, texts=texts)
+    except ValueError as error:
+        raise ValueError(f"{parts[0][0]}: {error}") from None
     splits = [
-        Split.from_arrays(torch.from_numpy(_encode_table(encoder, table, path)), each)
-        for table, path, each in zip(tables, paths, targets, strict=True)
+        Split.from_arrays(torch.from_numpy(_encode_table(encoder, table, source)), each)
+        for (source, table), each in zip(parts, targets, strict=True)
     ]
-    if rows is not None:
-        splits = [splits[0].subset(rows), splits[0].subset(test.index)]
-    return Dataset(files, splits[0], splits[1], names, "vector", (encoder.width,), notes=notes, table=encoder)
+    if train_rows is not None:
+        splits = [splits[0].subset(train_rows), splits[0].subset(test.index)]
+    validation = splits[2] if len(splits) > 2 else None
+    shape = (encoder.width,)
+    return Dataset(
+        name, splits[0], splits[1], names, "vector", shape, notes=notes, validation=validation, table=encoder
+    )
 
 
 def read_table(path: Path) -> dict[str, Sequence[Any]]:
@@ -78,6 +128,7 @@ def read_table(path: Path) -> dict[str, Sequence[Any]]:
     Raises:
         ValueError: If the file is missing, damaged or empty, or two columns have the same name.
     """
+    check_regular_file(path)
     if not path.is_file():
         raise ValueError(f"table not found: {str(path)!r}.")
     readers = {".csv": _read_csv, ".parquet": _read_parquet}
@@ -125,18 +176,19 @@ def _read_parquet(path: Path) -> tuple[list[str], list[Sequence[Any]]]:
     return list(table.column_names), [column.to_pylist() for column in table.columns]
 
 
-def _names(text: str) -> tuple[str, ...]:
+def split_names(text: str) -> tuple[str, ...]:
+    """Return the names in an option, which are separated by commas."""
     return tuple(part.strip() for part in text.split(",") if part.strip())
 
 
-def _check_columns(options: dict[str, tuple[str, ...]], table: Table, path: Path) -> None:
+def _check_columns(options: dict[str, str], table: Table, path: Path) -> None:
     for option, names in options.items():
-        for name in names:
+        for name in split_names(names):
             if name not in table:
                 raise ValueError(f"{path} has no column {name!r}, which {option} names; it has {', '.join(table)}.")
 
 
-def read_labels(table: Table, target: str, path: Path) -> list[str]:
+def read_labels(table: Table, target: str, source: str | Path) -> list[str]:
     """Return the class of each row as text.
 
     Raises:
@@ -144,12 +196,32 @@ def read_labels(table: Table, target: str, path: Path) -> list[str]:
     """
     if target not in table:
         raise ValueError(
-            f"{path} has no column {target!r}; name the column of classes: target=NAME of {', '.join(table)}."
+            f"{source} has no column {target!r}; name the column of classes: target=NAME of {', '.join(table)}."
         )
     labels = [_label(cell) for cell in table[target]]
     if "" in labels:
-        raise ValueError(f"{path}, row {labels.index('') + 1}: the class in column {target!r} is missing.")
+        raise ValueError(f"{source}, row {labels.index('') + 1}: the class in column {target!r} is missing.")
     return labels
+
+
+def number_classes(
+    parts: Sequence[tuple[str, Sequence[Any]]], class_names: tuple[str, ...] | None = None
+) -> tuple[tuple[str, ...], list[Tensor]]:
+    """Number the classes of some columns.
+
+    Args:
+        parts: Name and labels of the training samples, and of other samples.
+        class_names: One name per class; by default the labels of the training samples.
+
+    Returns:
+        The class names, and the classes of each part.
+
+    Raises:
+        ValueError: If a part has a class that the training samples do not have.
+    """
+    labels = [(source, [_label(cell) for cell in cells]) for source, cells in parts]
+    names = class_names or _class_names(labels[0][1])
+    return names, [_encode(each, names, source) for source, each in labels]
 
 
 def _label(cell: Any) -> str:
@@ -163,16 +235,16 @@ def _class_names(labels: Sequence[str]) -> tuple[str, ...]:
     return tuple(sorted(distinct, key=int) if numbers else sorted(distinct))
 
 
-def _encode(labels: Sequence[str], names: Sequence[str], path: Path) -> Tensor:
+def _encode(labels: Sequence[str], names: Sequence[str], source: str) -> Tensor:
     numbers = {name: number for number, name in enumerate(names)}
     unknown = next((label for label in labels if label not in numbers), None)
     if unknown is not None:
-        raise ValueError(f"{path} has the class {unknown!r}, which the training file does not have.")
+        raise ValueError(f"{source} has the class {unknown!r}, which the training rows do not have.")
     return torch.tensor([numbers[label] for label in labels])
 
 
-def _encode_table(encoder: TableEncoder, table: Table, path: Path) -> np.ndarray:
+def _encode_table(encoder: TableEncoder, table: Table, source: str) -> np.ndarray:
     try:
         return encoder.encode(table)
     except ValueError as error:
-        raise ValueError(f"{path}: {error}") from None
+        raise ValueError(f"{source}: {error}") from None

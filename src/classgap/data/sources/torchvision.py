@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import sys
-from collections import Counter
 from collections.abc import Callable, Sequence
 from contextlib import redirect_stdout
 from dataclasses import dataclass
@@ -17,8 +16,8 @@ from numpy.typing import NDArray
 
 from classgap.data.dataset import Dataset, Split
 from classgap.data.sources.cache_dirs import data_root, file_lock
-from classgap.data.sources.image_dataset import ImageList, load_image_dataset
-from classgap.data.transforms.normalize import CIFAR10, CIFAR100, SVHN, ChannelStats
+from classgap.data.sources.image_dataset import ImageList, load_image_dataset, unique_names
+from classgap.data.transforms.normalize import CIFAR10, CIFAR100, MNIST, SVHN, ChannelStats
 from classgap.registry import Entry
 
 Arguments = dict[str, Any]
@@ -47,8 +46,8 @@ class _PhotoDataset:
     get_samples: Callable[[Any], Samples]
     get_class_names: Callable[[Any], Sequence[str]] = lambda source: source.classes
 
-    def load(self, root: Path | None, size: int, on_error: str, cache_gb: float) -> Dataset:
-        """Download the dataset if needed and load its images."""
+    def load(self, root: Path | None, **options: Any) -> Dataset:
+        """Download the dataset if needed and load its images with options of :func:`load_image_dataset`."""
         *train_parts, test_part = _open(self.name, self.class_name, root, [*self.train, self.test])
         train = [sample for part in train_parts for sample in self.get_samples(part)]
         lists = [
@@ -56,7 +55,7 @@ class _PhotoDataset:
             for samples in (train, self.get_samples(test_part))
         ]
         names = tuple(self.get_class_names(train_parts[0]))
-        return load_image_dataset(self.name, lists[0], lists[1], names, size=size, on_error=on_error, cache_gb=cache_gb)
+        return load_image_dataset(self.name, lists[0], lists[1], names, **options)
 
 
 def _from_attributes(files: str) -> Callable[[Any], Samples]:
@@ -75,17 +74,12 @@ def _naturalist_samples(source: Any) -> Samples:
 
 def _species(source: Any) -> Sequence[str]:
     """Shorten ``00000_Animalia_…_Lumbricus_terrestris`` to Lumbricus terrestris."""
-    return _unique([" ".join(name.split("_")[-2:]) for name in source.all_categories], source.all_categories)
+    return unique_names([" ".join(name.split("_")[-2:]) for name in source.all_categories], source.all_categories)
 
 
 def _synsets(source: Any) -> Sequence[str]:
     """Take the first synonym of each class. Two cranes and two maillots also get their WordNet IDs."""
-    return _unique([words[0] for words in source.classes], source.wnids)
-
-
-def _unique(names: Sequence[str], keys: Sequence[str]) -> Sequence[str]:
-    counts = Counter(names)
-    return [name if counts[name] == 1 else f"{name} ({key})" for name, key in zip(names, keys, strict=True)]
+    return unique_names([words[0] for words in source.classes], source.wnids)
 
 
 _PHOTO_DATASETS = (
@@ -151,8 +145,15 @@ _PHOTO_DATASETS = (
 
 
 def _make_entry(photos: _PhotoDataset) -> Entry[Dataset]:
-    def make(*, size: int = 256, on_error: str = "raise", cache_gb: float = 4.0, root: Path | None = None) -> Dataset:
-        return photos.load(root, size, on_error, cache_gb)
+    def make(
+        *,
+        size: int = 256,
+        on_error: str = "raise",
+        cache_gb: float = 4.0,
+        crops: str = "stored",
+        root: Path | None = None,
+    ) -> Dataset:
+        return photos.load(root, size=size, on_error=on_error, cache_gb=cache_gb, crops=crops)
 
     return Entry(photos.name, photos.summary, make, given=("root",), extra="vision")
 
@@ -171,6 +172,13 @@ def _load_cifar(name: str, class_name: str, root: Path | None, stats: ChannelSta
     sources = _open(name, class_name, root, [{"train": True}, {"train": False}])
     train, test = (_make_split(source.data.transpose(0, 3, 1, 2), source.targets) for source in sources)
     return Dataset(name, train, test, tuple(sources[0].classes), "image", (3, 32, 32), *stats)
+
+
+def load_mnist(*, root: Path | None = None) -> Dataset:
+    """Load MNIST: 60,000 training and 10,000 test digits of 28×28 pixels, in gray."""
+    sources = _open("mnist", "MNIST", root, [{"train": True}, {"train": False}])
+    train, test = (_make_split(source.data[:, None].numpy(), source.targets) for source in sources)
+    return Dataset("mnist", train, test, tuple("0123456789"), "image", (1, 28, 28), *MNIST, allow_flip=False)
 
 
 def load_svhn(*, root: Path | None = None) -> Dataset:
@@ -211,6 +219,7 @@ def _open(name: str, class_name: str, root: Path | None, parts: list[Arguments])
 ENTRIES: tuple[Entry[Dataset], ...] = (
     Entry("cifar10", "CIFAR-10: 10 classes, 32×32 pixels.", load_cifar10, given=("root",), extra="vision"),
     Entry("cifar100", "CIFAR-100: 100 classes, 32×32 pixels.", load_cifar100, given=("root",), extra="vision"),
+    Entry("mnist", "MNIST: 10 digits, 28×28 pixels.", load_mnist, given=("root",), extra="vision"),
     Entry("svhn", "Street View House Numbers: 10 digits, 32×32 pixels.", load_svhn, given=("root",), extra="vision"),
     *map(_make_entry, _PHOTO_DATASETS),
 )

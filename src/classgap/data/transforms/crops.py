@@ -6,7 +6,9 @@ Shapes: B images, C channels, H rows, W columns.
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import torch
 import torch.nn.functional as F
@@ -14,8 +16,12 @@ from torch import Tensor
 
 from classgap.data.sampling.keyed_random import Keys
 
+if TYPE_CHECKING:
+    from classgap.data.sources.original_images import OriginalImages
+
 _TRIES = 10
 _RATIO = (3 / 4, 4 / 3)
+INTERPOLATIONS = ("bilinear", "bicubic")
 
 
 @dataclass(frozen=True)
@@ -126,6 +132,7 @@ class RandomResizedCrop:
             used for testing.
         scale: Smallest crop area as a fraction of the image area; the largest is 1.
         flip: Whether to flip.
+        interpolation: "bilinear" or "bicubic", both with antialiasing.
 
     >>> images = torch.zeros(2, 3, 48, 64, dtype=torch.uint8)
     >>> RandomResizedCrop(size=32)(images, Keys(0, 0, torch.arange(2))).shape
@@ -135,8 +142,11 @@ class RandomResizedCrop:
     size: int | None = None
     scale: float = 0.08
     flip: bool = True
+    interpolation: str = "bilinear"
 
     def __post_init__(self) -> None:
+        if self.interpolation not in INTERPOLATIONS:
+            raise ValueError(f"interpolation must be {' or '.join(INTERPOLATIONS)}, got {self.interpolation!r}.")
         if not 0 < self.scale <= 1:
             raise ValueError(f"scale must be in (0, 1], got {self.scale}.")
         if self.size is not None and self.size < 1:
@@ -146,13 +156,37 @@ class RandomResizedCrop:
         """Return the cropped, resized and flipped images."""
         height, width = images_BCHW.shape[-2:]
         size = (height, width) if self.size is None else (self.size, self.size)
-        draw = keys.uniform(2 * _TRIES + 3, "resized crop")
+        draw = self._draw(keys)
         boxes_B4 = random_boxes(draw[:, :-1], height, width, self.scale)
-        crops = [
-            resize(image_CHW[:, top : top + high, left : left + wide], size)
-            for image_CHW, (top, left, high, wide) in zip(images_BCHW, boxes_B4.tolist(), strict=True)
-        ]
-        images_BCHW = torch.stack(crops)
+        crops = [self._cut(image_CHW, box, size) for image_CHW, box in zip(images_BCHW, boxes_B4.tolist(), strict=True)]
+        return self._flip(torch.stack(crops), draw)
+
+    def crop_originals(self, images: OriginalImages, rows: Tensor, keys: Keys) -> Tensor:
+        """Return crops of image files, each of its own size.
+
+        Args:
+            images: The files.
+            rows: Rows of the files, (B,).
+            keys: Keys of the samples.
+        """
+        size = (images.height, images.width) if self.size is None else (self.size, self.size)
+        draw = self._draw(keys)
+
+        def cut(position: int, image_CHW: Tensor) -> Tensor:
+            height, width = image_CHW.shape[-2:]
+            box_14 = random_boxes(draw[position : position + 1, :-1], height, width, self.scale)
+            return self._cut(image_CHW, box_14[0].tolist(), size)
+
+        return self._flip(images.map_originals(rows, cut), draw)
+
+    def _draw(self, keys: Keys) -> Tensor:
+        return keys.uniform(2 * _TRIES + 3, "resized crop")
+
+    def _cut(self, image_CHW: Tensor, box: Sequence[int], size: tuple[int, int]) -> Tensor:
+        top, left, high, wide = box
+        return resize(image_CHW[:, top : top + high, left : left + wide], size, self.interpolation)
+
+    def _flip(self, images_BCHW: Tensor, draw: Tensor) -> Tensor:
         return flip_where(images_BCHW, draw[:, -1] < 0.5) if self.flip else images_BCHW
 
 
@@ -184,10 +218,10 @@ def random_boxes(draw: Tensor, height: int, width: int, scale: float) -> Tensor:
     return torch.stack([top_B, left_B, tall_B, wide_B], dim=1).long()
 
 
-def resize(image_CHW: Tensor, size: tuple[int, int]) -> Tensor:
-    """Resize a uint8 image, bilinear with antialiasing.
+def resize(image_CHW: Tensor, size: tuple[int, int], interpolation: str = "bilinear") -> Tensor:
+    """Resize a uint8 image, "bilinear" or "bicubic", with antialiasing.
 
     >>> resize(torch.full((3, 5, 9), 7, dtype=torch.uint8), (4, 6)).shape
     torch.Size([3, 4, 6])
     """
-    return F.interpolate(image_CHW[None], size, mode="bilinear", antialias=True, align_corners=False)[0]
+    return F.interpolate(image_CHW[None], size, mode=interpolation, antialias=True, align_corners=False)[0]

@@ -14,6 +14,7 @@ ChannelStats = tuple[Channels, Channels]  # mean and standard deviation
 # Of the training images, on the scale [0, 1].
 CIFAR10: ChannelStats = ((0.4914, 0.4822, 0.4465), (0.2470, 0.2435, 0.2616))
 CIFAR100: ChannelStats = ((0.5071, 0.4865, 0.4409), (0.2673, 0.2564, 0.2762))
+MNIST: ChannelStats = ((0.1307,), (0.3081,))
 SVHN: ChannelStats = ((0.4377, 0.4438, 0.4728), (0.1980, 0.2010, 0.1970))
 IMAGENET: ChannelStats = ((0.485, 0.456, 0.406), (0.229, 0.224, 0.225))
 

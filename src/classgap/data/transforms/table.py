@@ -1,20 +1,24 @@
-"""Encode the numeric and categorical columns of a table as vectors, with settings that JSON can store."""
+"""Encode the numeric, categorical and text columns of a table as vectors, with settings that JSON can store."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
+
+if TYPE_CHECKING:
+    from classgap.data.transforms.text import TextColumn
 
 Table = Mapping[str, Sequence[Any]]
 
 # Of a numeric column, as spreadsheets and pandas write them. A category may have any of these names but the first.
 MISSING = frozenset(("", "na", "n/a", "nan", "null", "none", "?"))
 MAX_CATEGORIES = 256
+MAX_NUMBER = 1e100  # variances must not overflow
 
 
 @dataclass(frozen=True)
@@ -81,25 +85,33 @@ class TableEncoder:
            [0., 0., 0.]], dtype=float32)
     """
 
-    columns: tuple[NumericColumn | CategoricalColumn, ...]
+    columns: tuple[NumericColumn | CategoricalColumn | TextColumn, ...]
     target: str
 
     @classmethod
-    def fit(cls, table: Table, *, target: str, categorical: Collection[str] = ()) -> TableEncoder:
+    def fit(
+        cls, table: Table, *, target: str, categorical: Collection[str] = (), texts: Sequence[TextColumn] = ()
+    ) -> TableEncoder:
         """Fit scikit-learn's imputer, scaler and one-hot encoder to the training rows, and keep their settings.
 
         Args:
             table: Columns of the training samples, without the target.
             target: Name of the column of classes.
             categorical: Columns whose numbers are categories.
+            texts: Columns of texts, with their encoders.
 
         Raises:
             ValueError: If a column cannot be used.
         """
-        fitted = tuple(
-            _fit_categories(name, cells) if name in categorical or not is_numeric(cells) else _fit_numbers(name, cells)
-            for name, cells in table.items()
-        )
+        by_name = {column.name: column for column in texts}
+
+        def fit(name: str, cells: Sequence[Any]) -> NumericColumn | CategoricalColumn | TextColumn:
+            if name in by_name:
+                return by_name[name]
+            numeric = name not in categorical and is_numeric(cells)
+            return _fit_numbers(name, cells) if numeric else _fit_categories(name, cells)
+
+        fitted = tuple(fit(name, cells) for name, cells in table.items())
         if not fitted:
             raise ValueError("the table has no column besides the target.")
         return cls(fitted, target)
@@ -109,17 +121,27 @@ class TableEncoder:
         """Number of features."""
         return sum(column.width for column in self.columns)
 
+    @property
+    def text_column(self) -> str | None:
+        """Name of the column of texts, if there is no other column."""
+        return self.columns[0].name if len(self.columns) == 1 and hasattr(self.columns[0], "encoder") else None
+
     def encode(self, table: Table) -> NDArray[np.float32]:
         """Return the features of rows, (N, D).
 
         Raises:
-            ValueError: If a column is missing, or has text instead of numbers.
+            ValueError: If a column is missing, or has text or huge numbers instead of numbers.
         """
         missing = [column.name for column in self.columns if column.name not in table]
         if missing:
             raise ValueError(f"the table has no column {missing[0]!r}; it has {', '.join(list(table)[:9])}.")
         parts = [column.encode(table[column.name]) for column in self.columns]
-        return np.concatenate(parts, axis=1).astype(np.float32)
+        with np.errstate(over="ignore"):  # infinities are reported
+            values = np.concatenate(parts, axis=1).astype(np.float32)
+        if not np.isfinite(values).all():
+            row = int(np.flatnonzero(~np.isfinite(values).all(axis=1))[0])
+            raise ValueError(f"row {row + 1} has a number too large for single precision.")
+        return values
 
     @classmethod
     def from_dict(cls, facts: Mapping[str, Any]) -> TableEncoder:
@@ -176,8 +198,12 @@ def _fit_numbers(name: str, cells: Sequence[Any]) -> NumericColumn:
     from sklearn.impute import SimpleImputer
     from sklearn.preprocessing import StandardScaler
 
+    values = to_numbers(name, cells)
+    largest = float(np.nanmax(np.abs(values)))
+    if largest > MAX_NUMBER:
+        raise ValueError(f"column {name!r} must have numbers up to {MAX_NUMBER:g} to be squared, got {largest:g}.")
     imputer, scaler = SimpleImputer(strategy="median"), StandardScaler()
-    scaler.fit(imputer.fit_transform(to_numbers(name, cells)[:, None]))
+    scaler.fit(imputer.fit_transform(values[:, None]))
     return NumericColumn(name, float(imputer.statistics_[0]), float(scaler.mean_[0]), float(scaler.scale_[0]))
 
 
@@ -189,7 +215,7 @@ def _fit_categories(name: str, cells: Sequence[Any]) -> CategoricalColumn:
     if distinct > MAX_CATEGORIES:
         raise ValueError(
             f"column {name!r} has {distinct:,} different texts, and at most {MAX_CATEGORIES} are supported as "
-            f"categories: leave it out with :drop={name}."
+            f"categories: leave it out with :drop={name}, or encode its texts with :text={name}."
         )
     if not any(texts):
         raise ValueError(f"column {name!r} is empty: leave it out with :drop={name}.")
@@ -197,7 +223,11 @@ def _fit_categories(name: str, cells: Sequence[Any]) -> CategoricalColumn:
     return CategoricalColumn(name, tuple(map(str, encoder.categories_[0])))
 
 
-def _column_from_dict(facts: Mapping[str, Any]) -> NumericColumn | CategoricalColumn:
+def _column_from_dict(facts: Mapping[str, Any]) -> NumericColumn | CategoricalColumn | TextColumn:
+    from classgap.data.transforms.text import TextColumn
+
+    if "encoder" in facts:
+        return TextColumn(**facts)
     if "categories" in facts:
         return CategoricalColumn(facts["name"], tuple(facts["categories"]))
     return NumericColumn(**facts)
