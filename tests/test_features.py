@@ -161,6 +161,38 @@ def test_shallow_copy_of_the_head_is_not_recorded() -> None:
     assert len(tap.features) == 2
 
 
+# Earlier layers
+
+
+@pytest.mark.parametrize("compiled", [False, True])
+def test_output_of_an_earlier_layer(compiled: bool) -> None:
+    model, x, seen = Net(), torch.randn(4, 6), []
+    model.body.register_forward_hook(lambda _, args, output: seen.append(output))
+    tap = FeatureTap(model, layer="body")
+    run = torch.compile(model, backend="aot_eager", fullgraph=True) if compiled else model
+    run(x)
+    torch.testing.assert_close(tap.features, F.linear(x, model.body.weight, model.body.bias))
+    assert compiled or tap.features is seen[0]
+    tap.features.sum().backward()
+    torch.testing.assert_close(model.body.weight.grad, x.sum(dim=0).expand(5, -1))
+    tap.remove()
+    with pytest.raises(RuntimeError, match="tap removed"):
+        _ = tap.features
+
+
+def test_layers_by_module_and_by_wrapped_name() -> None:
+    model = nn.DataParallel(Net())
+    assert FeatureTap(model, layer="body").layer is model.module.body
+    assert FeatureTap(model, layer="module.body").layer is model.module.body
+    assert FeatureTap(model, layer=model.module.body).layer is model.module.body
+
+
+@pytest.mark.parametrize("layer", ["bodi", "", nn.Linear(2, 2)])
+def test_unknown_layer_is_rejected(layer: Any) -> None:
+    with pytest.raises(ValueError, match=r"layer=.* is not part of Net\. Its parts are .*body"):
+        FeatureTap(Net(), layer=layer)
+
+
 # Wrappers, precision, compilation
 
 

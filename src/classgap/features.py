@@ -1,4 +1,4 @@
-"""Access to the penultimate features and the head of any model, by hooks."""
+"""Access to the penultimate features, the head and earlier layers of any model, by hooks."""
 
 from __future__ import annotations
 
@@ -34,9 +34,12 @@ class FeatureTap:
     Args:
         model: Any module.
         head: The head, or a module that contains it last; a module or its dotted name.
+        layer: An earlier layer, a module or its dotted name such as ``layer2``. Features are then its output, of any
+            shape, instead of the input of the head.
 
     Attributes:
         head: The layer that maps features to logits.
+        layer: The earlier layer, or ``None``.
 
     >>> import torch
     >>> model = nn.Sequential(nn.Linear(8, 4), nn.ReLU(), nn.Linear(4, 3))
@@ -44,23 +47,31 @@ class FeatureTap:
     >>> logits = model(torch.ones(2, 8))
     >>> tap.features.shape, tap.features.requires_grad, bool((tap.head(tap.features) == logits).all())
     (torch.Size([2, 4]), True, True)
+    >>> with FeatureTap(model, layer="0") as tap:
+    ...     _ = model(torch.ones(2, 8))
+    ...     tap.features.equal(model[0](torch.ones(2, 8)))
+    True
     """
 
-    def __init__(self, model: nn.Module, head: nn.Module | str | None = None) -> None:
+    def __init__(
+        self, model: nn.Module, head: nn.Module | str | None = None, *, layer: nn.Module | str | None = None
+    ) -> None:
         inner = _unwrap(model)
         self.head = _find_head(inner, _search_places(model, inner, head))
+        self.layer = None if layer is None else _find_layer(model, inner, layer)
         self._features: Tensor | None = None
         self._head_width: int | None = None
         self._other_width: int | None = None  # of the model's logits, where it differs
-        self._handles = (
-            inner.register_forward_pre_hook(self._before_model),
-            self.head.register_forward_hook(self._after_head, with_kwargs=True),
-            inner.register_forward_hook(self._after_model),
-        )
+        self._handles = [inner.register_forward_pre_hook(self._before_model)]
+        if self.layer is not None:
+            self._handles.append(self.layer.register_forward_hook(self._after_layer))
+        else:
+            self._handles.append(self.head.register_forward_hook(self._after_head, with_kwargs=True))
+            self._handles.append(inner.register_forward_hook(self._after_model))
 
     @property
     def features(self) -> Tensor:
-        """Input of the head in the last forward pass, (B, D), part of the autograd graph of the model.
+        """Input of the head in the last forward pass, (B, D), or output of ``layer``; part of the autograd graph.
 
         Raises:
             RuntimeError: If the model has not been called, or did not call its head.
@@ -109,6 +120,10 @@ class FeatureTap:
             self._features = args[0] if args else next(iter(kwargs.values()))
             self._head_width = output.shape[-1] if isinstance(output, Tensor) else None
 
+    def _after_layer(self, module: nn.Module, args: Any, output: Any) -> None:
+        if module is self.layer:
+            self._features = output[0] if isinstance(output, tuple) else output
+
     def _after_model(self, module: nn.Module, args: Any, output: Any) -> None:
         logits = unwrap_logits(output)
         comparable = isinstance(logits, Tensor) and logits.dim() == 2 and self._head_width is not None
@@ -130,6 +145,16 @@ def _unwrap(model: nn.Module) -> nn.Module:
     while [name for name, _ in model.named_children()] in WRAPPED_NAMES:
         model = next(model.children())
     return model
+
+
+def _find_layer(outer: nn.Module, model: nn.Module, layer: nn.Module | str) -> nn.Module:
+    parts = {**dict(outer.named_modules()), **dict(model.named_modules())}
+    found = parts.get(layer) if isinstance(layer, str) and layer else layer
+    if not isinstance(found, nn.Module) or not any(found is each for each in parts.values()):
+        shown = repr(layer) if isinstance(layer, str) else _outline(layer)
+        names = ", ".join(name for name, _ in model.named_children())
+        raise ValueError(f"layer={shown} is not part of {type(model).__name__}. Its parts are {names or 'none'}.")
+    return found
 
 
 def _search_places(outer: nn.Module, model: nn.Module, head: nn.Module | str | None) -> dict[str, Any]:

@@ -11,6 +11,7 @@ from torch import nn
 
 from classgap import FeatureTap
 from classgap.models import CosineClassifier, Frozen, build, expected_images
+from classgap.models.clip import prompt_names
 
 open_clip = pytest.importorskip("open_clip")
 
@@ -64,6 +65,46 @@ def test_the_templates_of_imagenet_are_known(folder: Path) -> None:
     images = torch.randn(2, *SHAPE)
     expected = zero_shot(folder, images, open_clip.OPENAI_IMAGENET_TEMPLATES)
     torch.testing.assert_close(made(folder, ":template=imagenet").eval()(images), expected, rtol=1e-4, atol=1e-4)
+
+
+# WordNet IDs and the place of the class among ImageNet's 1,000, from the published list of the challenge.
+IMAGENET = {"n03126707": 517, "n01440764": 0, "n02012849": 134, "n15075141": 999}
+
+
+def test_wordnet_ids_get_the_curated_names() -> None:
+    curated = open_clip.IMAGENET_CLASSNAMES
+    assert [curated[place] for place in IMAGENET.values()] == [
+        "construction crane",
+        "tench",
+        "crane bird",
+        "toilet paper",
+    ]
+    wanted = [curated[place] for place in IMAGENET.values()]
+    assert prompt_names(tuple(IMAGENET), "auto") == prompt_names(tuple(IMAGENET), "imagenet") == wanted
+    assert prompt_names(tuple(IMAGENET), "data") == tuple(IMAGENET)
+
+
+def test_other_classes_keep_their_names() -> None:
+    thousand = tuple(f"class {number}" for number in range(1000))
+    assert prompt_names(thousand, "auto") == thousand
+    assert prompt_names(thousand, "imagenet") == open_clip.IMAGENET_CLASSNAMES
+    assert prompt_names(CLASSES, "auto") == CLASSES
+    assert prompt_names(("n00000000",), "auto") == ("n00000000",)
+    with pytest.raises(ValueError, match=r"names=imagenet .*3 classes such as 'cat'"):
+        prompt_names(CLASSES, "imagenet")
+    with pytest.raises(ValueError, match=r"names=imagenet .*'n00000000'"):
+        prompt_names(("n00000000",), "imagenet")
+
+
+@pytest.mark.parametrize("folder", ["vit"], indirect=True)
+def test_a_head_for_wordnet_ids_is_the_zero_shot_head_of_the_curated_names(folder: Path) -> None:
+    ids = ("n01440764", "n02012849", "n03126707")
+    text = f"open_clip:local-dir:{folder}"
+    model = build(text, num_classes=3, input_shape=SHAPE, class_names=ids)
+    named = build(text, num_classes=3, input_shape=SHAPE, class_names=("tench", "crane bird", "construction crane"))
+    other = build(f"{text}:names=data", num_classes=3, input_shape=SHAPE, class_names=ids)
+    assert torch.equal(model.head.weight, named.head.weight)
+    assert not torch.equal(model.head.weight, other.head.weight)
 
 
 def test_it_learns_everywhere_and_can_be_tapped(folder: Path) -> None:

@@ -46,6 +46,20 @@ def test_parameters_are_those_of_the_library() -> None:
     assert made("timm:resnet18:drop=0.2").drop_rate == 0.2
 
 
+def test_drop_path_grows_linearly_over_the_blocks() -> None:
+    model = made("timm:vit_tiny_patch16_224:drop_path=0.1")
+    rates = [getattr(block.drop_path1, "drop_prob", 0.0) for block in model.blocks]
+    assert rates == pytest.approx([0.1 * layer / 11 for layer in range(12)])
+    assert made("timm:resnet18:drop_path=0.1").layer4[1].drop_path.drop_prob == pytest.approx(0.1)
+
+
+def test_invalid_drop_path_is_rejected() -> None:
+    with pytest.raises(ValueError, match=r"drop_path must be in \[0, 1\), got 1\.0"):
+        made("timm:resnet18:drop_path=1")
+    with pytest.raises(ValueError, match=r"vgg11 has no stochastic depth; remove drop_path=0\.1"):
+        made("timm:vgg11:drop_path=0.1")
+
+
 @pytest.mark.parametrize(
     ("name", "wanted"),
     [

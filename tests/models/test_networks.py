@@ -14,7 +14,7 @@ CASES = [
     ("resnet20", IMAGE),
     ("resnet32:width=5", IMAGE),
     ("resnet44:width=4", (1, 9, 11)),
-    ("resnet56:width=4", IMAGE),
+    ("resnet56:width=4:shortcut=projection", IMAGE),
     ("resnet110:width=4", IMAGE),
     ("preact-resnet20", IMAGE),
     ("preact-resnet32:dropout=0.1", (1, 9, 11)),
@@ -105,6 +105,7 @@ def test_conv1d_rejects_images() -> None:
     [
         ("resnet21", "did you mean 'resnet"),
         ("resnet20:width=0", "width must be at least 1, got 0"),
+        ("resnet20:shortcut=conv", "shortcut must be one of 'pad', 'projection'; got 'conv'"),
         ("mlp:depth=0", "depth must be at least 1, got 0"),
         ("lmdl-resnet18:features=0", "features must be at least 1"),
         ("wrn-22-10:dropout=1", r"dropout must be in \[0, 1\), got 1\.0"),

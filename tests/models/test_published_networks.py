@@ -48,6 +48,13 @@ def test_resnets_have_the_published_parameters(depth: int, published: int, milli
     assert round(published / 1e6, 1 if depth == 110 else 2) == millions
 
 
+@pytest.mark.parametrize("depth", [20, 32])
+def test_projection_shortcuts_add_two_convolutions_with_batch_norm(depth: int) -> None:
+    extra = (16 * 32 + 2 * 32) + (32 * 64 + 2 * 64)
+    assert parameters(f"resnet{depth}:shortcut=projection", 100) == resnet_formula(depth, 100) + extra
+    assert parameters(f"resnet{depth}:shortcut=pad", 100) == resnet_formula(depth, 100)
+
+
 @pytest.mark.parametrize(("classes", "published"), [(10, 36479194), (100, 36536884)])
 def test_wrn_28_10_has_the_published_parameters(classes: int, published: int) -> None:
     assert parameters("wrn-28-10", classes) == published == preact_formula(4, 10, classes)
@@ -105,6 +112,37 @@ def test_option_a_takes_every_second_pixel_and_pads_zero_channels() -> None:
             expected[:, 2:6, row, column] = x[:, :, 2 * row, 2 * column]
     assert torch.equal(out, expected)
     assert torch.equal(silenced(BasicBlock(4, 4, 1))(x), x)
+
+
+def test_option_b_matches_a_forward_pass_by_hand() -> None:
+    torch.manual_seed(0)
+    model = build("resnet20:shortcut=projection:width=4", num_classes=5, input_shape=(3, 8, 8)).eval()
+    state = model.state_dict()
+    for name, value in state.items():  # statistics and scales that batch norm does not start with
+        if name.endswith(("running_var", "running_mean")) or ("bn" in name and name.endswith("weight")):
+            value.uniform_(0.5, 1.5)
+
+    def convolve(x: Tensor, name: str, stride: int, padding: int) -> Tensor:
+        return nn.functional.conv2d(x, state[f"{name}.weight"], stride=stride, padding=padding)
+
+    def normalize(x: Tensor, name: str) -> Tensor:
+        mean, var, weight, bias = (
+            state[f"{name}.{each}"][:, None, None] for each in ("running_mean", "running_var", "weight", "bias")
+        )
+        return (x - mean) / (var + 1e-5).sqrt() * weight + bias
+
+    images = torch.randn(2, 3, 8, 8)
+    x = normalize(convolve(images, "conv1", 1, 1), "bn1").clamp(min=0)
+    for stage in (1, 2, 3):
+        for block in range(3):
+            name, stride = f"layer{stage}.{block}", 2 if stage > 1 and block == 0 else 1
+            out = normalize(convolve(x, f"{name}.conv1", stride, 1), f"{name}.bn1").clamp(min=0)
+            out = normalize(convolve(out, f"{name}.conv2", 1, 1), f"{name}.bn2")
+            if stride == 2:
+                x = normalize(convolve(x, f"{name}.shortcut.0", 2, 0), f"{name}.shortcut.1")
+            x = (out + x).clamp(min=0)
+    expected = x.mean(dim=(2, 3)) @ state["fc.weight"].T + state["fc.bias"]
+    torch.testing.assert_close(model(images), expected, rtol=1e-4, atol=1e-4)
 
 
 def test_preact_shortcuts_are_the_identity_or_project_the_activated_input() -> None:

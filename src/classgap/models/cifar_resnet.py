@@ -3,24 +3,29 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Literal, get_args
 
 import torch.nn.functional as F
 from torch import Tensor, nn
 
 from classgap.models.shapes import at_least_one, image_channels
 
+Shortcut = Literal["pad", "projection"]
+
 
 class CifarResNet(nn.Module):
     """ResNet of 6n + 2 layers: a 3×3 convolution, three stages of n two-layer blocks, average pooling, a linear layer.
 
-    Shortcuts have no parameters: between stages they subsample the image and pad with zero channels (option A).
-    Weights use He initialization (He et al. 2015), biases are zero.
+    Within a stage, shortcuts are the identity. Between stages, "pad" subsamples the image and adds zero channels
+    (option A, the paper's choice for CIFAR), and "projection" is a 1×1 convolution with batch norm (option B, the
+    network file of the published MR² code). Weights use He initialization (He et al. 2015), biases are zero.
 
     Args:
         blocks: Blocks per stage n.
         num_classes: Number of outputs.
         channels: Input channels.
         width: Channels of the first stage.
+        shortcut: Shortcut between stages, "pad" or "projection".
 
     >>> import torch
     >>> net = CifarResNet(3, num_classes=10)
@@ -28,13 +33,17 @@ class CifarResNet(nn.Module):
     (269722, torch.Size([2, 10]))
     """
 
-    def __init__(self, blocks: int, num_classes: int, *, channels: int = 3, width: int = 16) -> None:
+    def __init__(
+        self, blocks: int, num_classes: int, *, channels: int = 3, width: int = 16, shortcut: Shortcut = "pad"
+    ) -> None:
         super().__init__()
+        if shortcut not in get_args(Shortcut):
+            raise ValueError(f"shortcut must be {' or '.join(get_args(Shortcut))}, got {shortcut!r}.")
         self.conv1 = conv3x3(channels, width)
         self.bn1 = nn.BatchNorm2d(width)
-        self.layer1 = _stage(blocks, width, width, stride=1)
-        self.layer2 = _stage(blocks, width, 2 * width, stride=2)
-        self.layer3 = _stage(blocks, 2 * width, 4 * width, stride=2)
+        self.layer1 = _stage(blocks, width, width, 1, shortcut)
+        self.layer2 = _stage(blocks, width, 2 * width, 2, shortcut)
+        self.layer3 = _stage(blocks, 2 * width, 4 * width, 2, shortcut)
         self.fc = nn.Linear(4 * width, num_classes)
         self.apply(he_init)
 
@@ -46,20 +55,26 @@ class CifarResNet(nn.Module):
 
 
 class BasicBlock(nn.Module):
-    """Residual block relu(x + conv(conv(x))) with a parameter-free shortcut (option A)."""
+    """Residual block relu(s(x) + conv(conv(x))) with the identity, padding or a projection as shortcut s."""
 
-    def __init__(self, inside: int, outside: int, stride: int) -> None:
+    def __init__(self, inside: int, outside: int, stride: int, shortcut: Shortcut = "pad") -> None:
         super().__init__()
         self.conv1 = conv3x3(inside, outside, stride)
         self.bn1 = nn.BatchNorm2d(outside)
         self.conv2 = conv3x3(outside, outside)
         self.bn2 = nn.BatchNorm2d(outside)
         self.stride, self.missing = stride, outside - inside
+        self.shortcut: nn.Module | None = None
+        if shortcut == "projection" and self.missing:
+            projection = nn.Conv2d(inside, outside, 1, stride=stride, bias=False)
+            self.shortcut = nn.Sequential(projection, nn.BatchNorm2d(outside))
 
     def forward(self, x: Tensor) -> Tensor:
         """Return the output, (B, channels, H / stride, W / stride)."""
         out = self.bn2(self.conv2(self.bn1(self.conv1(x)).relu()))
-        if self.missing:
+        if self.shortcut is not None:
+            x = self.shortcut(x)
+        elif self.missing:
             before = self.missing // 2
             x = F.pad(x[:, :, :: self.stride, :: self.stride], (0, 0, 0, 0, before, self.missing - before))
         return (out + x).relu()
@@ -81,14 +96,16 @@ def he_init(module: nn.Module) -> None:
 def resnet(depth: int) -> Callable[..., nn.Module]:
     """Return a factory of ResNets of a depth 6n + 2."""
 
-    def make(*, num_classes: int, input_shape: tuple[int, ...], width: int = 16) -> nn.Module:
+    def make(
+        *, num_classes: int, input_shape: tuple[int, ...], width: int = 16, shortcut: Shortcut = "pad"
+    ) -> nn.Module:
         channels = image_channels(f"resnet{depth}", input_shape)
         at_least_one(width=width)
-        return CifarResNet((depth - 2) // 6, num_classes, channels=channels, width=width)
+        return CifarResNet((depth - 2) // 6, num_classes, channels=channels, width=width, shortcut=shortcut)
 
     return make
 
 
-def _stage(blocks: int, inside: int, outside: int, stride: int) -> nn.Sequential:
-    first = BasicBlock(inside, outside, stride)
+def _stage(blocks: int, inside: int, outside: int, stride: int, shortcut: Shortcut) -> nn.Sequential:
+    first = BasicBlock(inside, outside, stride, shortcut)
     return nn.Sequential(first, *(BasicBlock(outside, outside, 1) for _ in range(blocks - 1)))

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Sequence
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import torch
 import torch.nn.functional as F
@@ -17,6 +18,8 @@ from classgap.models.optional import package
 from classgap.models.shapes import image_channels
 from classgap.models.statistics import expect_images
 from classgap.registry import suggestion
+
+_WORDNET_ID = re.compile(r"n\d{8}")
 
 
 class ClipClassifier(nn.Module):
@@ -45,6 +48,7 @@ def open_clip_model(
     class_names: Sequence[str] | None = None,
     weights: str | None = None,
     template: str = "a photo of a {}.",
+    names: Literal["auto", "data", "imagenet"] = "auto",
     frozen: bool = False,
     learn_scale: bool = False,
     load: bool = True,
@@ -63,6 +67,9 @@ def open_clip_model(
         weights: A tag such as ``openai``, downloaded by open_clip on first use, or a file; random weights by default.
         template: Prompt with ``{}`` for the class name; separate several by ``|``. ``imagenet`` selects the 80 prompts
             of CLIP's authors.
+        names: Names in the prompts. "data" takes the class names of the data. "imagenet" takes the names that CLIP's
+            authors curated, for classes that are WordNet IDs of ImageNet, or for all 1,000 classes ordered by WordNet
+            ID. "auto" does so if all classes are WordNet IDs of ImageNet.
         frozen: Train the head only.
         learn_scale: Train the logit scale.
         load: Whether to load ``weights``; otherwise only the architecture is created.
@@ -74,6 +81,8 @@ def open_clip_model(
     if class_names is None:
         raise ValueError(f"open_clip:{name} requires class_names, from which it creates its head.")
     templates = _templates(open_clip, template)
+    if load:  # otherwise the head is overwritten, and the names may be placeholders
+        class_names = prompt_names(class_names, names)
     clip = _create(open_clip, name, weights, input_shape, load).eval()  # disables the dropout of some text encoders
     text_KD = zero_shot_weights(clip.encode_text, open_clip.get_tokenizer(name), class_names, templates)
     scale = clip.logit_scale.detach().exp().item()
@@ -84,6 +93,39 @@ def open_clip_model(
     if weights is not None or ":" in name:
         expect_images(model, clip.visual.image_mean, clip.visual.image_std)
     return Frozen(model) if frozen else model
+
+
+def prompt_names(class_names: Sequence[str], names: str) -> Sequence[str]:
+    """Return the class names for prompts.
+
+    Args:
+        class_names: Class names of the data.
+        names: "auto", "data" or "imagenet"; see :func:`open_clip_model`.
+
+    Raises:
+        ValueError: If ``names`` is "imagenet" and the classes are not those of ImageNet.
+    """
+    if names == "data":
+        return class_names
+    curated: Sequence[str] = package("open_clip", "open_clip").IMAGENET_CLASSNAMES
+    if all(_WORDNET_ID.fullmatch(name) for name in class_names):
+        synsets = package("timm.data", "open_clip with names=imagenet").ImageNetInfo("imagenet-1k").label_names()
+        by_id = dict(zip(synsets, curated, strict=True))
+        unknown = [name for name in class_names if name not in by_id]
+        if not unknown:
+            return [by_id[name] for name in class_names]
+    elif len(class_names) == len(curated):
+        unknown = []
+    else:
+        unknown = list(class_names)
+    if names == "auto":
+        return class_names
+    if unknown:
+        raise ValueError(
+            f"names=imagenet needs WordNet IDs of ImageNet as class names, or {len(curated)} classes in their order; "
+            f"got {len(class_names)} classes such as {unknown[0]!r}. Use names=data."
+        )
+    return curated
 
 
 @torch.no_grad()

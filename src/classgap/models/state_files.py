@@ -11,7 +11,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from classgap._checksum import DamagedFileError, check_checksum
+from classgap._tensor_files import DamagedFileError, check_checksum
 from classgap._yaml_files import read_yaml
 from classgap.registry import short_repr
 

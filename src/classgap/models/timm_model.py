@@ -21,6 +21,7 @@ def timm_model(
     pretrained: bool = False,
     frozen: bool = False,
     drop: float = 0.0,
+    drop_path: float = 0.0,
     load: bool = True,
 ) -> nn.Module:
     """Create a timm model, for images with any number of channels.
@@ -33,15 +34,25 @@ def timm_model(
         pretrained: Load pretrained weights, downloaded by timm on first use.
         frozen: Train the head only.
         drop: Dropout before the head.
+        drop_path: Largest rate of stochastic depth (Huang et al. 2016), which timm increases linearly over the layers.
         load: Whether to load pretrained weights; otherwise only the architecture is created.
     """
     timm = package("timm", f"timm:{name}")
     channels = image_channels(f"timm:{name}", input_shape)
-    options: dict[str, Any] = {"drop_rate": drop} if drop else {}
+    for option, rate in (("drop", drop), ("drop_path", drop_path)):
+        if not 0 <= rate < 1:
+            raise ValueError(f"timm:{name}: {option} must be in [0, 1), got {rate}.")
+    rates = {"drop_rate": drop, "drop_path_rate": drop_path}
+    options: dict[str, Any] = {option: rate for option, rate in rates.items() if rate}
     if ":" not in name and _has_fixed_input_size(timm, name):
         options["img_size"] = input_shape[1:]
     given = pretrained and load
-    model = timm.create_model(name, pretrained=given, num_classes=num_classes, in_chans=channels, **options)
+    try:
+        model = timm.create_model(name, pretrained=given, num_classes=num_classes, in_chans=channels, **options)
+    except TypeError as error:
+        if "drop_path_rate" in str(error):
+            raise ValueError(f"timm:{name} has no stochastic depth; remove drop_path={drop_path}.") from error
+        raise
     if pretrained:
         settings = timm.data.resolve_model_data_config(model)
         expect_images(model, settings["mean"], settings["std"])
