@@ -23,6 +23,8 @@ from torch.utils.hooks import RemovableHandle
 # Rank 0 may download and decode for hours while the others wait. A short timeout is not needed to notice a process that
 # died, because torchrun then terminates the others.
 TIMEOUT = timedelta(days=7)
+# Errors of gloo and NCCL in the processes that remain; neither has an exception class for them.
+_LOST = ("closed by peer", "reset by peer", "Broken pipe", "remote process exited", "Connection refused")
 
 
 def world_size() -> int:
@@ -64,6 +66,15 @@ def destroy() -> None:
     """Destroy the process group, if there is one."""
     if dist.is_available() and dist.is_initialized():
         dist.destroy_process_group()
+
+
+def is_lost_connection(error: BaseException) -> bool:
+    """Return whether a collective failed because another process ended.
+
+    >>> is_lost_connection(RuntimeError("Connection closed by peer [127.0.0.1]:6368")), is_lost_connection(ValueError())
+    (True, False)
+    """
+    return isinstance(error, RuntimeError) and any(text in str(error) for text in _LOST)
 
 
 def barrier() -> None:

@@ -125,7 +125,7 @@ class Registry(Generic[T]):
             ValueError: If the name is unknown, with the closest one.
         """
         if name not in self.entries:
-            raise ValueError(f"unknown {self.kind} {name!r}; {suggestion(name, self.entries)}")
+            raise ValueError(f"unknown {self.kind} {short_repr(name)}; {suggestion(name, self.entries)}")
         return self.entries[name]
 
     def build(self, text: str | Spec, **given: Any) -> T:

@@ -96,8 +96,9 @@ def test_an_interrupted_run_stores_the_same(tmp_path: Path) -> None:
 
 def test_two_processes_store_every_sample_once(tmp_path: Path) -> None:
     settings = {"epochs": 2, "val_fraction": 0.2}
-    succeed(start(tmp_path / "two", "--save-train-features", "--no-report", processes=2, **settings))
-    alone = trained(tmp_path / "one", save_train_features=True, report=False, **settings)
+    flags = ("--save-train-features", "--class-stats", "--no-report")
+    succeed(start(tmp_path / "two", *flags, processes=2, **settings))
+    alone = trained(tmp_path / "one", save_train_features=True, class_stats=True, report=False, **settings)
     together = RunDirectory(tmp_path / "two")
     for name in ("val_predictions", "train_predictions"):
         one, two = load_weights(getattr(alone, name)), load_weights(getattr(together, name))
@@ -105,3 +106,7 @@ def test_two_processes_store_every_sample_once(tmp_path: Path) -> None:
         assert torch.equal(one["targets"], two["targets"])
         torch.testing.assert_close(one["logits"], two["logits"], rtol=1e-3, atol=1e-3)
         torch.testing.assert_close(one["features"], two["features"], rtol=1e-2, atol=5e-3)
+    for one, two in zip(alone.read_class_stats(), together.read_class_stats(), strict=True):
+        assert (one["stage"], one["epoch"]) == (two["stage"], two["epoch"])
+        for name in ("spread", "mean_norm", "accuracy"):
+            assert one[name] == pytest.approx(two[name], rel=5e-3, abs=5e-3)

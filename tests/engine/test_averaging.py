@@ -259,10 +259,11 @@ def test_two_processes_average_as_one(tmp_path: Path) -> None:
     assert_two_processes_match_one(tmp_path, ema_decay=0.95)
 
 
+@pytest.mark.slow
 def test_two_processes_average_epochs_as_one(tmp_path: Path) -> None:
     assert_two_processes_match_one(tmp_path, swa_start=0.5, swa_lr=0.03)
 
 
-@pytest.mark.parametrize("average", [EMA, {"swa_start": 0.0}])
+@pytest.mark.parametrize("average", [EMA, pytest.param({"swa_start": 0.0}, marks=pytest.mark.slow)])
 def test_two_processes_predict_with_the_saved_average(average: dict[str, float], tmp_path: Path) -> None:
     assert_two_processes_predict_with_the_saved_weights(tmp_path, **average)

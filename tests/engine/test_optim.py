@@ -1,7 +1,10 @@
+import math
+
 import pytest
 import torch
 
-from classgap.engine.optim import Schedule, milestone_updates
+from classgap.engine import TrainConfig
+from classgap.engine.optim import Schedule, make_schedule, milestone_updates
 
 
 def rates_of_torch(make, updates: int) -> list[float]:
@@ -30,6 +33,34 @@ def test_warmup_is_linear_and_shortens_the_schedule() -> None:
     assert [schedule.factor(t) for t in range(10)] == pytest.approx([(t + 1) / 10 for t in range(10)])
     assert [schedule.factor(10 + t) for t in range(20)] == [Schedule("cosine", 20).factor(t) for t in range(20)]
     assert Schedule("constant", 30, warmup=1).factor(29) == 1.0
+
+
+@pytest.mark.parametrize(("start", "minimum"), [(1 / 3, 0.0), (1 / 3, 1e-5), (1.0, 0.5)])
+def test_warmup_from_a_fraction_and_a_minimum_match_torch(start: float, minimum: float) -> None:
+    def make(optimizer: torch.optim.Optimizer) -> torch.optim.lr_scheduler.LRScheduler:
+        warmup = torch.optim.lr_scheduler.LinearLR(optimizer, start_factor=start, total_iters=10)
+        cosine = torch.optim.lr_scheduler.CosineAnnealingLR(optimizer, 40, eta_min=minimum)
+        return torch.optim.lr_scheduler.SequentialLR(optimizer, [warmup, cosine], [10])
+
+    schedule = Schedule("cosine", total=50, warmup=10, warmup_start=start, minimum=minimum)
+    assert [schedule.factor(t) for t in range(50)] == pytest.approx(rates_of_torch(make, 50), rel=1e-9)
+    assert schedule.factor(50) == pytest.approx(minimum)
+
+
+def test_settings_reach_the_schedule() -> None:
+    # The published MR² code: 20 warmup epochs from a third of 0.1, cosine to 1e-6.
+    config = TrainConfig(data="digits", lr=0.1, warmup_epochs=20, warmup_start_factor=1 / 3, min_lr=1e-6)
+    schedule = make_schedule(config, updates=3000, steps_per_epoch=10, epochs=300)
+    rates = [0.1 * schedule.factor(t) for t in (0, 100, 200, 3000)]
+    assert rates == pytest.approx([0.1 / 3, (0.1 / 3 + 0.1) / 2, 0.1, 1e-6])
+
+
+def test_defaults_do_not_change_the_schedule_by_a_bit() -> None:
+    schedule = make_schedule(
+        TrainConfig(data="digits", lr=0.1, warmup_steps=7), updates=50, steps_per_epoch=10, epochs=5
+    )
+    before = [(t + 1) / 7 for t in range(7)] + [0.5 * (1 + math.cos(math.pi * (t / 43))) for t in range(43)]
+    assert [schedule.factor(t) for t in range(50)] == before
 
 
 def test_schedule_of_the_elm_paper() -> None:

@@ -91,7 +91,7 @@ def test_an_incomplete_line_is_ignored(tmp_path: Path) -> None:
     with directory.metrics.open("a") as file:
         file.write('{"epoch": 3, "los')
     assert [line["epoch"] for line in directory.read_metrics()] == [0, 1, 2]
-    directory.keep_metrics(2)
+    directory.keep_epochs(2)
     directory.add_metrics({"final": True})
     assert directory.read_metrics() == [{"epoch": 0}, {"epoch": 1}, {"final": True}]
     assert directory.finished()

@@ -73,6 +73,7 @@ def test_rare_classes_gain(tmp_path: Path) -> None:
     assert balanced["test_balanced"] > plain["test_balanced"] + 0.05
 
 
+@pytest.mark.slow
 def test_two_processes_weigh_as_one(tmp_path: Path) -> None:
     settings = {**MOONS, "method": "cdb", "val_fraction": 0.25}
     succeed(start(tmp_path / "two", "--no-report", processes=2, **settings))

@@ -106,6 +106,7 @@ def test_stopped_in_each_training_and_between_them(redraw: str, tmp_path: Path) 
     assert ours["method"]["quotas"].all()
 
 
+@pytest.mark.slow
 def test_two_processes_use_the_same_quotas(tmp_path: Path) -> None:
     settings = {**MOONS, "method": "drop", "val_fraction": 0.25}
     succeed(start(tmp_path / "two", "--no-report", processes=2, **settings))

@@ -74,7 +74,7 @@ def check_input(model: nn.Module, shape: tuple[int, ...], device: torch.device, 
             model(torch.zeros(1, *shape, device=device))
     except torch.cuda.OutOfMemoryError:
         raise
-    except RuntimeError as error:
+    except (RuntimeError, AssertionError) as error:  # timm's vision transformers assert that patches fit
         reason, sides = str(error).strip().splitlines()[0].rstrip("."), "×".join(map(str, shape))
         raise ValueError(
             f"model {config.model} cannot process inputs of shape {sides} ({reason}); choose another model, or set the "

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import typing
 from collections.abc import Mapping
 from dataclasses import dataclass, fields
@@ -20,6 +21,8 @@ Monitors = Literal["last", "accuracy", "balanced", "hard", "worst"]
 _CHOICES = {"optimizer": Optimizers, "schedule": Schedules, "precision": Precisions, "monitor": Monitors}
 
 MAX_RATE = 1e30  # optimizers compute in float32 (up to 3e38) and reject larger factors in the middle of a run
+MAX_SEED = 2**32 - 1  # as in NumPy and scikit-learn; multiples of 2**64 would equal seed 0
+_SURROGATE = re.compile("[\ud800-\udfff]")  # byte of a path that is not UTF-8
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -72,6 +75,10 @@ class TrainConfig:
     weight_decay: float | None = None
     """Weight decay."""
 
+    layer_decay: float | None = None
+    """Layer-wise learning-rate decay from the head to the input, for example 0.65. Also turns off weight decay for
+    biases, norms and position embeddings. For timm models."""
+
     schedule: Schedules = "cosine"
     """Learning-rate schedule after the warmup."""
 
@@ -80,6 +87,12 @@ class TrainConfig:
 
     warmup_steps: int = 0
     """Steps of linear warmup, instead of --warmup-epochs."""
+
+    warmup_start_factor: float | None = None
+    """Start the warmup at this fraction of --lr, for example 0.3333, like torch's LinearLR."""
+
+    min_lr: float = 0.0
+    """Learning rate at the end of --schedule cosine."""
 
     milestones: tuple[float, ...] = (0.8, 0.9)
     """Where --schedule step lowers the learning rate: epochs, or fractions of the stage if below 1."""
@@ -103,7 +116,7 @@ class TrainConfig:
     """Compile the model with torch.compile."""
 
     augment: str | None = None
-    """Augmentation: none, crop-flip, rrc, auto-augment, rand-augment."""
+    """Augmentation: none, crop-flip, rrc, perspective, auto-augment, rand-augment."""
 
     mix: str = "none"
     """Sample mixing: none, mixup:alpha=0.2, cutmix:alpha=1."""
@@ -146,6 +159,9 @@ class TrainConfig:
     save_train_features: bool = False
     """Also store logits and features of the training samples, without augmentation."""
 
+    class_stats: bool = False
+    """Write the feature spread, mean norm and accuracy of each class on the training samples after each epoch."""
+
     report: bool = True
     """Audit the test predictions and write report.html."""
 
@@ -158,6 +174,8 @@ class TrainConfig:
     def __post_init__(self) -> None:
         if self.out is not None:  # accept a string
             object.__setattr__(self, "out", Path(self.out))
+            if not str(self.out).isprintable() and _SURROGATE.search(str(self.out)):  # safetensors reads only these
+                raise ValueError(f"out must be a path in UTF-8, got {str(self.out)!r}.")
         for name, choices in _CHOICES.items():
             check_choice(name, getattr(self, name), typing.get_args(choices))
         self._check_numbers()
@@ -171,15 +189,21 @@ class TrainConfig:
                 check_int(name, value, ge=1)
             if name in ("warmup_steps", "seed", "split_seed"):
                 check_int(name, value, ge=0)
+            if name in ("seed", "split_seed") and value > MAX_SEED:
+                raise ValueError(f"{name} must be at most {MAX_SEED}, got {short_repr(value)}.")
             if name in ("lr", "loss_lr", "clip_grad", "ema_decay", "swa_lr"):
                 check_float(name, value, gt=0)
-            if name in ("weight_decay", "momentum", "warmup_epochs", "gamma", "save_every"):
+            if name in ("weight_decay", "momentum", "warmup_epochs", "gamma", "save_every", "min_lr"):
                 check_float(name, value, ge=0)
             if name in ("lr", "loss_lr", "swa_lr", "weight_decay") and value > MAX_RATE:
                 raise ValueError(f"{name} must be at most {MAX_RATE:g}, got {value!r}.")
             if name in ("ema_decay", "swa_start"):
                 check_fraction(name, value)
         check_fraction("val_fraction", self.val_fraction)
+        if self.layer_decay is not None and not 0 < self.layer_decay <= 1:
+            raise ValueError(f"layer_decay must be in (0, 1], got {self.layer_decay!r}.")
+        if self.warmup_start_factor is not None and not 0 < self.warmup_start_factor <= 1:
+            raise ValueError(f"warmup_start_factor must be in (0, 1], got {self.warmup_start_factor!r}.")
         check_probability("wise_ft_alpha", self.wise_ft_alpha)
 
     def _check_combinations(self) -> None:
@@ -189,6 +213,14 @@ class TrainConfig:
             raise ValueError(
                 f"warmup_epochs and warmup_steps cannot both be set; got {self.warmup_epochs} and {self.warmup_steps}."
             )
+        if self.warmup_start_factor is not None and not (self.warmup_epochs or self.warmup_steps):
+            raise ValueError(
+                f"warmup_start_factor={self.warmup_start_factor} needs a warmup: set warmup_epochs or warmup_steps."
+            )
+        if self.min_lr and self.schedule != "cosine":
+            raise ValueError(f"min_lr={self.min_lr} applies to schedule cosine, got {self.schedule}; remove it.")
+        if self.lr is not None and self.min_lr > self.lr:
+            raise ValueError(f"min_lr must be at most lr = {self.lr}, got {self.min_lr}.")
         if self.ema_decay is not None and self.swa_start is not None:
             raise ValueError(
                 f"ema_decay and swa_start cannot both be set; got {self.ema_decay} and {self.swa_start}. A run saves "

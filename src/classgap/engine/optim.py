@@ -53,8 +53,9 @@ def make_optimizer(config: TrainConfig, groups: list[dict[str, Any]]) -> Optimiz
 class Schedule:
     """Learning rate at each update of a stage, relative to its peak: a pure function of the update count.
 
-    During W warmup updates the factor rises linearly, (t + 1)/W. Afterward "cosine" decays as
-    ½(1 + cos π(t - W)/(T - W)), "step" multiplies by gamma at each milestone, and "constant" stays at 1.
+    During W warmup updates the factor rises linearly: (t + 1)/W, or s + (1 - s) t/W from a start factor s. Afterward
+    "cosine" decays as m + (1 - m) ½(1 + cos π(t - W)/(T - W)) with the minimum m, "step" multiplies by gamma at each
+    milestone, and "constant" stays at 1.
 
     Args:
         shape: "cosine", "step" or "constant".
@@ -64,6 +65,8 @@ class Schedule:
         gamma: Decay factor of "step".
         constant_from: Update from which the factor is ``constant``, as in the epochs that SWA averages.
         constant: Factor from then on.
+        warmup_start: s, the factor at the first warmup update; ``None`` for 1/W, which reaches 1 an update earlier.
+        minimum: m, the factor at the end of "cosine".
 
     >>> schedule = Schedule("cosine", total=102, warmup=2)
     >>> [round(schedule.factor(t), 3) for t in (0, 1, 2, 52, 101)]
@@ -77,16 +80,21 @@ class Schedule:
     gamma: float = 0.1
     constant_from: int | None = None
     constant: float = 1.0
+    warmup_start: float | None = None
+    minimum: float = 0.0
 
     def factor(self, update: int) -> float:
         """Return the factor at an update, counted from 0."""
         if self.constant_from is not None and update >= self.constant_from:
             return self.constant
         if update < self.warmup:
-            return (update + 1) / self.warmup
+            if self.warmup_start is None:
+                return (update + 1) / self.warmup
+            return self.warmup_start + (1 - self.warmup_start) * update / self.warmup
         if self.shape == "cosine":
             left = max(1, self.total - self.warmup)
-            return 0.5 * (1 + math.cos(math.pi * min(1.0, (update - self.warmup) / left)))
+            decay = 0.5 * (1 + math.cos(math.pi * min(1.0, (update - self.warmup) / left)))
+            return self.minimum + (1 - self.minimum) * decay
         if self.shape == "step":
             return float(self.gamma ** sum(update >= milestone for milestone in self.milestones))
         return 1.0
@@ -104,6 +112,8 @@ def make_schedule(config: TrainConfig, *, updates: int, steps_per_epoch: int, ep
         gamma=config.gamma,
         constant_from=swa_start_epoch(config.swa_start or 0, epochs) * steps_per_epoch if constant else None,
         constant=(config.swa_lr or 0) / config.lr,
+        warmup_start=config.warmup_start_factor,
+        minimum=config.min_lr / config.lr,
     )
 
 

@@ -40,6 +40,7 @@ from classgap.engine.evaluation import (
     compute_scores,
     iterate_outputs,
 )
+from classgap.engine.layer_decay import layer_decay_groups
 from classgap.engine.logging.meter import Meter
 from classgap.engine.objective import evaluate_objective
 from classgap.engine.optim import autocast, make_grad_scaler, make_optimizer, make_schedule
@@ -283,7 +284,7 @@ class Run:
         self._place(self.model)
         self.method.to(self.device)
         self.batches = self._make_batches()
-        self.optimizer = make_optimizer(config, self.method.parameter_groups(self))
+        self.optimizer = make_optimizer(config, self._parameter_groups())
         self.schedule = make_schedule(
             config, updates=self.updates, steps_per_epoch=len(self.batches), epochs=self.epochs
         )
@@ -357,6 +358,13 @@ class Run:
         if world_size() > 1 and any(each.requires_grad for each in self.model.parameters()):
             return DistributedDataParallel(network, [self.device] if self.device.type == "cuda" else None)
         return network
+
+    def _parameter_groups(self) -> list[dict[str, Any]]:
+        groups, layer_decay = self.method.parameter_groups(self), self.config.layer_decay
+        if layer_decay is None:
+            return groups
+        # A method may train a second network.
+        return layer_decay_groups(groups, nn.ModuleList([self.model, self.method]), self.config, layer_decay)
 
     def _make_average(self) -> WeightAverage | None:
         if self.config.ema_decay is not None:

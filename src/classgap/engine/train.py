@@ -12,7 +12,7 @@ import torch
 
 from classgap.data import load
 from classgap.data.dataset import Dataset
-from classgap.distributed import broadcast_object, destroy, init_from_env, rank
+from classgap.distributed import broadcast_object, destroy, init_from_env, is_lost_connection, rank
 from classgap.engine.checks import training_warnings
 from classgap.engine.config import TrainConfig
 from classgap.engine.defaults import default_directory, resolve_config
@@ -66,6 +66,7 @@ def train(
         ValueError: If a setting or the data are invalid; nothing has been written then.
         NonFiniteLossError: If the loss became NaN or infinite.
         TrainingInterrupted: If a signal stopped the run; it was saved.
+        ConnectionError: If another process of the run ended.
 
     >>> from tempfile import TemporaryDirectory
     >>> with TemporaryDirectory() as folder:
@@ -85,7 +86,10 @@ def train(
                 require_tensorboard()
             data = data or load_dataset(config.data)
             stored = {} if overwrite else broadcast_object(directory.stored_settings() if rank() == 0 else None)
-            run = Run(resolve_config(config, data, stored), data, device)  # rejects invalid settings
+            try:
+                run = Run(resolve_config(config, data, stored), data, device)  # rejects invalid settings
+            except ValueError as error:
+                raise ValueError(f"{directory.config}: {error}" if stored else str(error)) from None
             environment = describe_environment(device)
             _on_main(lambda: directory.begin(run.config, environment, overwrite=overwrite, data=fingerprint(run.data)))
             _print_warnings([*data.notes, *training_warnings(run)], quiet=quiet)
@@ -94,6 +98,12 @@ def train(
                 trainer.fit(request)
                 write_artifacts(run, directory, trainer.best)  # takes no stop requests: it is almost done
         return TrainResult(directory.path, finished, rank() == 0)
+    except RuntimeError as error:
+        if not is_lost_connection(error):
+            raise
+        raise ConnectionError(
+            "another process of this run ended; see its messages, and run the same command to resume."
+        ) from error
     finally:
         directory.close()
         if launched:

@@ -10,6 +10,7 @@ from typing import Any
 
 from classgap._atomic_write import atomic_write_text
 from classgap.distributed import all_gather_object, all_reduce_max, barrier, broadcast_object, rank
+from classgap.engine.class_stats import compute_class_stats
 from classgap.engine.errors import NonFiniteLossError, TrainingInterrupted
 from classgap.engine.logging.progress import Display
 from classgap.engine.logging.tensorboard import TensorBoardLogger
@@ -120,11 +121,12 @@ class Trainer:
         metrics["lr"] = run.optimizer.param_groups[0]["lr"]
         metrics |= run.meter.means()
         run.end_epoch()
-        if run.validation is not None:
-            with run.averaged_weights():
+        with run.averaged_weights():
+            if run.validation is not None:
                 accuracies = run.predictions(run.validation).accuracies()
                 metrics |= {f"val_{name}": value for name, value in accuracies.items()}
                 self._update_best(metrics)
+            self._write_class_stats()
         run.position.after_epoch()
         self.epochs_done += 1
         seconds = time.monotonic() - self._epoch_start
@@ -136,6 +138,16 @@ class Trainer:
         if run.position.epoch == run.epochs:
             self._save()
         return metrics
+
+    def _write_class_stats(self) -> None:
+        """Write the statistics of the classes after this epoch, if configured; one line for each line of metrics."""
+        run = self.run
+        if not run.config.class_stats:
+            return
+        statistics = compute_class_stats(run, run.train)
+        if rank() == 0:
+            line = {"stage": run.stage.name, "epoch": run.position.epoch + 1, **statistics.to_dict()}
+            self.directory.add_class_stats(line)
 
     def _save_or_stop(self, stop: StopRequest) -> None:
         """Save if a checkpoint is due and stop if a signal was received, on all processes alike."""
@@ -177,7 +189,7 @@ class Trainer:
         state = self._read_checkpoint()
         if state is None:
             if rank() == 0:
-                self.directory.keep_metrics(0)
+                self.directory.keep_epochs(0)
             return False
         self.run.load_state_dict(state)
         self.epochs_done, self.best = state["epochs_done"], state["best"]
@@ -185,7 +197,7 @@ class Trainer:
         if rank() < len(state["random"]):
             restore_random_state(state["random"][rank()])
         if rank() == 0:
-            self.directory.keep_metrics(self.epochs_done)
+            self.directory.keep_epochs(self.epochs_done)
             self.directory.failure.unlink(missing_ok=True)
         return True
 

@@ -10,8 +10,7 @@ import torch
 from torch import Tensor
 
 from classgap._atomic_write import atomic_write
-from classgap._checksum import KEY, checksum
-from classgap._tensor_files import serialize_tensors
+from classgap._tensor_files import KEY, checksum, serialize_tensors
 from classgap.audit import Audit, read_predictions
 from classgap.data.dataset import Split
 from classgap.distributed import barrier, rank

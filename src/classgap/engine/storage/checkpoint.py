@@ -15,8 +15,7 @@ import torch
 from torch import Tensor, nn
 
 from classgap._atomic_write import atomic_write
-from classgap._checksum import KEY, check_checksum, checksum
-from classgap._tensor_files import serialize_tensors
+from classgap._tensor_files import KEY, check_checksum, checksum, serialize_tensors
 from classgap.engine.storage.disk import explain_write_errors
 
 FORMAT = 1

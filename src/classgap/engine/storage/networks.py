@@ -113,7 +113,13 @@ def read_finished_config(directory: RunDirectory) -> TrainConfig:
     find_predictions(directory.path)  # explains a run that failed or is not finished
     if not directory.finished() or not directory.model.is_file():
         raise ValueError(f"{directory.path} is not finished: resume it by running the same train command.")
-    return TrainConfig(**directory.stored_settings())
+    settings = directory.stored_settings()
+    if "data" not in settings:
+        raise ValueError(f"{directory.config} is damaged: it does not name the data. Restore it or train again.")
+    try:
+        return TrainConfig(**settings)
+    except ValueError as error:
+        raise ValueError(f"{directory.config}: {error}") from None
 
 
 def load_network(directory: RunDirectory, config: TrainConfig, data: Dataset | None = None) -> TrainedNetwork:

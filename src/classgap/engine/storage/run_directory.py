@@ -25,9 +25,9 @@ class RunDirectory:
     """Directory of one run, finished or not.
 
     Files: ``config.yaml``, ``env.json``, ``data.json`` (a fingerprint of the data), ``metrics.jsonl`` (one line per
-    epoch, then the final one), ``checkpoints/``, ``preprocessing.json``, ``predictions.safetensors``,
-    ``val_predictions.safetensors`` and ``train_predictions.safetensors`` if there are any, ``audit.json``,
-    ``report.html``.
+    epoch, then the final one), ``class_stats.jsonl`` (one line per epoch, if configured), ``checkpoints/``,
+    ``preprocessing.json``, ``predictions.safetensors``, ``val_predictions.safetensors`` and
+    ``train_predictions.safetensors`` if there are any, ``audit.json``, ``report.html``.
 
     >>> run = RunDirectory(Path("runs/not-yet"))
     >>> run.finished(), run.read_metrics()
@@ -40,6 +40,7 @@ class RunDirectory:
         self.environment = path / "env.json"
         self.data = path / "data.json"
         self.metrics = path / "metrics.jsonl"
+        self.class_stats = path / "class_stats.jsonl"
         self.checkpoints = path / "checkpoints"
         self.last = self.checkpoints / "last.pt"
         self.previous = self.checkpoints / "previous.pt"
@@ -144,36 +145,28 @@ class RunDirectory:
 
     def read_metrics(self) -> list[dict[str, Any]]:
         """Read the lines of ``metrics.jsonl``, except one that a killed process left incomplete."""
-        if not self.metrics.exists():
-            return []
-        lines = []
-        texts = self.metrics.read_text(encoding="utf-8", errors="replace").split("\n")
-        for number, text in enumerate(texts, start=1):
-            try:
-                line = json.loads(text)
-                if not isinstance(line, dict):
-                    raise ValueError("not an object")
-                lines.append(line)
-            except (ValueError, RecursionError) as error:
-                if number == len(texts):  # after the last complete line
-                    break
-                raise ValueError(
-                    f"line {number} of {self.metrics} is damaged ({error}); delete the line, or start over with "
-                    "--overwrite."
-                ) from None
-        return lines
+        return _read_lines(self.metrics)
+
+    def read_class_stats(self) -> list[dict[str, Any]]:
+        """Read the lines of ``class_stats.jsonl``: stage, epoch, and lists with an entry per class."""
+        return _read_lines(self.class_stats)
 
     def add_metrics(self, line: dict[str, Any]) -> None:
         """Append a line to ``metrics.jsonl``."""
-        with explain_write_errors(self.metrics), self.metrics.open("a", encoding="utf-8") as file:
-            file.write(json.dumps(line, allow_nan=False) + "\n")
-            file.flush()
-            os.fsync(file.fileno())  # a checkpoint that counts this line is on disk before long
+        _add_line(self.metrics, line)
 
-    def keep_metrics(self, count: int) -> None:
-        """Keep the first ``count`` lines; later ones were written after the last checkpoint."""
+    def add_class_stats(self, line: dict[str, Any]) -> None:
+        """Append a line to ``class_stats.jsonl``."""
+        _add_line(self.class_stats, line)
+
+    def keep_epochs(self, count: int) -> None:
+        """Keep the lines of the first ``count`` epochs; later ones were written after the last checkpoint."""
         lines = self.read_metrics()[:count]
-        atomic_write_text(self.metrics, "".join(json.dumps(line) + "\n" for line in lines))
+        _write_lines(self.metrics, lines)
+        if self.class_stats.exists():
+            kept = [(line.get("stage"), line.get("epoch")) for line in lines]
+            found = [line for line in self.read_class_stats() if (line.get("stage"), line.get("epoch")) in kept]
+            _write_lines(self.class_stats, found)
 
     def _lock_directory(self) -> None:
         """Create the directory and lock it against other processes."""
@@ -234,10 +227,42 @@ class RunDirectory:
         return False
 
     def _remove_run(self) -> None:
-        records = (self.config, self.environment, self.data, self.preprocessing, self.metrics)
+        records = (self.config, self.environment, self.data, self.preprocessing, self.metrics, self.class_stats)
         files = (*records, self.audit, self.report, self.failure)
         predictions = (self.predictions, self.val_predictions, self.train_predictions)
         for file in (*files, *predictions, self.last, self.previous, self.damaged, self.initial, self.model):
             file.unlink(missing_ok=True)
         self.keep_best()
         shutil.rmtree(self.path / "tensorboard", ignore_errors=True)
+
+
+def _read_lines(path: Path) -> list[dict[str, Any]]:
+    """Read a file with one JSON object per line, except a last line that a killed process left incomplete."""
+    if not path.exists():
+        return []
+    lines = []
+    texts = path.read_text(encoding="utf-8", errors="replace").split("\n")
+    for number, text in enumerate(texts, start=1):
+        try:
+            line = json.loads(text)
+            if not isinstance(line, dict):
+                raise ValueError("not an object")
+            lines.append(line)
+        except (ValueError, RecursionError) as error:
+            if number == len(texts):  # after the last complete line
+                break
+            raise ValueError(
+                f"line {number} of {path} is damaged ({error}); delete the line, or start over with --overwrite."
+            ) from None
+    return lines
+
+
+def _write_lines(path: Path, lines: list[dict[str, Any]]) -> None:
+    atomic_write_text(path, "".join(json.dumps(line) + "\n" for line in lines))
+
+
+def _add_line(path: Path, line: dict[str, Any]) -> None:
+    with explain_write_errors(path), path.open("a", encoding="utf-8") as file:
+        file.write(json.dumps(line, allow_nan=False) + "\n")
+        file.flush()
+        os.fsync(file.fileno())  # a checkpoint that counts this line is on disk before long
