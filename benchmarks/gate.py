@@ -4,7 +4,8 @@
     python benchmarks/gate.py --markdown     # prints the tables of the stored results
 
 A sample is right if a Gaussian variable is below the quantile of its class's accuracy; the two models' variables are
-correlated, as models fail on similar samples. Three scenarios lie exactly on the limits, so that every alarm is false:
+correlated, as models fail on similar samples, or the models have different samples (``--unpaired``). Three scenarios
+lie exactly on the limits, so that every alarm is false:
 
 - equal: both models have the same accuracies. Limits of 0 points for classes, overall, the easy and the hard third.
 - limit: every class falls by 3 points. The same rules with limits of 3 points.
@@ -38,7 +39,7 @@ BEGIN, END = "<!-- gate results: begin -->", "<!-- gate results: end -->"
 
 QUICK = replace(ACCURACIES_ONLY, n_resamples=2)
 SIZES = ((10, 20), (10, 200), (100, 20), (100, 50), (1000, 50))  # classes, samples per class
-CORRELATIONS = (0.0, 0.8)
+CORRELATIONS = (0.0, 0.8, None)  # None for different test samples
 FALSE_ALARMS = ("equal", "limit", "floor")
 POWERS = ("class", "hard")
 GROUPS = ("overall", "easy", "hard")
@@ -80,30 +81,39 @@ def rules(scenario: str) -> cg.GateRules:
 
 
 def draw(
-    before_K: np.ndarray, after_K: np.ndarray, samples: int, correlation: float, rng: np.random.Generator
+    before_K: np.ndarray, after_K: np.ndarray, samples: int, correlation: float | None, rng: np.random.Generator
 ) -> tuple[cg.Audit, cg.Audit]:
-    """Draw the predictions of both models on one test set."""
+    """Draw the predictions of both models on one test set, or on one each."""
     classes = len(before_K)
     targets_N = np.repeat(np.arange(classes), samples)
     shared_N = rng.standard_normal(len(targets_N))
     audits = []
-    for rates_K in (before_K, after_K):
-        own_N = np.sqrt(correlation) * shared_N + np.sqrt(1 - correlation) * rng.standard_normal(len(targets_N))
+    for side, rates_K in enumerate((before_K, after_K)):
+        index_N = None if correlation is not None else np.arange(len(targets_N)) + side * len(targets_N)
+        weight = correlation or 0.0
+        own_N = np.sqrt(weight) * shared_N + np.sqrt(1 - weight) * rng.standard_normal(len(targets_N))
         cut_K = np.array([NormalDist().inv_cdf(rate) for rate in rates_K])
         predictions_N = np.where(own_N < cut_K[targets_N], targets_N, (targets_N + 1) % classes)
-        audits.append(cg.Audit.from_predictions(predictions=predictions_N, targets=targets_N, settings=QUICK))
+        audits.append(
+            cg.Audit.from_predictions(predictions=predictions_N, targets=targets_N, index=index_N, settings=QUICK)
+        )
     return audits[0], audits[1]
 
 
-def simulate(scenario: str, classes: int, samples: int, correlation: float) -> dict[str, Any]:
+def simulate(scenario: str, classes: int, samples: int, correlation: float | None) -> dict[str, Any]:
     """Count how often the gate fails, and each rule."""
-    rng = np.random.default_rng([classes, samples, round(100 * correlation), (*FALSE_ALARMS, *POWERS).index(scenario)])
+    sides = 101 if correlation is None else round(100 * correlation)
+    rng = np.random.default_rng([classes, samples, sides, (*FALSE_ALARMS, *POWERS).index(scenario)])
     failed, broken, predicted = 0, defaultdict(int), []
     n_trials = trials(scenario, classes)
     for trial in range(n_trials):
         before_K, after_K = accuracies(scenario, classes, rng)
         checks = GateChecks.from_audits(
-            *draw(before_K, after_K, samples, correlation, rng), rules(scenario), rename=None, seed=trial
+            *draw(before_K, after_K, samples, correlation, rng),
+            rules(scenario),
+            rename=None,
+            seed=trial,
+            unpaired=correlation is None,
         )
         results = checks.rule_results()
         if scenario == "class":
@@ -122,7 +132,7 @@ def simulate(scenario: str, classes: int, samples: int, correlation: float) -> d
     return setting | {"trials": n_trials, "failed": failed, "broken": dict(broken), "detectable": detectable}
 
 
-def settings() -> Iterator[tuple[str, int, int, float]]:
+def settings() -> Iterator[tuple[str, int, int, float | None]]:
     """Generate all settings."""
     for scenario in (*FALSE_ALARMS, *POWERS):
         for classes, samples in SIZES:
@@ -161,7 +171,7 @@ def tables() -> str:
     alarms, powers = [first, ["---", "--:", "--:", "--:", "--:"]], [second, ["---", "--:", "--:", "--:", "--:", "--:"]]
     for classes, samples in SIZES:
         for correlation in CORRELATIONS:
-            head = [f"{classes:,} × {samples}", f"{correlation:g}"]
+            head = [f"{classes:,} × {samples}", "unpaired" if correlation is None else f"{correlation:g}"]
             cells = [_rate(lines[each, classes, samples, correlation]) for each in FALSE_ALARMS]
             alarms.append([*head, *cells])
             both = [lines[each, classes, samples, correlation] for each in POWERS]

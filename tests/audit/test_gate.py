@@ -6,7 +6,7 @@ from scipy import stats
 
 from classgap.audit import Audit, AuditSettings, GateResult, GateRules, gate
 from classgap.audit.gate import GateChecks, accuracy_bounds, sidak
-from classgap.audit.stats.crossfit import crossfit_gap, deal
+from classgap.audit.stats.crossfit import crossfit_gap, deal, unpaired_crossfit_drops
 from classgap.audit.stats.drop_test import drop_p_values
 
 QUICK = AuditSettings(n_resamples=2, diagnose=False)
@@ -242,6 +242,64 @@ def test_other_mistakes_are_rejected(worse, tmp_path):
         gate(one, one, max_gap=3)
     targets = np.repeat([0, 1], 50)
     few, many = audit(np.ones(90, dtype=bool), targets[:90]), audit(np.ones(100, dtype=bool), targets)
-    with pytest.raises(ValueError, match="90 and 100 samples") as caught:
+    with pytest.raises(ValueError, match=r"90 and 100 samples.*--unpaired"):
         gate(few, many, max_class_drop=3)
-    assert "unpaired" not in str(caught.value)
+
+
+def other_samples(seed, before, after, support, after_support):
+    """Two test sets without common samples."""
+    rng = np.random.default_rng(seed)
+    sides = []
+    for name, rates, size, start in (("old", before, support, 0), ("new", after, after_support, 10_000)):
+        targets = np.repeat(np.arange(len(rates)), size)
+        right = rng.random(len(targets)) < np.asarray(rates)[targets]
+        sides.append(audit(right, targets, name, index=start + np.arange(len(targets))))
+    return sides
+
+
+def test_test_sets_without_common_samples_are_compared_as_independent():
+    rates = np.linspace(0.9, 0.6, 6)
+    old, new = other_samples(0, rates, rates - [0, 0, 0.45, 0, 0, 0], 100, 80)
+    with pytest.raises(ValueError, match="--unpaired"):
+        gate(old, new, max_class_drop=3)
+    result = gate(old, new, max_class_drop=3, max_group_drop={"overall": 0.5}, max_gap=50, unpaired=True)
+    (violation,) = result.rules[0].violations
+    assert violation.name == "2"
+    assert 10 < violation.bound < violation.value
+    expected = [
+        stats.fisher_exact([[round(a * 100), 100 - round(a * 100)], [round(b * 80), 80 - round(b * 80)]], "greater")[1]
+        for a, b in zip(*([entry.accuracy for entry in side.classes] for side in (old, new)), strict=True)
+    ]
+    assert int(np.argmin(expected)) == 2
+    assert not result.paired
+    assert (result.n_samples, result.n_samples_after, result.only_before) == (600, 480, 0)
+    easy, hard = (np.mean([new.classes[int(k)].accuracy for k in old.groups[g].members]) for g in ("easy", "hard"))
+    assert result.rules[2].value == pytest.approx(100 * (easy - hard))
+    assert GateResult.from_dict(result.to_dict()) == result
+    assert "not paired: 600 of old and 480 of new" in str(result)
+
+
+def test_standard_error_of_unpaired_thirds_is_that_of_repeated_draws():
+    rng = np.random.default_rng(0)
+    rates, sizes, others = np.linspace(0.95, 0.5, 9), 60, 40
+    targets = np.repeat(np.arange(9), sizes)
+    found = []
+    for _ in range(150):
+        before = rng.random(len(targets)) < rates[targets]
+        right = rng.binomial(others, rates - 0.03)
+        drops = unpaired_crossfit_drops(targets, before, right, np.full(9, others), rng)
+        found.append([drops[name] for name in ("easy", "hard")])
+    drops, errors = np.array(found).transpose(2, 0, 1)
+    # Ranked by other samples, so that the mean is the true drop; its standard error is about 0.002.
+    assert drops.mean(axis=0) == pytest.approx([0.03, 0.03], abs=0.012)
+    assert (errors.mean(axis=0) / drops.std(axis=0)).tolist() == pytest.approx([1.05, 1.05], abs=0.25)
+
+
+def test_unpaired_models_at_the_limit_rarely_fail():
+    rates = np.linspace(0.9, 0.6, 9)
+    failed = sum(
+        not gate(*other_samples(seed, rates, rates - 0.03, 40, 30), max_class_drop=3, max_group_drop={"hard": 3},
+                 unpaired=True).passed
+        for seed in range(25)
+    )  # fmt: skip
+    assert failed <= stats.binom.ppf(0.999, 25, 0.05)

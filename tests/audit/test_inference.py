@@ -1,5 +1,6 @@
 """A model over a loader, in one process and in two."""
 
+from dataclasses import replace
 from types import SimpleNamespace
 
 import numpy as np
@@ -248,7 +249,9 @@ def test_two_processes_count_no_sample_twice(processes, with_numbers):
     assert first == second
     got = Audit.from_dict(first)
     assert got.samples == alone.samples
-    assert got.overall == alone.overall
+    # Probabilities of other batch sizes differ by rounding.
+    assert got.overall.calibration_error == pytest.approx(alone.overall.calibration_error, rel=1e-6)
+    assert replace(got.overall, calibration_error=None) == replace(alone.overall, calibration_error=None)
     assert Notice("duplicate-index", {"dropped": 1, "samples": 24}) in got.notices
     assert all(notice.code != "duplicate-index" for notice in alone.notices)
     assert np.isclose(got.classes[0].spread, alone.classes[0].spread)

@@ -1,6 +1,7 @@
 """The tables of docs/gate.md are those of the stored results, and false alarms stay within the level."""
 
 import sys
+from collections import Counter
 from pathlib import Path
 
 import numpy as np
@@ -28,7 +29,7 @@ def test_page_shows_the_stored_results(benchmark):
 
 def test_every_setting_is_stored_once(benchmark):
     keys = [benchmark.key(line) for line in benchmark.stored()]
-    assert sorted(keys) == sorted(benchmark.settings())
+    assert Counter(keys) == Counter(benchmark.settings())
 
 
 def test_false_alarms_are_within_the_level(benchmark):
@@ -36,8 +37,8 @@ def test_false_alarms_are_within_the_level(benchmark):
         lines = [line for line in benchmark.stored() if line["scenario"] == scenario]
         total = sum(line["trials"] for line in lines)
         assert sum(line["failed"] for line in lines) <= 0.05 * total
-        for line in lines:  # 30 cells: the largest of them may be lucky
-            assert line["failed"] <= stats.binom.ppf(1 - 0.01 / 30, line["trials"], 0.05)
+        for line in lines:  # 45 cells: the largest of them may be lucky
+            assert line["failed"] <= stats.binom.ppf(1 - 0.01 / 45, line["trials"], 0.05)
 
 
 def test_simulated_models_have_the_accuracies_and_the_correlation(benchmark):
@@ -49,3 +50,6 @@ def test_simulated_models_have_the_accuracies_and_the_correlation(benchmark):
     both = (before.samples.correct & after.samples.correct)[:20_000].mean()
     expected = stats.multivariate_normal([0, 0], [[1, 0.8], [0.8, 1]]).cdf(stats.norm.ppf([0.9, 0.8]))
     assert both == pytest.approx(expected, abs=0.01)
+    before, after = benchmark.draw(rates, rates - 0.1, 20_000, None, rng)
+    assert (before.samples.correct & after.samples.correct)[:20_000].mean() == pytest.approx(0.9 * 0.8, abs=0.01)
+    assert not len(np.intersect1d(before.samples.index, after.samples.index))

@@ -18,7 +18,7 @@ from classgap.audit.diagnosis.examined import examined_rows
 from classgap.audit.diagnosis.loss_trend import LossTrend
 from classgap.audit.diagnosis.offset_change import offset_change
 from classgap.audit.figures import ClassResult
-from classgap.audit.geometry.embedding_map import feature_map, worst_neighbors
+from classgap.audit.geometry.embedding_map import STEPS, feature_map, worst_neighbors
 from classgap.audit.geometry.features import FeatureMetrics, measure_features
 from classgap.audit.io.hierarchy import Superclasses, check_superclasses
 from classgap.audit.io.labels import encode
@@ -47,6 +47,7 @@ from classgap.audit.valid_results import ValidResult
 
 LARGE_SAMPLES = 200_000  # t-SNE of all points of the map would take as long as the scores of so many samples
 LARGE_MAP_POINTS = 300
+LARGE_MAP_STEPS = 500  # enough for so few points
 
 
 def build_audit(
@@ -354,6 +355,7 @@ def _map(
         chosen,
         points=_map_points(data, settings),
         seed=settings.seed,
+        steps=LARGE_MAP_STEPS if len(data) > LARGE_SAMPLES else STEPS,
     )
 
 

@@ -7,10 +7,11 @@ here and compute its values in :class:`classgap.audit.per_class.ClassInputs`.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from typing import TYPE_CHECKING, Any
 
+from classgap.audit._types import SampleId
 from classgap.audit.geometry.class_clouds import OUTERMOST
 from classgap.audit.metrics.calibration import BINS
 from classgap.audit.results import STRICT, Cause, Confusion, Distribution, ErrorBudget, Interval
@@ -49,6 +50,16 @@ class Figure:
     note: str = ""
     compute: Callable[[ClassInputs], Any] | None = None
     columns: Mapping[str, Callable[[Any], Any]] | None = None
+
+
+def _join_ids(samples: Sequence[SampleId]) -> str:
+    """Ids in one cell, separated by spaces, or by bars if an id has a space.
+
+    >>> _join_ids([3, "a.png"]), _join_ids(["my cat.png", "a.png"])
+    ('3 a.png', 'my cat.png|a.png')
+    """
+    texts = [str(sample) for sample in samples]
+    return ("|" if any(" " in text for text in texts) else " ").join(texts)
 
 
 def row(**entries: Any) -> dict[str, Figure]:
@@ -168,7 +179,7 @@ class ClassResult:
     )
     label_issues: int | None = field(
         metadata=row(
-            label="Likely label errors",
+            label="Labels in doubt",
             unit="count",
             section=TEST,
             note="Errors that look like ordinary samples of the class they are predicted as, with calibrated "
@@ -227,16 +238,16 @@ class ClassResult:
             },
         )
     )
-    doubted_samples: tuple[int, ...] = field(  # numbers of test samples, most doubtful first
+    doubted_samples: tuple[SampleId, ...] = field(  # test samples, most doubtful first
         metadata=row(
             compute=lambda of: of.doubted_samples,
-            columns={"doubted_samples": lambda found: " ".join(map(str, found))},
+            columns={"doubted_samples": lambda found: _join_ids(found)},
         )
     )
-    confident_errors: tuple[int, ...] = field(  # numbers of test samples, most confident first
+    confident_errors: tuple[SampleId, ...] = field(  # test samples, most confident first
         metadata=row(
             compute=lambda of: of.confident_errors,
-            columns={"confident_errors": lambda found: " ".join(map(str, found))},
+            columns={"confident_errors": lambda found: _join_ids(found)},
         )
     )
     margin: float | None = field(

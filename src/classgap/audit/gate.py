@@ -13,11 +13,10 @@ from classgap.audit.audit import Audit, Source
 from classgap.audit.diff_build import first_groups
 from classgap.audit.gate_results import ClassPower, GateResult, GroupDrop, RuleResult, Violation
 from classgap.audit.gate_rules import OVERALL, GateRules
-from classgap.audit.stats.crossfit import crossfit_drops, crossfit_gap, fixed_gap
-from classgap.audit.stats.drop_test import detectable_drops, drop_bounds, drop_p_values
+from classgap.audit.settings import AuditSettings
+from classgap.audit.stats.gate_tests import NO_DROP, GateTests, PairedTests, UnpairedTests
 from classgap.audit.stats.group_drops import GroupNull, group_nulls
-from classgap.audit.stats.matching import MatchedSamples, match_samples
-from classgap.audit.stats.pairing import PairedCounts, count_pairs
+from classgap.audit.stats.unpaired import UnpairedCounts
 
 
 def gate(
@@ -33,8 +32,9 @@ def gate(
     key: str | None = None,
     rename: Mapping[str, str] | None = None,
     seed: int = 0,
+    unpaired: bool = False,
 ) -> GateResult:
-    """Check a new model against a baseline, on the test samples that both have.
+    """Check a new model against a baseline, on the test samples that both have, or on two test sets.
 
     A rule is broken if the test samples show that its limit is exceeded. If no limit is exceeded, any rule is broken
     with a probability of at most 1 - ``confidence_level``.
@@ -51,6 +51,7 @@ def gate(
         key: array or column of prediction files with sample ids, to match samples by.
         rename: class names of the baseline → names of the same classes in the new model.
         seed: seed of the random swaps.
+        unpaired: treat the two sides as independent samples, for test sets without common samples.
 
     Raises:
         ValueError: if a source or the rules cannot be read, no rule is given, a group is unknown, or the samples do not
@@ -75,37 +76,42 @@ def gate(
     )
     if not known.n_rules:
         raise ValueError("a gate needs at least one rule, for example max_class_drop (--max-class-drop 3).")
-    if seed < 0:
-        raise ValueError(f"seed must be at least 0; got {seed}.")
+    AuditSettings(seed=seed)  # checks it
     first, second = read_audits([before, after], key=key)
-    return GateChecks.from_audits(first, second, known, rename, seed).result()
+    return GateChecks.from_audits(first, second, known, rename, seed, unpaired=unpaired).result()
 
 
 @dataclass(frozen=True)
 class GateChecks:
-    """Matched samples of two audits, and the rules to check on them."""
+    """Tests of two audits, and the rules to check by them."""
 
     before: Audit
     after: Audit
     rules: GateRules
-    matched: MatchedSamples
-    counts: PairedCounts
+    tests: GateTests
     groups: Mapping[str, Integers]
     thirds: Mapping[str, Integers]
     seed: int
 
     @classmethod
     def from_audits(
-        cls, before: Audit, after: Audit, rules: GateRules, rename: Mapping[str, str] | None, seed: int
+        cls,
+        before: Audit,
+        after: Audit,
+        rules: GateRules,
+        rename: Mapping[str, str] | None,
+        seed: int,
+        *,
+        unpaired: bool = False,
     ) -> GateChecks:
-        """Match the samples of two audits.
+        """Match the samples of two audits, or only their classes.
 
         Raises:
             ValueError: if they do not match, or a rule cannot be checked on them.
         """
-        matched = match_samples([before], [after], rename)
-        counts = count_pairs(matched)
-        found = first_groups(before, counts, matched.classes.renamed, rank_again=matched.only_before > 0)
+        kind: type[GateTests] = UnpairedTests if unpaired else PairedTests
+        tests = kind.from_audits(before, after, rename)
+        found = first_groups(before, tests.counts, tests.classes.renamed, rank_again=tests.left_out[0] > 0)
         thirds = {name: part for name, kind, part in found if kind == "thirds"}
         groups = {name: part for name, kind, part in found if kind != "thirds"}
         known = (OVERALL, *thirds, *groups)
@@ -114,7 +120,7 @@ class GateChecks:
                 raise ValueError(f"max_group_drop: {name!r} is not a group of the baseline; it has {', '.join(known)}.")
         if rules.max_gap is not None and not {"easy", "hard"} <= set(thirds):
             raise ValueError("max_gap needs at least two classes with test samples on both sides.")
-        return cls(before, after, rules, matched, counts, groups, thirds, seed)
+        return cls(before, after, rules, tests, groups, thirds, seed)
 
     def rule_results(self, nulls: Mapping[str, GroupNull] | None = None) -> list[RuleResult]:
         """Check all rules; ``nulls`` if the group drops are already known."""
@@ -139,7 +145,8 @@ class GateChecks:
 
     def result(self) -> GateResult:
         """Check all rules, and measure groups and power."""
-        nulls, classes = self.group_drops(), self.matched.classes
+        nulls, classes, counts = self.group_drops(), self.tests.classes, self.tests.counts
+        after_support_U = counts.after_support_U if isinstance(counts, UnpairedCounts) else None
         found = self.rule_results(nulls)
         return GateResult(
             before_name=self.before.name,
@@ -148,49 +155,47 @@ class GateChecks:
             rules=tuple(found),
             groups={name: self._group_drop(name, null) for name, null in nulls.items()},
             power=self._power(),
-            n_samples=len(self.matched.targets_N),
-            only_before=self.matched.only_before,
-            only_after=self.matched.only_after,
+            n_samples=int(counts.support_U.sum()),
+            only_before=self.tests.left_out[0],
+            only_after=self.tests.left_out[1],
             added=classes.added,
             removed=classes.removed,
             confidence_level=self.rules.confidence_level,
             seed=self.seed,
             renamed=classes.renamed,
+            paired=after_support_U is None,
+            n_samples_after=None if after_support_U is None else int(after_support_U.sum()),
         )
 
     def group_drops(self) -> dict[str, GroupNull]:
         """Measure the drop of each group, and of random swaps of the two sides."""
-        support_U = self.counts.support_U
+        counts = self.tests.counts
+        support_U = counts.support_U
         weights: dict[str, Floats] = {OVERALL: support_U / support_U.sum()}
         for name, members in self.groups.items():
             weights[name] = np.bincount(members, minlength=len(support_U)) / len(members)
+        crossfit = None
+        if self.before.rank_by == "own":
+            known = self.tests.crossfit_drops(np.random.default_rng(self.seed))
+            crossfit = {name: known.get(name, NO_DROP) for name in self.thirds}
         found = group_nulls(
-            self.counts,
+            counts.before_SU[0] - counts.after_SU[0],
+            self.tests.swaps(np.random.default_rng(self.seed)),
             weights,
             self.thirds,
-            crossfit=self._crossfit_drops() if self.before.rank_by == "own" else None,
-            rng=np.random.default_rng(self.seed),
+            crossfit=crossfit,
         )
         return {name: found[name] for name in (OVERALL, *self.thirds, *self.groups)}
 
-    def _crossfit_drops(self) -> dict[str, tuple[float, float]]:
-        matched, rng = self.matched, np.random.default_rng(self.seed)
-        samples = matched.targets_N, matched.before_SN[0], matched.after_SN[0]
-        found = crossfit_drops(*samples, len(matched.classes.names), rng)
-        nothing = (float("-inf"), 0.0)  # no class has two samples: no drop can be shown
-        return {name: found.get(name, nothing) for name in self.thirds}
-
     def _class_drops(self, limit: float) -> RuleResult:
-        counts = self.counts
+        counts = self.tests.counts
         alpha = sidak(self.rules.alpha, len(counts.names))
-        table = counts.broken_U, counts.fixed_U, counts.support_U
-        drop_U = (counts.broken_U - counts.fixed_U) / counts.support_U
-        bound_U = drop_bounds(*table, alpha)
+        drop_U = counts.before_SU[0] - counts.after_SU[0]
+        bound_U = self.tests.bounds(alpha)
         broken_U = np.zeros(len(drop_U), dtype=bool)
         over = np.flatnonzero(drop_U > limit / 100)
         if len(over):
-            b, c, n = (each[over] for each in table)
-            broken_U[over] = drop_p_values(b, c, n, limit / 100) <= alpha
+            broken_U[over] = self.tests.p_values(over, limit / 100) <= alpha
         worst = int(drop_U.argmax())
         order = [int(i) for i in np.lexsort((-drop_U, -bound_U)) if broken_U[i]]
         return RuleResult(
@@ -221,7 +226,8 @@ class GateChecks:
         support_U = np.array([entry.support for entry in seen])
         accuracy_U = np.array([entry.accuracy for entry in seen])
         bound_U = accuracy_bounds(np.round(accuracy_U * support_U), support_U, sidak(self.rules.alpha, len(seen)))
-        earlier = dict(zip(self.counts.names, self.counts.before_SU[0].tolist(), strict=True))
+        counts = self.tests.counts
+        earlier = dict(zip(counts.names, counts.before_SU[0].tolist(), strict=True))
         order = [int(i) for i in np.argsort(bound_U, kind="stable") if bound_U[i] < limit / 100]
         worst = int(accuracy_U.argmin())
         return RuleResult(
@@ -248,20 +254,11 @@ class GateChecks:
 
     def _gap(self, alpha: float) -> tuple[float, float]:
         if self.before.rank_by != "own":
-            easy, hard = self.thirds["easy"], self.thirds["hard"]
-            return fixed_gap(easy, hard, self.counts.after_SU[0], self.counts.support_U, alpha)
-        matched = self.matched
-        return crossfit_gap(
-            matched.targets_N,
-            matched.before_SN[0],
-            matched.after_SN[0],
-            len(matched.classes.names),
-            alpha=alpha,
-            rng=np.random.default_rng(self.seed),
-        )
+            return self.tests.fixed_gap(self.thirds, alpha)
+        return self.tests.ranked_gap(self.thirds, alpha, np.random.default_rng(self.seed))
 
     def _group_drop(self, name: str, null: GroupNull) -> GroupDrop:
-        counts, alpha = self.counts, self.rules.alpha
+        counts, alpha = self.tests.counts, self.rules.alpha
         members = self.thirds.get(name, self.groups.get(name))
         weights = counts.support_U if members is None else None
         members = np.arange(len(counts.names)) if members is None else members
@@ -281,11 +278,8 @@ class GateChecks:
         )
 
     def _power(self) -> ClassPower:
-        counts = self.counts
-        fixed_rate = (float(counts.fixed_U.sum()) + 0.5) / (float(counts.support_U.sum()) + 1)
-        alpha = sidak(self.rules.alpha, len(counts.names))
-        limit = (self.rules.max_class_drop or 0.0) / 100
-        drops_U = 100 * detectable_drops(counts.support_U, min(fixed_rate, 0.45), limit, alpha)
+        alpha = sidak(self.rules.alpha, len(self.tests.counts.names))
+        drops_U = 100 * self.tests.detectable((self.rules.max_class_drop or 0.0) / 100, alpha)
         known = drops_U[~np.isnan(drops_U)]
         missing = len(drops_U) - len(known)
         if not len(known):

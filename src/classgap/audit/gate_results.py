@@ -21,7 +21,7 @@ class Violation:
         after: accuracy after.
         value: drop, or accuracy, that the rule limits.
         bound: confidence bound of ``value``, which is beyond the limit.
-        support: number of samples.
+        support: number of samples; for drops between different test sets, of the baseline.
     """
 
     __pydantic_config__ = STRICT
@@ -128,6 +128,8 @@ class GateResult:
         added: classes that only the new model has.
         removed: classes that only the baseline has.
         renamed: class name before → class name after.
+        paired: whether both models are compared on the same samples.
+        n_samples_after: number of samples of the new model if samples are not paired.
         confidence_level: 1 - the probability that equally good models break any rule.
         seed: seed of the random swaps.
     """
@@ -149,6 +151,8 @@ class GateResult:
     confidence_level: float
     seed: int
     renamed: Mapping[str, str] = field(default_factory=dict)
+    paired: bool = True
+    n_samples_after: int | None = None
 
     @property
     def broken(self) -> tuple[RuleResult, ...]:

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from classgap.audit._types import Floats, Integers
+from classgap.audit._types import Floats, Integers, SampleId
 from classgap.audit.diagnosis.budget import Assignment
 from classgap.audit.diagnosis.causes import Evidence
 from classgap.audit.figures import FIGURES, ClassResult
@@ -95,14 +95,14 @@ class ClassInputs:
         return None if self.assignment is None else self.assignment.budgets(self.evidence.confidence_level)
 
     @property
-    def doubted_samples(self) -> list[tuple[int, ...]]:
+    def doubted_samples(self) -> list[tuple[SampleId, ...]]:
         """Test samples whose labels are in doubt."""
         if self.assignment is None:
             return [()] * self.data.num_classes
         return self.assignment.listed(self.assignment.doubted_N)
 
     @property
-    def confident_errors(self) -> list[tuple[int, ...]]:
+    def confident_errors(self) -> list[tuple[SampleId, ...]]:
         """Test samples that are predicted wrongly with the highest confidence."""
         return [()] * self.data.num_classes if self.assignment is None else self.assignment.confident_errors()
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import math
 import os
+import re
 import reprlib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -15,16 +16,18 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import numpy as np
 
 from classgap._atomic_write import atomic_write_text
+from classgap._regular_files import check_regular_file
 from classgap.audit._types import Integers
 from classgap.audit.metrics.groups import thirds
 from classgap.audit.results import QUANTILE_LEVELS
+from classgap.audit.samples import MAX_SAMPLES
 
 if TYPE_CHECKING:
     from classgap.audit.audit import Audit
 
 Record = TypeVar("Record")
 
-MAX_STATED = 10**9  # samples; a larger number is not believed
+_SURROGATE = re.compile(r"\\u[dD][89a-fA-F]")  # may be half of a character
 FIX = "audit the predictions again"
 
 
@@ -68,11 +71,15 @@ def from_plain(kind: type[Record], data: Any, context: Mapping[str, Any] | None 
 
     try:
         # As JSON, because pydantic's strict mode turns JSON lists into tuples, but not Python lists.
-        return TypeAdapter(kind).validate_json(json.dumps(data), strict=True, context=context)
-    except ValidationError as error:
-        raise ValueError(_describe(error.errors(include_url=False)[0])) from None
+        text = json.dumps(data, allow_nan=False)
+    except ValueError:
+        raise ValueError(f"{_not_finite(data)}; it must be a finite number.") from None
     except RecursionError:
         raise ValueError("values are nested too deeply.") from None
+    try:
+        return TypeAdapter(kind).validate_json(text, strict=True, context=context)
+    except ValidationError as error:
+        raise ValueError(_describe(error.errors(include_url=False)[0])) from None
 
 
 def write_json(path: str | os.PathLike[str], data: Any) -> None:
@@ -83,15 +90,15 @@ def write_json(path: str | os.PathLike[str], data: Any) -> None:
     except ValueError as error:
         found = _not_finite(data)
         raise ValueError(
-            f"{path} cannot be written: {error if found is None else f'{found} is not finite, which JSON lacks'}."
+            f"{path} cannot be written: {error if found is None else f'{found}, which JSON lacks'}."
         ) from None
     atomic_write_text(path, text + "\n")
 
 
 def _not_finite(data: Any, where: str = "") -> str | None:
-    """Return the path of the first NaN or infinity, such as ``classes[3].accuracy``."""
+    """Return the path and value of the first NaN or infinity, such as ``classes[3].accuracy is nan``."""
     if isinstance(data, float):
-        return None if math.isfinite(data) else where or "the value"
+        return None if math.isfinite(data) else f"{where or 'the value'} is {data}"
     pairs: Iterable[tuple[str, Any]] = ()
     if isinstance(data, Mapping):
         pairs = ((f"{where}.{key}".removeprefix("."), value) for key, value in data.items())
@@ -104,14 +111,25 @@ def read_json(path: str | os.PathLike[str]) -> Any:
     """Read a JSON file.
 
     Raises:
-        ValueError: if the file does not exist, is not JSON or contains a key twice.
+        ValueError: if the file cannot be read as JSON, or contains a key twice, half of a character or a huge integer.
     """
+    check_regular_file(path)
     try:
-        return json.loads(Path(path).read_text(encoding="utf-8"), object_pairs_hook=_unique_keys)
+        text = Path(path).read_text(encoding="utf-8")
+        content = json.loads(text, object_pairs_hook=_unique_keys, parse_int=_small_integer)
+        if _SURROGATE.search(text):
+            json.dumps(content, ensure_ascii=False).encode()
+        return content
+    except UnicodeEncodeError as error:
+        raise ValueError(
+            f"{path} contains {error.object[error.start]!r}, half of a character, which is no text: remove it."
+        ) from None
     except OSError as error:
         raise ValueError(f"{path} cannot be read: {error.strerror}.") from None
     except RecursionError:
         raise ValueError(f"{path} cannot be read: values are nested too deeply.") from None
+    except _HugeIntegerError as error:
+        raise ValueError(f"{path} contains {error}, which has more than 64 bits: check the number.") from None
     except _RepeatedKeyError as error:
         raise ValueError(f"{path} contains the key {error} more than once in one object: keep one.") from None
     except ValueError:
@@ -151,7 +169,7 @@ def sample_limit(data: Mapping[str, Any]) -> dict[str, int]:
     """Limit the samples of an audit to the number that it states, before they are decompressed."""
     overall = data.get("overall")
     stated = overall.get("n_samples") if isinstance(overall, dict) else None
-    return {"most_samples": max(0, stated)} if isinstance(stated, int) and stated <= MAX_STATED else {}
+    return {"most_samples": max(0, stated)} if isinstance(stated, int) and stated <= MAX_SAMPLES else {}
 
 
 def check_schema(data: Any, schema: int) -> None:
@@ -174,6 +192,16 @@ def check_schema(data: Any, schema: int) -> None:
 
 class _RepeatedKeyError(ValueError):
     """A JSON object that has a key twice."""
+
+
+class _HugeIntegerError(ValueError):
+    """An integer that no count and no index can be."""
+
+
+def _small_integer(text: str) -> int:
+    if len(text) > 20 or abs(int(text)) >= 2**63:
+        raise _HugeIntegerError(text if len(text) < 40 else f"{text[:20]}…")
+    return int(text)
 
 
 def _unique_keys(pairs: list[tuple[str, Any]]) -> dict[str, Any]:

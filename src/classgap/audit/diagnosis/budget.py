@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from classgap.audit._types import Integers
+from classgap.audit._types import Integers, SampleId
 from classgap.audit.diagnosis.counterfactuals import Counterfactuals, counterfactuals, removed_by
 from classgap.audit.diagnosis.label_doubts import doubted_labels
 from classgap.audit.io.predictions import Predictions
@@ -173,21 +173,22 @@ class Assignment:
         lower = self.found.head_N is not None and self.found.head_is_lower_bound
         return ErrorBudget(errors=errors, **shares, unexplained=errors - explained, lower_bound=lower)
 
-    def listed(self, chosen_N: NDArray[np.bool_]) -> list[tuple[int, ...]]:
-        """Numbers of the chosen samples of each class, most confidently wrong first."""
+    def listed(self, chosen_N: NDArray[np.bool_]) -> list[tuple[SampleId, ...]]:
+        """Ids of the chosen samples of each class, most confidently wrong first."""
         data, confidence_N = self.data, self.found.confidence_N
         rows = np.flatnonzero(chosen_N)
         if confidence_N is not None:
             rows = rows[np.argsort(-np.nan_to_num(confidence_N[rows]), kind="stable")]
         numbers_N = np.arange(len(data)) if data.index_N is None else data.index_N
-        found: list[list[int]] = [[] for _ in range(data.num_classes)]
+        found: list[list[SampleId]] = [[] for _ in range(data.num_classes)]
         for row in rows.tolist():
             members = found[int(data.targets_N[row])]
             if len(members) < MAX_SAMPLES:
-                members.append(int(numbers_N[row]))
+                number = int(numbers_N[row])
+                members.append(data.ids.get(number, number))
         return [tuple(members) for members in found]
 
-    def confident_errors(self) -> list[tuple[int, ...]]:
+    def confident_errors(self) -> list[tuple[SampleId, ...]]:
         """Errors with a calibrated confidence of at least one half, most confident first; empty without scores."""
         if self.found.confidence_N is None:
             return [()] * self.data.num_classes

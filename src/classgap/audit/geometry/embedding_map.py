@@ -16,6 +16,7 @@ from classgap.audit.results import FeatureMap
 AUTO_CLASSES = 8
 COMPONENTS = 50  # t-SNE of the leading principal components looks the same and is much faster
 MIN_POINTS = 10
+STEPS = 1000  # of t-SNE, scikit-learn's default
 
 
 def worst_neighbors(classes: Sequence[ClassResult], limit: int = AUTO_CLASSES) -> list[int]:
@@ -41,6 +42,7 @@ def feature_map(
     *,
     points: int,
     seed: int,
+    steps: int = STEPS,
 ) -> FeatureMap | None:
     """Embed at most ``points`` samples, divided evenly among the chosen classes; ``None`` for too few samples."""
     rng = np.random.default_rng(seed)
@@ -59,7 +61,8 @@ def feature_map(
         return None
     components = min(COMPONENTS, *features.shape)
     perplexity = min(30.0, (len(rows) - 1) / 3)
-    embedding = TSNE(perplexity=perplexity, random_state=seed, init="random" if components < 2 else "pca")
+    start = "random" if components < 2 else "pca"
+    embedding = TSNE(perplexity=perplexity, random_state=seed, init=start, max_iter=steps)
     # One thread: on a busy machine, synchronizing several threads takes longer than the short steps themselves.
     with threadpool_limits(limits=1):
         reduced = PCA(components, random_state=seed).fit_transform(features)

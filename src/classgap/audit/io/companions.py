@@ -17,6 +17,7 @@ from typing import Any
 import numpy as np
 
 from classgap._array_files import map_npy
+from classgap._regular_files import check_regular_file
 from classgap.audit.io.labels import are_integers, infer_class_names
 from classgap.audit.io.predictions import to_tensor
 from classgap.audit.io.rows import stack_rows
@@ -50,6 +51,7 @@ def _read_one(name: str, file: Path) -> Any:
         raise ValueError(
             f"{file} must end in {', '.join(ENDINGS)} to hold {name}, got {ending or 'no file extension'}."
         )
+    check_regular_file(file)
     if not file.is_file():
         raise ValueError(f"{file} does not exist.")
     try:
@@ -98,7 +100,7 @@ def _numbers_or_text(values: Sequence[str]) -> Any:
     for kind in (np.int64, np.float64):
         try:
             return array.astype(kind)
-        except ValueError:
+        except (ValueError, OverflowError):  # text, or more than 64 bits
             continue
     return array
 
@@ -167,6 +169,6 @@ def _by_class(counts: Mapping[str, Any], content: Mapping[str, Any]) -> dict[str
         raise ValueError(f"train_counts has no count for class {missing[0]!r} ({len(missing)} are missing).")
     try:
         values = np.array([float(counts[str(name)]) for name in names])
-    except (TypeError, ValueError):
+    except (TypeError, ValueError, OverflowError):
         raise ValueError("train_counts must be numbers, one per class.") from None
     return {"class_names": list(names), "train_counts": values}

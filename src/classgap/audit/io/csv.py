@@ -277,7 +277,8 @@ class ScoreColumns:
         if self.in_range:
             self.two_decimals = self.two_decimals and bool((np.abs(row_K - row_K.round(2)) < 1e-9).all())
             self.sums.append(float(row_K.sum()))
-        self.rows.append(row_K.astype(np.float32))
+        with np.errstate(over="ignore"):  # infinities are reported
+            self.rows.append(row_K.astype(np.float32))
 
     def finish(self, targets: Collection[str]) -> tuple[str, NDArray[np.float32]]:
         """Return "probabilities" or "logits", and the scores; rounded probabilities are rescaled to sum to 1.

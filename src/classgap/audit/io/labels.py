@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -11,6 +12,8 @@ from numpy.typing import NDArray
 
 from classgap.audit._types import Integers
 
+_SURROGATE = re.compile("[\ud800-\udfff]")
+
 
 def check_class_names(
     names: Sequence[Any] | Mapping[Any, Any] | NDArray[Any], num_classes: int | None = None
@@ -18,8 +21,8 @@ def check_class_names(
     """Convert class names to strings; a mapping such as ``id2label`` has the class indices as keys.
 
     Raises:
-        ValueError: if ``names`` is one string, the keys of a mapping are not 0 to K - 1, a name is empty, two names are
-            equal up to white space, or there are not ``num_classes`` names.
+        ValueError: if ``names`` is one string, the keys of a mapping are not 0 to K - 1, a name is empty or contains
+            half of a character, two names are equal up to white space, or there are not ``num_classes`` names.
 
     >>> check_class_names(["cat", "dog"])
     ('cat', 'dog')
@@ -46,6 +49,11 @@ def check_class_names(
         bare = text.strip()
         if not bare:
             raise ValueError(f"class_names must not be empty, got {text!r} for class {position}.")
+        if not bare.isprintable() and _SURROGATE.search(bare):
+            raise ValueError(
+                f"class_names must be text, but {text!r} of class {position} contains half of a character: rename the "
+                "class."
+            )
         if bare in first:
             how = "appears more than once" if first[bare] == text else f"and {first[bare]!r} differ only in white space"
             raise ValueError(f"class_names must be unique, but {text!r} {how}.")
@@ -118,7 +126,9 @@ def encode(what: str, values: Any, names: Sequence[str]) -> Integers:
     if array.ndim != 1:
         raise ValueError(f"{what} must have shape (samples,), one label per sample, got shape {array.shape}.")
     if array.dtype.kind == "f" and np.isfinite(array).all() and (array == np.floor(array)).all():
-        array = array.astype(np.int64)
+        array = np.clip(array.astype(np.float64), -(2.0**62), 2.0**62).astype(
+            np.int64
+        )  # larger ones are rejected below all the same
     if array.dtype.kind not in "iu":
         raise ValueError(f"{what} must be class indices or class names, got dtype {array.dtype}.")
     if array.size and (array.min() < 0 or array.max() >= len(names)):

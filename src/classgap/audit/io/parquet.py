@@ -7,6 +7,7 @@ Columns, one row per sample:
   column ``logits`` or ``probabilities`` with one number per class.
 - ``features``, optional: a list column.
 - ``index``, optional: the sample's position in the test set.
+- ``filename`` and ``text``, optional: the sample itself, for thumbnails.
 - ``valid_labels``, optional: lists of the labels that are right for the sample, or texts such as "a|b".
 
 Files of timm's ``inference.py`` have the columns of its CSV files. Class names are taken from a JSON list in the file's
@@ -57,16 +58,22 @@ def read_parquet(path: Path, wanted: Wanted = NOTHING) -> Content:
         ValueError: if pyarrow is not installed, the file is damaged, or a column is missing or invalid. The message
             does not contain the path.
     """
-    try:
-        import pyarrow as pa
-        import pyarrow.parquet as pq
-    except ImportError:
-        raise ValueError('Parquet files need pyarrow: pip install "classgap[parquet]".') from None
+    pa, pq = import_pyarrow()
     try:
         with pq.ParquetFile(path) as file:
             return _read(file, pa.types, wanted)
     except pa.ArrowException as error:
         raise ValueError(f"not a valid Parquet file: {str(error).splitlines()[0].rstrip('.')}.") from None
+
+
+def import_pyarrow() -> tuple[Any, Any]:
+    """Return the modules ``pyarrow`` and ``pyarrow.parquet``, or say how to install them."""
+    try:
+        import pyarrow as pa
+        import pyarrow.parquet as pq
+    except ImportError:
+        raise ValueError('Parquet files need pyarrow: pip install "classgap[parquet]".') from None
+    return pa, pq
 
 
 def _read(file: Any, types: Any, extra: Wanted) -> Content:

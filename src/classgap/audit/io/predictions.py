@@ -32,10 +32,11 @@ from classgap.audit.io.rows import (
     row_chunks,
     take_rows,
 )
-from classgap.audit.io.sample_ids import check_duplicates, dropped_duplicates, encode_ids
+from classgap.audit.io.sample_ids import check_duplicates, dropped_duplicates, encode_ids, hashed_ids
 from classgap.audit.io.slice_columns import SliceColumn, check_slices
 from classgap.audit.results import AuditSource, Notice
 
+MAX_LOGIT = 1e100  # variances of margins must not overflow
 MAX_FEATURE = 1e15  # sums of squares over all samples and features must not overflow in single precision
 MAX_CLASSES = 1_000_000  # of labels without scores: a damaged label would need a name for every number below it
 WIDE_UNSIGNED = (torch.uint16, torch.uint32, torch.uint64)  # torch implements few operations for these
@@ -59,7 +60,8 @@ class Predictions:
         train_features_MD: penultimate features of the training samples.
         train_losses_E: mean training loss of each epoch, if the predictions are those of a run.
         learning_rates_E: learning rate of each epoch.
-        index_N: position of each sample in the test set; samples are sorted by it.
+        index_N: position of each sample in the test set, or the code of its id; samples are sorted by it.
+        ids: code → id, for ids that are strings and not integers.
         logit_margins: whether logit margins are defined; they are not if a probability in one is exactly 0.
         name: title of the audit.
         notices: warnings about the inputs.
@@ -82,6 +84,7 @@ class Predictions:
     train_losses_E: Floats | None = None
     learning_rates_E: Floats | None = None
     index_N: Integers | None = None
+    ids: Mapping[int, str] = field(default_factory=dict)
     logit_margins: bool = True
     name: str = "audit"
     notices: tuple[Notice, ...] = ()
@@ -183,6 +186,7 @@ class Predictions:
             train_targets_M=train_truth,
             train_predictions_M=train_labels,
             train_features_MD=train_features_MD,
+            ids=hashed_ids(index, index_N) if index_N is not None and is_text(index) else {},
             logit_margins=not zeros,
             name=name,
             notices=tuple(notices),
@@ -305,6 +309,10 @@ def _matrix(what: str, values: Any) -> Matrix:
     if largest > MAX_FEATURE and what in ("features", "train_features", "head weight"):
         raise ValueError(
             f"{what} must be at most {MAX_FEATURE:g} in absolute value to be squared, got {largest:g}: rescale it."
+        )
+    if largest > MAX_LOGIT:
+        raise ValueError(
+            f"{what} must be at most {MAX_LOGIT:g} in absolute value to be squared, got {largest:g}: rescale it."
         )
     return matrix
 

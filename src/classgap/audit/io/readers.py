@@ -25,7 +25,8 @@ from typing import Any
 import numpy as np
 
 from classgap._array_files import map_directory, map_npy, map_npz
-from classgap._checksum import KEY, checksum
+from classgap._regular_files import check_regular_file
+from classgap._tensor_files import KEY, checksum
 from classgap.audit._types import Floats
 from classgap.audit.io.companions import add_companions, read_companion
 from classgap.audit.io.csv import Content, read_csv
@@ -116,8 +117,7 @@ def _read_content(file: Path, wanted: Wanted) -> Content:
         raise ValueError(_unknown_suffix(file))
     if not file.exists():
         raise ValueError(f"{file} does not exist.")
-    if not (file.is_file() or file.is_dir()):
-        raise ValueError(f"{file} is a pipe or a device, not a file: write the predictions to a file first.")
+    check_regular_file(file)
     if file.is_file() and file.stat().st_size == 0:
         raise ValueError(f"{file} is empty.")
     try:

@@ -1,7 +1,7 @@
-"""Filenames and texts of the samples in a prediction file, by sample number.
+"""Filenames and texts of the samples in a prediction file or in several, by sample id.
 
 An ``.npz`` file holds them as arrays ``filenames`` and ``texts``, a ``.safetensors`` file as JSON lists in its
-metadata, and a CSV file as columns ``filename`` and ``text``. The audit itself does not use them.
+metadata, and CSV and Parquet files as columns ``filename`` and ``text``. The audit itself does not use them.
 """
 
 from __future__ import annotations
@@ -14,40 +14,53 @@ from typing import Any
 import numpy as np
 
 from classgap._array_files import map_npz
+from classgap.audit._types import SampleId
 from classgap.audit.io.fields import SAMPLE_COLUMNS
 from classgap.audit.io.labels import is_text
-from classgap.audit.io.sample_ids import encode_ids
+from classgap.audit.io.parquet import import_pyarrow
+from classgap.audit.io.sample_ids import encode_ids, hashed_ids
+from classgap.audit.io.shards import find_shards
 
 
-def read_sample_column(path: Path, name: str, key: str | None = None) -> dict[int, str] | None:
-    """Return the texts of a column by sample number: ``index`` if the file has it, else the row.
+def read_sample_column(path: Path, name: str, key: str | None = None) -> dict[SampleId, str] | None:
+    """Return the texts of a column by sample: by ``index`` if the file has it, else by row.
 
     Args:
-        path: prediction file that was read before, so that its format is known to be valid.
+        path: prediction file that was read before, so that its format is known to be valid, or a pattern of files.
         name: "filenames" or "texts".
         key: array or column with the sample ids, if not ``index``.
 
     Returns:
-        The texts, without empty ones; of a repeated ``index``, the first. ``None`` if the file has no such column.
+        The texts, without empty ones; of a repeated id, the first. ``None`` if a file has no such column.
 
     Raises:
         ValueError: if the column does not have one text per sample.
     """
-    reader = READERS.get(path.suffix.lower())
-    values, index, samples = (None, None, 0) if reader is None else reader(path, name, key or "index")
-    if values is None:
-        return None
-    if len(values) != samples:
-        raise ValueError(f"{path}: {name} and targets must have the same length, got {len(values)} and {samples}.")
-    if index is None or key in (None, "index"):
-        numbers = range(samples) if index is None else [int(number) for number in index]
-    else:
-        numbers = (encode_ids(index) if is_text(index) else np.asarray(index)).tolist()
-    found: dict[int, str] = {}
-    for number, text in zip(numbers, values, strict=True):
+    texts: list[str] = []
+    ids: list[SampleId] = []
+    for file in find_shards(path) or [path]:
+        reader = READERS.get(file.suffix.lower())
+        values, index, samples = (None, None, 0) if reader is None else reader(file, name, key or "index")
+        if values is None:
+            return None
+        if len(values) != samples:
+            raise ValueError(f"{file}: {name} and targets must have the same length, got {len(values)} and {samples}.")
+        ids.extend(range(len(ids), len(ids) + samples) if index is None else _plain(index))
+        texts.extend(values)
+    found: dict[SampleId, str] = {}
+    for sample, text in zip(ids, texts, strict=True):
         if text:
-            found.setdefault(number, text)
+            found.setdefault(sample, text)
     return found
+
+
+def _plain(index: Any) -> list[SampleId]:
+    """Ids as strings or integers; integers that are written as text are integers."""
+    if not is_text(index):
+        return [int(number) for number in np.asarray(index)]
+    codes_N = encode_ids(index)
+    hashed = hashed_ids(index, codes_N)
+    return [hashed.get(code, code) for code in codes_N.tolist()]
 
 
 Column = tuple[list[str] | None, Any, int]  # texts, sample numbers, number of samples
@@ -94,4 +107,16 @@ def _from_csv(path: Path, name: str, key: str) -> Column:
     return [row[header.index(column)].strip() for row in cells], index, len(cells)
 
 
-READERS = {".npz": _from_npz, ".safetensors": _from_safetensors, ".csv": _from_csv}
+def _from_parquet(path: Path, name: str, key: str) -> Column:
+    _, pq = import_pyarrow()
+    column = next(column for column, array in SAMPLE_COLUMNS.items() if array == name)
+    with pq.ParquetFile(path) as file:
+        present = [each for each in (column, key) if each in file.schema_arrow.names]
+        if column not in present:
+            return None, None, 0
+        table = file.read(columns=sorted(set(present))).to_pydict()
+    values = ["" if value is None else str(value) for value in table[column]]
+    return values, table.get(key), len(values)
+
+
+READERS = {".parquet": _from_parquet, ".npz": _from_npz, ".safetensors": _from_safetensors, ".csv": _from_csv}

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from classgap.audit._types import Integers
+from classgap.audit._types import Integers, SampleId
 from classgap.audit.results import Notice
 
 HASHED = 1 << 56  # encoded strings are at least this large; 56 bits keep two of a million ids apart
@@ -38,6 +38,24 @@ def encode_ids(values: Any) -> Integers:
     if len(set(codes.values())) < len(codes):
         raise ValueError("two sample ids have the same hash: change one of them, or use integers.")
     return np.array([codes[text] for text in texts], dtype=np.int64)
+
+
+def sample_number(sample: SampleId) -> int:
+    """Return the integer that encodes an id.
+
+    >>> sample_number("7"), sample_number(7)
+    (7, 7)
+    """
+    return sample if isinstance(sample, int) else _encode_id(sample)
+
+
+def hashed_ids(values: Any, codes_N: Integers) -> dict[int, str]:
+    """Return the strings that :func:`encode_ids` encodes by a hash, by their codes.
+
+    >>> hashed_ids(["7", "val/7.png"], encode_ids(["7", "val/7.png"]))
+    {132342538830927683: 'val/7.png'}
+    """
+    return {code: str(text) for code, text in zip(codes_N.tolist(), values, strict=True) if code >= HASHED}
 
 
 def _encode_id(text: str) -> int:

@@ -39,7 +39,8 @@ def check_slice_names(slices: Iterable[str], found: Iterable[str]) -> None:
         others = sorted(set(found) - {*NAMES, "target", "prediction"})
         if name not in others:
             near = nearest(name, others)
-            hint = f"did you mean {near}?" if near else f"other columns are {', '.join(others[:6]) or 'missing'}."
+            listed = f"columns to choose from: {', '.join(others[:6])}." if others else "it has no metadata columns."
+            hint = f"did you mean {near}?" if near else listed
             raise ValueError(f"slices names {name!r}, which the file does not contain; {hint}")
 
 

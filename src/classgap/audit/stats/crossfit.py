@@ -110,6 +110,61 @@ def crossfit_drops(
     return {name: (float(np.mean(some)), float(np.sqrt(variances[name])) / len(some)) for name, some in drops.items()}
 
 
+def unpaired_crossfit_drops(
+    targets_N: Integers,
+    before_N: NDArray[np.bool_],
+    after_right_K: Integers,
+    after_support_K: Integers,
+    rng: np.random.Generator,
+) -> dict[str, tuple[float, float]]:
+    """Drop of each third and its standard error, if the second side has other samples.
+
+    For each fold, the first side ranks the classes on its other folds and is judged on the fold. No sample of the
+    second side takes part in a ranking, so that all of them judge every fold. The drop is the mean over folds.
+
+    Args:
+        targets_N: class of each sample of the first side.
+        before_N: whether the first side is right.
+        after_right_K: correct samples of the second side.
+        after_support_K: samples of the second side, at least one of each class.
+        rng: deals the samples of the first side.
+
+    >>> targets, right = np.repeat([0, 1], 50), np.concatenate([np.ones(50, bool), np.arange(50) % 2 == 0])
+    >>> drops = unpaired_crossfit_drops(
+    ...     targets, right, np.array([0, 20]), np.array([40, 40]), np.random.default_rng(0)
+    ... )
+    >>> {name: drop for name, (drop, _) in drops.items()}
+    {'easy': 1.0, 'hard': 0.0}
+    """
+    classes = len(after_support_K)
+    fold_N = deal(targets_N, FOLDS, rng)
+    support_K = np.bincount(targets_N, minlength=classes)
+    rate_K = (np.bincount(targets_N, weights=before_N, minlength=classes) + 0.5) / (support_K + 1)
+    after_rate_K = (after_right_K + 0.5) / (after_support_K + 1)
+    accuracies: dict[str, list[float]] = {}
+    variances: dict[str, float] = {}
+    weights: dict[str, Floats] = {}
+    for fold in range(FOLDS):
+        inside = fold_N == fold
+        size_K = np.bincount(targets_N[inside], minlength=classes)
+        judged = (size_K > 0) & (support_K > size_K)
+        judged_K = _accuracy(targets_N[inside], before_N[inside], classes)
+        for name, part in thirds(_accuracy(targets_N[~inside], before_N[~inside], classes), judged).items():
+            if len(part):
+                accuracies.setdefault(name, []).append(float(judged_K[part].mean()))
+                variance = float((rate_K[part] * (1 - rate_K[part]) / size_K[part]).sum()) / len(part) ** 2
+                variances[name] = variances.get(name, 0.0) + variance
+                weights.setdefault(name, np.zeros(classes))[part] += 1 / len(part)
+    found = {}
+    for name, some in accuracies.items():
+        weight_K = weights[name] / len(some)
+        variance = variances[name] / len(some) ** 2
+        variance += float((weight_K**2 * after_rate_K * (1 - after_rate_K) / after_support_K).sum())
+        drop = float(np.mean(some)) - float(weight_K @ (after_right_K / after_support_K))
+        found[name] = drop, float(np.sqrt(variance))
+    return found
+
+
 def fixed_gap(
     easy: Integers, hard: Integers, accuracy_U: Floats, support_U: Integers, alpha: float
 ) -> tuple[float, float]:

@@ -10,6 +10,7 @@ the test then exceeds its level by at most 4 %, for 5 to 100 samples and levels 
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from statistics import NormalDist
 
 import numpy as np
@@ -92,16 +93,28 @@ def drop_bounds(broken_U: ArrayLike, fixed_U: ArrayLike, support_U: ArrayLike, a
     [0.43, 0.05, 0.0]
     """
     b, c, n = (np.asarray(value, dtype=np.int64) for value in (broken_U, fixed_U, support_U))
-    bounds_U = np.zeros(len(b))
-    fell = np.flatnonzero(b > c)
+    return largest_limits(
+        lambda chosen, limit: drop_p_values(b[chosen], c[chosen], n[chosen], limit), (b - c) / n, alpha
+    )
+
+
+def largest_limits(p_values: Callable[[Integers, Floats], Floats], drop_U: Floats, alpha: float) -> Floats:
+    """Return the largest limit at which each drop is significant, 0 if none is, by bisection, (U,).
+
+    Args:
+        p_values: p-values of the chosen classes for one limit each.
+        drop_U: observed drops, which no significant limit exceeds.
+        alpha: level of each test.
+    """
+    bounds_U = np.zeros(len(drop_U))
+    fell = np.flatnonzero(drop_U > 0)
     if not len(fell):
         return bounds_U
-    fell = fell[drop_p_values(b[fell], c[fell], n[fell], 0.0) <= alpha]
-    b, c, n = b[fell], c[fell], n[fell]
-    low, high = np.zeros(len(fell)), (b - c) / n  # significant, and not
+    fell = fell[p_values(fell, np.zeros(len(fell))) <= alpha]
+    low, high = np.zeros(len(fell)), drop_U[fell]  # significant, and not
     for _ in range(STEPS if len(fell) else 0):
         middle = (low + high) / 2
-        significant = drop_p_values(b, c, n, middle) <= alpha
+        significant = p_values(fell, middle) <= alpha
         low, high = np.where(significant, middle, low), np.where(significant, high, middle)
     bounds_U[fell] = low
     return bounds_U
@@ -120,11 +133,17 @@ def detectable_drops(support_U: ArrayLike, fixed_rate: float, limit: float, alph
     >>> detectable_drops([50, 5000, 3], 0.02, 0.0, 0.05).round(3).tolist()
     [0.142, 0.008, nan]
     """
-    support_U = np.asarray(support_U, dtype=np.int64)
+    return interpolate_sizes(
+        np.asarray(support_U, dtype=np.int64), lambda n: _detectable_drop(n, fixed_rate, limit, alpha, power)
+    )
+
+
+def interpolate_sizes(support_U: Integers, detectable: Callable[[int], float]) -> Floats:
+    """Values of a smooth function of the number of samples, computed at a few numbers only; NaN below known ones."""
     sizes = np.unique(support_U)
-    if len(sizes) > MAX_SIZES:  # drops change smoothly with the number of samples
+    if len(sizes) > MAX_SIZES:
         sizes = np.unique(np.geomspace(sizes[0], sizes[-1], MAX_SIZES).round().astype(np.int64))
-    found = np.array([_detectable_drop(int(n), fixed_rate, limit, alpha, power) for n in sizes])
+    found = np.array([detectable(int(n)) for n in sizes])
     known = ~np.isnan(found)
     if not known.any():
         return np.full(len(support_U), np.nan)
@@ -146,7 +165,7 @@ def _detectable_drop(n: int, fixed_rate: float, limit: float, alpha: float, powe
         significant |= low_J >= high_J
         high_J = np.where(significant, np.minimum(middle_J, high_J), high_J)
         low_J = np.where(significant, low_J, middle_J + 1)
-    chance_J = _binomial(fixed_J, np.array(n), np.array(fixed_rate))
+    chance_J = binomial(fixed_J, np.array(n), np.array(fixed_rate))
 
     def found_with(drop: float) -> float:
         rate = min(1.0, (fixed_rate + drop) / (1 - fixed_rate))
@@ -200,10 +219,11 @@ def _tail(observed_U: Floats, support_U: Integers, q_U: Floats, limit_U: Floats)
     beyond_UJ = np.where(
         high_UJ == 0, 1.0, np.where(high_UJ > others_UJ, 0.0, bdtrc(np.maximum(high_UJ - 1.0, 0), others_UJ, rate_U1))
     )
-    return np.minimum((np.where(valid_UJ, _binomial(fixed_UJ, n_U1, q_U1), 0.0) * beyond_UJ).sum(axis=1), 1.0)
+    return np.minimum((np.where(valid_UJ, binomial(fixed_UJ, n_U1, q_U1), 0.0) * beyond_UJ).sum(axis=1), 1.0)
 
 
-def _binomial(successes: Integers, total: Integers, probability: Floats) -> Floats:
+def binomial(successes: Integers, total: Integers, probability: Floats) -> Floats:
+    """P(X = successes), X ~ Binomial(total, probability)."""
     from scipy.special import gammaln, xlog1py, xlogy
 
     rest = total - successes

@@ -10,7 +10,6 @@ import numpy as np
 
 from classgap.audit._types import Floats, Integers
 from classgap.audit.metrics.gaps import sums_by_third
-from classgap.audit.stats.pairing import PairedCounts
 
 SWAPS = 2000
 EPSILON = 1e-12  # of rounding
@@ -70,41 +69,48 @@ def _quantile(null_R: Floats, alpha: float) -> float:
     return float(null_R[rank - 1]) if rank <= len(null_R) else float("inf")
 
 
+@dataclass(frozen=True)
+class Swaps:
+    """Accuracies and drops of classes after random swaps of the two sides.
+
+    Attributes:
+        before_RU: accuracies of the first side.
+        drops_RU: drops.
+        step_U: difference between neighboring values of the drop of each class.
+    """
+
+    before_RU: Floats
+    drops_RU: Floats
+    step_U: Floats
+
+
 def group_nulls(
-    counts: PairedCounts,
+    observed_U: Floats,
+    swaps: Swaps,
     weights: Mapping[str, Floats],
     thirds: Mapping[str, Integers],
     *,
     crossfit: Mapping[str, tuple[float, float]] | None,
-    rng: np.random.Generator,
-    n_swaps: int = SWAPS,
 ) -> dict[str, GroupNull]:
-    """Swap the sides of each sample at random and measure the drop of each group.
+    """Measure the drop of each group, observed and after random swaps of the two sides.
 
-    If both classifiers are equally good, a sample on which they differ is as likely to be broken as fixed. Thirds that
-    the first side ranks on these samples are ranked again after each swap: a class that ranks easy by good luck falls
-    without a cause (regression to the mean), and the swapped sides show by how much.
+    Thirds that the first side ranks on these samples are ranked again after each swap: a class that ranks easy by good
+    luck falls without a cause (regression to the mean), and the swapped sides show by how much.
 
     Args:
-        counts: outcomes of one run per side.
+        observed_U: observed drop of each class.
+        swaps: the swaps.
         weights: weight of each class in each group with fixed members.
         thirds: members of the thirds.
-        crossfit: drops of the thirds by :func:`~classgap.audit.stats.crossfit.crossfit_drops`; ``None`` if the first
-            side does not rank the thirds on these samples.
-        rng: draws the swaps.
-        n_swaps: number of swaps.
+        crossfit: drops of the thirds that are ranked by other samples, with their standard errors; ``None`` if the
+            first side does not rank the thirds on these samples.
     """
-    changed_U = counts.fixed_U + counts.broken_U
-    broken_RU = rng.binomial(changed_U, 0.5, size=(n_swaps, len(changed_U)))
-    before_RU = (counts.cells_UBA[:, 1, 1] + broken_RU) / counts.support_U
-    drops_RU = (2 * broken_RU - changed_U) / counts.support_U
-    observed_U = counts.before_SU[0] - counts.after_SU[0]
     fixed = dict(weights)
     found = {}
     if crossfit is not None:
-        for name, sums_R in sums_by_third(before_RU, drops_RU).items():
+        for name, sums_R in sums_by_third(swaps.before_RU, swaps.drops_RU).items():
             size = len(thirds[name])
-            step = 1 / (size * float(np.median(counts.support_U[thirds[name]])))
+            step = float(np.median(swaps.step_U[thirds[name]])) / (2 * size)
             found[name] = GroupNull(
                 float(observed_U[thirds[name]].mean()), np.sort(sums_R / size), step, crossfit[name]
             )
@@ -113,6 +119,6 @@ def group_nulls(
             fixed[name] = np.bincount(members, minlength=len(observed_U)) / len(members)
     for name, weight_U in fixed.items():
         member = weight_U > 0
-        step = 2 * float(np.median(weight_U[member] / counts.support_U[member]))
-        found[name] = GroupNull(float(observed_U @ weight_U), np.sort(drops_RU @ weight_U), step)
+        step = float(np.median((weight_U * swaps.step_U)[member]))
+        found[name] = GroupNull(float(observed_U @ weight_U), np.sort(swaps.drops_RU @ weight_U), step)
     return found
