@@ -17,6 +17,7 @@ import classgap as cg
 from classgap.cli import main
 from classgap.engine import TrainConfig
 from classgap.engine.train import train
+from classgap.inference import LoadedRun
 
 SMALL: dict[str, Any] = {"data": "digits", "model": "mlp:width=16", "epochs": 2, "batch_size": 64, "device": "cpu"}
 
@@ -65,6 +66,42 @@ def photos(tmp_path_factory: pytest.TempPathFactory) -> Path:
         write_photos(base / "data")
         trained(base / "run", data=f"folder:{base / 'data'}:size=14", model="linear", augment="rrc:size=12")
     return base
+
+
+def by_hook(run: LoadedRun, layer: str, inputs: torch.Tensor) -> torch.Tensor:
+    """Return the output of a layer for all inputs at once, with a hook by hand."""
+    seen: list[torch.Tensor] = []
+    handle = run.model.get_submodule(layer).register_forward_hook(lambda _, args, output: seen.append(output))
+    run.model(run.preprocessing.prepare(inputs))
+    handle.remove()
+    return seen[0]
+
+
+def test_features_of_earlier_blocks_match_a_hook(tmp_path: Path) -> None:
+    path = trained(tmp_path / "run", model="resnet20:width=4", data="digits:fraction=0.1", epochs=1)
+    run = cg.load_run(path, device="cpu")
+    test = cg.data.load(run.config.data).test
+    inputs = test.inputs[torch.arange(len(test))]
+    for block, width in (("layer1", 4), ("layer2", 8), ("layer3.2.conv1", 16)):
+        maps = by_hook(run, block, inputs)
+        features = run.features(test, layer=block)
+        assert features.shape == (len(test), width)
+        torch.testing.assert_close(features, maps.mean(dim=(2, 3)), rtol=1e-4, atol=1e-5)
+        torch.testing.assert_close(run.features(inputs, layer=block, pool=False), maps, rtol=1e-4, atol=1e-5)
+    torch.testing.assert_close(run.features(test), stored(path)["features"].float(), rtol=2e-3, atol=1e-3)
+    assert torch.equal(run.predict(test).logits, stored(path)["logits"])
+    with pytest.raises(ValueError, match=r"layer='layer9' is not part of CifarResNet.*layer1"):
+        run.features(test, layer="layer9")
+    assert not any(module._forward_hooks or module._forward_pre_hooks for module in run.model.modules())
+
+
+def test_features_of_signals_are_averaged_over_time(tmp_path: Path) -> None:
+    run = cg.load_run(trained(tmp_path / "run", **SETTINGS["signals"], epochs=1), device="cpu")
+    test = cg.data.load(run.config.data).test
+    maps = by_hook(run, "3", test.inputs[torch.arange(len(test))])
+    torch.testing.assert_close(run.features(test, layer="3"), maps.mean(dim=2), rtol=1e-4, atol=1e-5)
+    with pytest.raises(ValueError, match=r"shape \(1, 40\), got .* \(1, 8, 8\)"):
+        run.features(cg.data.load("digits").test)
 
 
 def test_files_describe_the_model_without_its_data(photos: Path) -> None:

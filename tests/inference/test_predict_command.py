@@ -3,6 +3,8 @@
 import csv
 import json
 import shutil
+import subprocess
+import sys
 from pathlib import Path
 
 import numpy as np
@@ -101,6 +103,20 @@ def test_workers_and_batch_size_change_nothing_but_rounding(place: Path, tmp_pat
     other = np.load(predict(place, "photos", tmp_path / "other.npz", "--workers", "2", "--batch-size", "5"))
     assert list(one["filenames"]) == list(other["filenames"])
     np.testing.assert_allclose(one["logits"], other["logits"], atol=1e-5)
+
+
+def test_two_processes_write_what_one_writes(place: Path, tmp_path: Path) -> None:
+    size = "5"  # 21 images: the second process gets fewer
+    one = np.load(predict(place, "photos", tmp_path / "one.npz", "--batch-size", size))
+    words = [str(place / "photos"), str(place / "my photos/test"), "--batch-size", size, "--device", "cpu"]
+    launch = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node=2", "-m", "classgap"]
+    command = [*launch, "predict", *words, "--out", str(tmp_path / "two.npz")]
+    finished = subprocess.run(command, capture_output=True, text=True, timeout=300, check=False)
+    assert finished.returncode == 0, finished.stderr[-4000:]
+    assert finished.stdout.count("accuracy") == 1  # the first process prints
+    two = np.load(tmp_path / "two.npz")
+    assert set(one.files) == set(two.files)
+    assert all(np.array_equal(one[key], two[key]) for key in one.files)
 
 
 def test_targets_come_from_folders_only_if_all_have_one(

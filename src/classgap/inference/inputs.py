@@ -1,4 +1,4 @@
-"""Inputs of ``classgap predict``: image files and folders, feature files, tables, and datasets by name."""
+"""Inputs of ``classgap predict``: image and text files and folders, feature files, tables, and datasets by name."""
 
 from __future__ import annotations
 
@@ -18,6 +18,7 @@ from classgap.data.sources.features import read_split_arrays
 from classgap.data.sources.folder import find_images
 from classgap.data.sources.images import is_image_name
 from classgap.data.sources.table import read_labels, read_table
+from classgap.data.sources.text_folder import find_texts, is_text_name, read_text
 from classgap.data.transforms.table import TableEncoder
 from classgap.engine.run import split_training
 from classgap.inference.loaded_run import LoadedRun
@@ -34,8 +35,8 @@ def read_inputs(run: LoadedRun, inputs: Sequence[str], split: str = "test") -> I
 
     Args:
         run: The model.
-        inputs: Image files and folders; ``.npz``, ``.safetensors``, ``.npy``, ``.csv`` or ``.parquet`` files; or
-            the name of a dataset. Empty for the data of the run.
+        inputs: Image or text files and folders; ``.npz``, ``.safetensors``, ``.npy``, ``.csv`` or ``.parquet`` files;
+            or the name of a dataset. Empty for the data of the run.
         split: Split of a dataset or of a file with splits: "test", "val" or "train".
 
     Raises:
@@ -51,35 +52,42 @@ def read_inputs(run: LoadedRun, inputs: Sequence[str], split: str = "test") -> I
         raise ValueError(f"{missing[0]} does not exist.")
     kinds = {_kind(path) for path in paths}
     if len(kinds) > 1:
-        raise ValueError(f"all inputs must be images, or all must be files of numbers; got {', '.join(inputs[:5])}.")
-    if kinds == {"images"}:
-        return _read_images(run, paths)
+        raise ValueError(f"all inputs must be images or texts, or all files of numbers; got {', '.join(inputs[:5])}.")
+    if kinds == {"files"}:
+        return _read_files(run, paths)
     return _join([_read_numbers(run, path, split) for path in paths])
 
 
 def _kind(path: Path) -> str:
-    if path.is_dir() or is_image_name(path.name):
-        return "images"
+    if path.is_dir() or is_image_name(path.name) or is_text_name(path.name):
+        return "files"
     if path.suffix.lower() in (*ARRAYS, *TABLES):
         return "numbers"
     raise ValueError(
-        f"{path} must be an image, a folder of images, or a file that ends in {', '.join((*ARRAYS, *TABLES))}."
+        f"{path} must be an image, a text (.txt), a folder of either, or a file that ends in "
+        f"{', '.join((*ARRAYS, *TABLES))}."
     )
 
 
-def _read_images(run: LoadedRun, paths: Sequence[Path]) -> InputSamples:
-    if run.preprocessing.resize is None:
+def _read_files(run: LoadedRun, paths: Sequence[Path]) -> InputSamples:
+    """Read images or texts, each a file; its class is named by a folder."""
+    column = None if run.preprocessing.table is None else run.preprocessing.table.text_column
+    if column is None and run.preprocessing.resize is None:
         raise ValueError(
-            f"{run.directory.path} was trained on inputs of the shape {run.preprocessing.shape}, not on images; got "
-            f"{paths[0]}."
+            f"{run.directory.path} was trained on inputs of the shape {run.preprocessing.shape}, not on images or text "
+            f"files; got {paths[0]}."
         )
+    find, kind = (find_images, "images") if column is None else (find_texts, "text files")
+    wrong = next((path for path in paths if path.is_file() and is_text_name(path.name) != bool(column)), None)
+    if wrong is not None:
+        raise ValueError(f"{run.directory.path} was trained on {kind}; got {wrong}.")
     numbers = {name: number for number, name in enumerate(run.class_names)}
     names: list[str] = []
     targets: list[int | None] = []
     for path in paths:
-        found = find_images(path) if path.is_dir() else [str(path)]
+        found = find(path) if path.is_dir() else [str(path)]
         if not found:
-            raise ValueError(f"{path} contains no images.")
+            raise ValueError(f"{path} contains no {kind}.")
         classes = {file: _class_of(Path(file), path, numbers) for file in found}
         pairs = sorted(classes.items(), key=lambda pair: (pair[1] or 0, pair[0]))  # by class, as in training
         names += [file for file, _ in pairs]
@@ -88,12 +96,16 @@ def _read_images(run: LoadedRun, paths: Sequence[Path]) -> InputSamples:
     notes: tuple[str, ...] = ()
     if 0 < len(known) < len(targets):
         notes = (
-            f"{len(targets) - len(known)} of {len(targets)} images are in no folder named after a class: no targets "
+            f"{len(targets) - len(known)} of {len(targets)} {kind} are in no folder named after a class: no targets "
             "are written.",
         )
-    return InputSamples(
-        ImageItems(tuple(names), run.preprocessing),
-        torch.tensor(known) if len(known) == len(targets) else None,
+    if column is None:
+        samples = InputSamples(ImageItems(tuple(names), run.preprocessing))
+    else:
+        samples = InputSamples.from_any([read_text(name) for name in names], run.preprocessing)
+    return replace(
+        samples,
+        targets=torch.tensor(known) if len(known) == len(targets) else None,
         filenames=tuple(names),
         notes=notes,
     )
@@ -161,7 +173,8 @@ def _read_csv(path: Path) -> tuple[np.ndarray, np.ndarray | None]:
 
 def _numbers(cells: Sequence[str], header: Sequence[str], places: Sequence[int], line: int) -> np.ndarray:
     try:
-        return np.array(cells, dtype=np.float32)
+        with np.errstate(over="ignore"):  # infinities are reported
+            return np.array(cells, dtype=np.float32)
     except ValueError:
         bad = next(place for place, cell in zip(places, cells, strict=True) if not _is_number(cell))
         cell = cells[places.index(bad)]
@@ -192,7 +205,7 @@ def _read_dataset(run: LoadedRun, text: str, split: str) -> InputSamples:
         data = load(text)
     except ValueError as error:
         if text == run.config.data:
-            raise
+            raise ValueError(f"the data of {run.directory.path} cannot be loaded: {error}") from None
         raise ValueError(f"{text} does not exist, and it is not a dataset: {error}") from None
     _check_dataset(run, data)
     own = text == run.config.data

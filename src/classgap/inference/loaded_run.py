@@ -14,6 +14,7 @@ import torch
 from torch import Tensor, nn
 
 from classgap.data.preprocessing import Preprocessing
+from classgap.distributed import gather_rows, rank, world_size
 from classgap.engine import RunDirectory, TrainConfig
 from classgap.engine.optim import autocast
 from classgap.engine.storage.networks import load_network, read_finished_config
@@ -50,19 +51,22 @@ class LoadedRun:
         """Batch size with which the run tested its model; with it, logits are the same bit for bit."""
         try:
             processes = int(json.loads(self.directory.environment.read_text(encoding="utf-8"))["processes"])
-        except (OSError, ValueError, KeyError, TypeError):
+        except (OSError, ValueError, KeyError, TypeError, OverflowError, RecursionError):
             processes = 1
         return max(1, (self.config.batch_size or 256) // (self.config.micro_batches * processes))
 
     @property
     def train_counts(self) -> Tensor | None:
         """Training samples of each class, (K,), or ``None`` if the run does not store them."""
-        from safetensors import safe_open
+        from safetensors import SafetensorError, safe_open
 
         if not self.directory.predictions.is_file():
             return None
-        with safe_open(self.directory.predictions, "pt") as file:
-            return file.get_tensor("train_counts") if "train_counts" in file.keys() else None  # noqa: SIM118
+        try:
+            with safe_open(self.directory.predictions, "pt") as file:
+                return file.get_tensor("train_counts") if "train_counts" in file.keys() else None  # noqa: SIM118
+        except SafetensorError as error:
+            raise ValueError(f"{self.directory.predictions} is damaged ({error}); train again.") from None
 
     def predict(
         self,
@@ -71,16 +75,19 @@ class LoadedRun:
         batch_size: int | None = None,
         workers: int = 0,
         fix: Fix | None = None,
+        shard: bool = False,
         progress: Callable[[int], None] = lambda count: None,
     ) -> PredictResult:
         """Predict the classes of new inputs.
 
         Args:
-            inputs: An array or tensor (N, …), an image, or a list of images and image files. Inputs are prepared as in
-                training: images are bytes or numbers in [0, 1], not normalized.
+            inputs: An array or tensor (N, …), an image, a list of images and image files, or a split of a dataset.
+                Inputs are prepared as in training: images are bytes or numbers in [0, 1], not normalized.
             batch_size: InputSamples in a batch. By default, as the run tested its model.
             workers: Processes that decode image files.
             fix: A remedy to apply; see :func:`classgap.load_fix`.
+            shard: Divide the samples among the processes of the process group. All must pass the same inputs, and all
+                get the whole result.
             progress: Called with the number of newly finished samples.
 
         Raises:
@@ -93,16 +100,57 @@ class LoadedRun:
         self.check_fix(fix)
         samples = InputSamples.from_any(inputs, self.preprocessing)
         wanted = "logits" if fix is None else fix.inputs
-        parts = []
+        size = batch_size or self.batch_size
+        mine = samples.shard(rank(), world_size(), size) if shard else samples
+        parts = [torch.empty(0, len(self.class_names))]
         with torch.inference_mode(), FeatureTap(self.model) if wanted == "features" else nullcontext() as tap:
-            for raw in samples.batches(batch_size or self.batch_size, workers=workers):
+            for raw in mine.batches(size, workers=workers):
                 parts.append(self._score(raw, fix, tap).cpu())
                 progress(len(raw))
-            scores_NK = torch.cat(parts)
+            scores_NK = gather_rows(torch.cat(parts)) if shard else torch.cat(parts)
             if fix is not None and wanted == "logits":  # all at once: rows of probabilities are recognized
                 scores_NK = fix.to("cpu")(scores_NK)
         has_probabilities = fix is None or not any(isinstance(part, ExpectedCost) for part in fix.parts)
         return PredictResult.from_logits(scores_NK.clone(), self.class_names, has_probabilities=has_probabilities)
+
+    @torch.inference_mode()
+    def features(
+        self,
+        inputs: Any,
+        *,
+        layer: str | None = None,
+        pool: bool = True,
+        batch_size: int | None = None,
+        workers: int = 0,
+    ) -> Tensor:
+        """Return the features of inputs, float32, on the CPU: the input of the head, or the output of an earlier layer.
+
+        Args:
+            inputs: As for :meth:`predict`, for example ``cg.data.load(run.config.data).test``.
+            layer: Dotted name of a layer, such as ``layer2``; see ``run.model.named_modules()``.
+            pool: Average the output of ``layer`` over positions: the last dimensions of channels-first outputs
+                (B, C, H, W), and (B, C, L) of signals; the tokens of others, (B, T, D). False returns it as it is.
+            batch_size: Samples in a batch. By default, as the run tested its model.
+            workers: Processes that decode image files.
+
+        Raises:
+            ValueError: If an input does not fit the model, or it has no such layer.
+        """
+        if batch_size is not None and batch_size < 1:
+            raise ValueError(f"batch_size must be at least 1, got {batch_size}.")
+        samples = InputSamples.from_any(inputs, self.preprocessing)
+        parts = []
+        with FeatureTap(self.model, layer=layer) as tap:
+            for raw in samples.batches(batch_size or self.batch_size, workers=workers):
+                self._score(raw, None, tap)
+                found = tap.features.float()
+                parts.append((self._pool(found) if pool else found).cpu())
+        return torch.cat(parts).clone()
+
+    def _pool(self, features: Tensor) -> Tensor:
+        if features.ndim == 3:
+            return features.mean(dim=2 if self.preprocessing.kind == "signal" else 1)
+        return features.flatten(2).mean(dim=2) if features.ndim > 3 else features
 
     def check_fix(self, fix: Fix | None) -> None:
         """Check that a fix belongs to this model.

@@ -11,7 +11,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from classgap.data.dataset import Inputs
+from classgap.data.dataset import Inputs, Split, Subset
 from classgap.data.preprocessing import Preprocessing
 from classgap.data.sources.images import try_read
 from classgap.data.transforms.table import Table
@@ -40,16 +40,23 @@ class InputSamples:
 
     @classmethod
     def from_any(cls, inputs: Any, preprocessing: Preprocessing) -> InputSamples:
-        """Take an array or tensor of inputs (N, …), one image, or a list of images, image files and arrays.
+        """Take an array or tensor of inputs (N, …), one image, a list of images, image files and arrays, or a split.
 
-        For a model of a table, also take a data frame, or a list of rows as mappings.
+        For a model of a table, also take a data frame, or a list of rows as mappings; for a model of texts, a text or a
+        list of texts.
 
         Raises:
             ValueError: If the inputs have the wrong shape or type.
         """
         if isinstance(inputs, InputSamples):
             return inputs
-        if preprocessing.table is not None and (table := _as_table(inputs)) is not None:
+        if isinstance(inputs, Split):
+            _check_split(inputs, preprocessing)
+            return cls(inputs.inputs, inputs.targets, inputs.index)
+        if (
+            preprocessing.table is not None
+            and (table := _as_table(inputs, preprocessing.table.text_column)) is not None
+        ):
             return cls(torch.from_numpy(preprocessing.table.encode(table)))
         if isinstance(inputs, (str, os.PathLike)) or hasattr(inputs, "convert"):
             inputs = [inputs]
@@ -71,6 +78,19 @@ class InputSamples:
         if preprocessing.is_image and not fits and array.ndim in (3, 4):
             return cls(ImageItems(tuple(array), preprocessing))
         return cls(preprocessing.check_array(array))
+
+    def shard(self, rank: int, world_size: int, batch_size: int) -> InputSamples:
+        """Return the part of one process: whole batches, the same ones that a single process would form.
+
+        >>> samples = InputSamples(torch.arange(5.0)[:, None])
+        >>> [len(samples.shard(rank, 3, batch_size=2)) for rank in range(3)]
+        [2, 2, 1]
+        """
+        per_process = -(-len(self) // (batch_size * world_size)) * batch_size
+        rows = slice(rank * per_process, (rank + 1) * per_process)
+        if isinstance(self.inputs, ImageItems):
+            return InputSamples(ImageItems(self.inputs.items[rows], self.inputs.preprocessing))
+        return InputSamples(Subset(self.inputs, torch.arange(len(self))[rows]))
 
     def batches(self, batch_size: int, *, workers: int = 0) -> Iterator[Tensor]:
         """Iterate over inputs before crop and normalization.
@@ -136,8 +156,19 @@ class ImageItems:
         return str(item) if isinstance(item, (str, os.PathLike)) else f"image {row}"
 
 
-def _as_table(inputs: Any) -> Table | None:
-    """Return the columns of a data frame or of a list of rows, or ``None`` for other inputs."""
+def _check_split(split: Split, preprocessing: Preprocessing) -> None:
+    shape = tuple(split.inputs[torch.arange(min(1, len(split)))].shape[1:])
+    if not len(split) or shape != preprocessing.stored_shape:
+        raise ValueError(
+            f"the split must have samples of the shape {preprocessing.stored_shape}, got {len(split)} of {shape}."
+        )
+
+
+def _as_table(inputs: Any, text_column: str | None) -> Table | None:
+    """Return the columns of a data frame or of a list of rows or texts, or ``None`` for other inputs."""
+    texts = [inputs] if isinstance(inputs, str) else inputs
+    if text_column and isinstance(texts, Sequence) and len(texts) and all(isinstance(text, str) for text in texts):
+        return {text_column: texts}
     if hasattr(inputs, "columns"):
         return {str(name): inputs[name].tolist() for name in inputs.columns}
     if isinstance(inputs, Sequence) and len(inputs) and all(isinstance(row, Mapping) for row in inputs):
