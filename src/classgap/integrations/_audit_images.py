@@ -10,6 +10,8 @@ from PIL import Image, ImageDraw, ImageFont
 
 from classgap.audit import Audit
 
+Pixels = NDArray[np.uint8]
+
 MAX_ROWS = 40  # classes of the accuracy figure, the hardest ones
 MAX_CLASSES = 1000  # of the confusion figure; larger matrices are summed over blocks
 ROW, NAME_WIDTH, PLOT_WIDTH, MARGIN = 18, 180, 400, 10
@@ -18,7 +20,7 @@ INK, GRID, BAR = (60, 60, 60), (225, 225, 225), (120, 160, 205)
 THIRDS = {"easy": (90, 160, 100), "medium": BAR, "hard": (205, 105, 80)}
 
 
-def accuracy_image(audit: Audit) -> NDArray[np.uint8]:
+def accuracy_image(audit: Audit) -> Pixels:
     """Draw the accuracy of each class with its interval, hardest first and colored by third.
 
     >>> accuracy_image(Audit.from_predictions(targets=[0, 0, 1], predictions=[0, 1, 1])).shape
@@ -46,7 +48,7 @@ def accuracy_image(audit: Audit) -> NDArray[np.uint8]:
     return np.asarray(image)
 
 
-def confusion_image(audit: Audit) -> NDArray[np.uint8]:
+def confusion_image(audit: Audit) -> Pixels:
     """Draw the confusion matrix, rows of true classes normalized; darker is more.
 
     >>> image = confusion_image(Audit.from_predictions(targets=[0, 0, 1], predictions=[0, 1, 1]))

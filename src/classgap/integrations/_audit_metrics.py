@@ -1,6 +1,8 @@
-"""The main figures of an audit, as a flat dictionary for loggers."""
+"""The main figures of an audit, as a flat dictionary for loggers, and its files."""
 
 from __future__ import annotations
+
+from pathlib import Path
 
 from classgap.audit import Audit
 
@@ -23,3 +25,10 @@ def audit_metrics(audit: Audit) -> dict[str, float]:
         "easy_hard_gap": audit.gap.easy_hard,
     }
     return {name: value for name, value in figures.items() if value is not None}
+
+
+def write_audit(audit: Audit, folder: Path) -> None:
+    """Write ``audit.json`` and ``report.html`` to a folder, which is created."""
+    folder.mkdir(parents=True, exist_ok=True)
+    audit.save(folder / "audit.json")
+    audit.to_html(folder / "report.html")

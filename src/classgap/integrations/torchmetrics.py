@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -16,16 +15,10 @@ from classgap.audit.metrics.accuracy import ClassCounts
 from classgap.audit.metrics.gaps import tenth_size
 from classgap.audit.metrics.groups import THIRDS, thirds
 from classgap.audit.rank_by import read_ranking
-
-try:
-    from torchmetrics import Metric
-except ImportError as error:
-    raise ImportError(
-        "classgap.integrations.torchmetrics requires torchmetrics: pip install 'classgap[metrics]'."
-    ) from error
+from classgap.integrations._exact_states import ExactStates
 
 
-class ClassGap(Metric):
+class ClassGap(ExactStates):
     """Accuracy and output margin of the easy, medium and hard thirds of the classes, of the worst ones, and the gap.
 
     ``compute`` returns scalars by name:
@@ -203,46 +196,6 @@ class ClassGap(Metric):
         """Return all states on the CPU, including empty ones."""
         self._accumulator.reset()
         return self._accumulator.state_dict() | {key: getattr(self, key).cpu() for key in self._defaults}
-
-    def _apply(self, fn: Callable[[Tensor], Tensor], exclude_state: Any = "") -> ClassGap:
-        """Move the states, but keep their type: ``model.to(torch.bfloat16)`` would round the sums."""
-
-        def move(value: Tensor) -> Tensor:
-            device = fn(torch.zeros(1, device=value.device)).device
-            return value if device.type == "mps" else value.to(device)  # MPS has no double precision
-
-        super()._apply(move, exclude_state)
-        return self
-
-    def _load_from_state_dict(
-        self,
-        state_dict: dict[str, Any],
-        prefix: str,
-        local_metadata: dict[str, Any],
-        strict: bool,
-        missing_keys: list[str],
-        unexpected_keys: list[str],
-        error_msgs: list[str],
-    ) -> None:
-        """Load the states if all of them fit, and forget results computed from others."""
-        saved = {key: state_dict.pop(prefix + key) for key in self._defaults if prefix + key in state_dict}
-        lost = [key for key, kept in self._persistent.items() if kept and key not in saved]
-        shapes = {key: tuple(getattr(self, key).shape) for key in saved}
-        wrong = [key for key, value in saved.items() if tuple(value.shape) != shapes[key]]
-        missing_keys += [prefix + key for key in lost] if strict else []
-        error_msgs += [
-            f"{prefix}{key} must have shape {shapes[key]}, got {tuple(saved[key].shape)}: "
-            "num_classes, feature_dim and top_k must be the same."
-            for key in wrong
-        ]
-        if saved and not lost and not wrong:
-            for key, value in saved.items():
-                setattr(self, key, value.to(getattr(self, key)))
-            self._computed = None
-            self._update_count = max(self._update_count, int(bool(saved["confusion_KK"].any())))
-        super()._load_from_state_dict(
-            state_dict, prefix, local_metadata, strict, missing_keys, unexpected_keys, error_msgs
-        )
 
 
 def _mean(values: Any) -> float:

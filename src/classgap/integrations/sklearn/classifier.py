@@ -127,7 +127,7 @@ class GapClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         inputs_ND, labels = _to_tensor(X), torch.from_numpy(labels_N)
         seed = int(check_random_state(self.random_state).randint(2**31 - 1))
         with torch.random.fork_rng(devices=[]):
-            torch.manual_seed(seed)
+            torch.default_generator.manual_seed(seed)  # the generators of other devices are not used
             loss = self._build_loss(np.bincount(labels_N, weights=weight_N), X.shape[1], len(y))
             model = self._build_model(X.shape[1], len(classes), loss).to(inputs_ND.dtype)
             problem = Problem(model, loss.to(inputs_ND.dtype), inputs_ND, labels, weights, self.alpha / total)
