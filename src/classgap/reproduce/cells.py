@@ -1,0 +1,245 @@
+"""Cells: the runs that the entries of a recipe need, each with its complete settings.
+
+Entries that need the same run share one cell; the key of a cell is a hash of its settings.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, replace
+from fnmatch import fnmatchcase
+from typing import Any
+
+from classgap.engine import TrainConfig
+from classgap.engine.config import parse_settings
+from classgap.reproduce.catalog import load_bases
+from classgap.reproduce.schema import Base, Part, Recipe, Scale, ScaleSpec, Settings
+
+OWN_KEYS = ("base", "data_options", "metric", "class", "baseline", "against")
+# Settings that do not change a result.
+_IRRELEVANT = ("out", "device", "save_every", "report", "tensorboard")
+MEASURED = ("map",)  # how a run is measured: part of its key, but no setting of its training
+COMMON_SCALES = ("tiny", "cpu", "full")  # every recipe has these
+DEFAULT_SEEDS = 3
+
+
+@dataclass(frozen=True)
+class Cell:
+    """Settings of a run, without its seed.
+
+    Attributes:
+        settings: Settings that differ from the defaults of :class:`~classgap.engine.TrainConfig`.
+    """
+
+    settings: tuple[tuple[str, Any], ...]
+
+    @classmethod
+    def from_settings(cls, settings: Settings) -> Cell:
+        """Build a cell from settings of a recipe.
+
+        Raises:
+            ValueError: If a setting is unknown or invalid.
+        """
+        plain = {name: value for name, value in settings.items() if name not in OWN_KEYS and value is not None}
+        if "data" not in plain:
+            raise ValueError("the settings have no data.")
+        if options := settings.get("data_options"):
+            plain["data"] = f"{plain['data']}:{options}"
+        measured = {name: plain.pop(name) for name in MEASURED if name in plain}
+        config = TrainConfig(**parse_settings(plain))
+        default = TrainConfig(data=config.data).to_dict()
+        changed = {name: value for name, value in config.to_dict().items() if value != default[name]}
+        kept = {"data": config.data} | {name: value for name, value in changed.items() if name != "seed"} | measured
+        return cls(tuple((name, _freeze(kept[name])) for name in sorted(kept)))
+
+    def key(self, seed: int) -> str:
+        """Return the key of a run: a hash of its settings.
+
+        >>> Cell.from_settings({"data": "digits"}).key(0) == Cell.from_settings({"data": "digits", "lr": None}).key(0)
+        True
+        """
+        named = {name: value for name, value in self.settings if name not in _IRRELEVANT}
+        text = json.dumps({**named, "seed": seed}, sort_keys=True)
+        return hashlib.sha256(text.encode()).hexdigest()[:20]
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the settings as plain values."""
+        return {name: list(value) if isinstance(value, tuple) else value for name, value in self.settings}
+
+    def config(self, seed: int, files: Mapping[str, str] | None = None, **settings: Any) -> TrainConfig:
+        """Return the configuration of a run.
+
+        Args:
+            seed: Seed of the run.
+            files: Paths that replace ``{NAME}`` in ``data`` and ``model``.
+            settings: Further settings, which do not change the result.
+
+        Raises:
+            ValueError: If a file is not given.
+        """
+        plain = {name: value for name, value in self.to_dict().items() if name not in MEASURED}
+        for name in ("data", "model"):
+            if isinstance(plain.get(name), str):
+                plain[name] = fill_files(plain[name], files or {})
+        return TrainConfig(**parse_settings({**plain, **settings, "seed": seed}))
+
+
+@dataclass(frozen=True)
+class Entry:
+    """One number of a table, with the runs that it needs.
+
+    Attributes:
+        part: Name of the part.
+        row: Label of the row.
+        column: Label of the column.
+        cell: Run of the entry.
+        metric: Metric that is shown.
+        baseline: Run that it is compared with; ``None`` if there is none, and the entry's own cell in the row of the
+            baseline.
+        baseline_metric: Metric of the baseline, usually the same.
+        smoke: Whether the scale only shows that the recipe runs.
+    """
+
+    part: str
+    row: str
+    column: str
+    cell: Cell
+    metric: str
+    baseline: Cell | None
+    baseline_metric: str
+    smoke: bool
+
+    @property
+    def is_baseline(self) -> bool:
+        """Whether the entry is itself the baseline."""
+        return self.baseline == self.cell and self.baseline_metric == self.metric
+
+
+@dataclass(frozen=True)
+class Plan:
+    """The entries of a recipe at one scale.
+
+    Attributes:
+        recipe: The recipe.
+        scale: The scale.
+        entries: Entries in the order of the parts, rows and columns.
+        seeds: Number of seeds.
+        seconds: Estimated time of all runs on one core; ``None`` if it was never measured.
+    """
+
+    recipe: Recipe
+    scale: Scale
+    entries: tuple[Entry, ...]
+    seeds: int
+    seconds: float | None
+
+    @property
+    def cells(self) -> tuple[Cell, ...]:
+        """The runs of all entries and their baselines, each once."""
+        if all(part.unit == "setting" for part in self.recipe.parts.values()):
+            return ()
+        both = [each for entry in self.entries for each in (entry.baseline, entry.cell) if each is not None]
+        return tuple(dict.fromkeys(both))
+
+    def select(self, patterns: Iterable[str]) -> Plan:
+        """Keep the entries whose ``row``, ``row / column`` or ``part / row / column`` matches one of some patterns.
+
+        Raises:
+            ValueError: If a pattern matches nothing.
+        """
+        chosen: list[Entry] = []
+        for pattern in patterns:
+            found = [each for each in self.entries if any(fnmatchcase(name, pattern) for name in _names(each))]
+            if not found:
+                rows = ", ".join(dict.fromkeys(each.row for each in self.entries))
+                raise ValueError(f"--cells {pattern!r} matches no entry of {self.recipe.name}; its rows are {rows}.")
+            chosen += found
+        return replace(self, entries=tuple(each for each in self.entries if each in chosen))
+
+
+def make_plan(recipe: Recipe, scale: Scale, seeds: int | None = None) -> Plan:
+    """Resolve the entries of a recipe at a scale.
+
+    Args:
+        recipe: The recipe.
+        scale: The scale.
+        seeds: Number of seeds; that of the scale by default.
+
+    Raises:
+        ValueError: If the recipe does not have the scale, or an entry has invalid settings; the message names it.
+    """
+    if scale not in COMMON_SCALES and scale not in recipe.scales:
+        raise ValueError(f"{recipe.name} has no scale {scale}; choose from {', '.join(COMMON_SCALES)}.")
+    own = recipe.scales.get(scale, ScaleSpec())
+    entries = tuple(
+        _entry(recipe, scale, name, part, row, column)
+        for name, part in recipe.parts.items()
+        for row in part.rows
+        for column in part.columns
+        if (own.only_rows is None or row in own.only_rows) and (own.only_columns is None or column in own.only_columns)
+    )
+    base = _base(recipe.base).scales.get(scale, ScaleSpec())
+    count = seeds or own.seeds or base.seeds or DEFAULT_SEEDS
+    each = own.seconds or base.seconds
+    plan = Plan(recipe, scale, entries, count, None)
+    return replace(plan, seconds=None if each is None else each * count * len(plan.cells))
+
+
+def fill_files(text: str, files: Mapping[str, str]) -> str:
+    """Replace ``{NAME}`` by the path of a file.
+
+    Raises:
+        ValueError: If the file is not given.
+
+    >>> fill_files("features:{clinc150}", {"clinc150": "clinc150.npz"})
+    'features:clinc150.npz'
+    """
+    for name, path in files.items():
+        text = text.replace(f"{{{name}}}", path)
+    if "{" in text and "}" in text and "template=" not in text:
+        name = text.partition("{")[2].partition("}")[0]
+        raise ValueError(f"{text} needs the file {name}; name it with --files {name}=PATH.")
+    return text
+
+
+def _entry(recipe: Recipe, scale: Scale, name: str, part: Part, row: str, column: str) -> Entry:
+    labels = f"{recipe.name}, {row} / {column}"
+    own = {"base": recipe.base, **recipe.settings, **part.settings, **part.rows[row], **part.columns[column]}
+    own |= part.cells.get(f"{row} / {column}", {})
+    base = _base(own["base"])
+    changes = [base.scales.get(scale, ScaleSpec()), recipe.scales.get(scale, ScaleSpec())]
+    settings = {**base.settings, **own}
+    for change in changes:
+        settings |= change.settings | change.rows.get(row, {}) | change.columns.get(column, {})
+    smoke = any(change.smoke for change in changes)
+    try:
+        cell = Cell.from_settings(settings)
+        against = None if part.baseline is None else settings | own.get("against", part.baseline.settings)
+        baseline = None if against is None else Cell.from_settings(against)
+    except ValueError as error:
+        raise ValueError(f"{labels}: {error}") from None
+    if not isinstance(settings.get("metric"), str):
+        raise ValueError(f"{labels}: the settings have no metric.")
+    metric, other = (_metric(each) for each in (settings, against or settings))
+    return Entry(name, row, column, cell, metric, baseline, other, smoke)
+
+
+def _metric(settings: Settings) -> str:
+    return str(settings["metric"]).replace("{class}", str(settings.get("class")))
+
+
+def _base(name: str) -> Base:
+    bases = load_bases()
+    if name not in bases:
+        raise ValueError(f"base {name!r} is not in _bases.yaml; it has {', '.join(bases)}.")
+    return bases[name]
+
+
+def _names(entry: Entry) -> Iterator[str]:
+    yield from (entry.row, f"{entry.row} / {entry.column}", f"{entry.part} / {entry.row} / {entry.column}")
+
+
+def _freeze(value: Any) -> Any:
+    return tuple(value) if isinstance(value, list) else value

@@ -1,0 +1,190 @@
+"""Metrics of a finished run, as plain values for the store.
+
+A record has metrics over all classes, values per class for test and, if the run stored them, training samples, and
+the lines of the training epochs. :func:`find_metric` reads one number from it:
+
+- ``hard``: a metric over all classes;
+- ``spread@hard``: mean over the classes of a group (``easy``, ``medium``, ``hard``, ``head``, ``torso``, ``tail``,
+  ``all``) or the value of a class, by its name;
+- ``train.spread@all``: the same for training samples;
+- ``config.epochs``: a setting.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+
+from classgap.audit import Audit, read_predictions
+from classgap.audit.serialization import to_plain
+from classgap.audit.settings import AuditSettings
+from classgap.engine import RunDirectory
+
+CLASS_FIELDS = (
+    "accuracy",
+    "margin",
+    "spread",
+    "mean_norm",
+    "spread_to_norm",
+    "weight_norm",
+    "max_intra_distance",
+    "train_count",
+    "train_accuracy",
+)
+_EPOCH_FIELDS = ("epoch", "lr")  # left out of the record: they follow from the settings
+MAP_POINTS = 400
+DIGITS, EPOCH_DIGITS = 6, 4  # significant; float32 has no more than 7
+
+
+def measure_run(path: Path, map_of: str | None = None) -> dict[str, Any]:
+    """Return the metrics of a finished run.
+
+    Args:
+        path: Run directory.
+        map_of: "test" or "train" to add a map of the features of these samples.
+    """
+    directory = RunDirectory(path)
+    *epochs, final = directory.read_metrics()
+    names = {name.removeprefix("test_"): value for name, value in final.items() if name.startswith("test_")}
+    trained = {name: value for name, value in final.items() if name.startswith("train_")}
+    audit = _audit(path)
+    summary = to_plain(audit)
+    metrics = {**names, **trained, "margin": summary["overall"]["margin"], **_feature_metrics(summary)}
+    found: dict[str, Any] = {
+        "metrics": {name: _round(value) for name, value in metrics.items() if _is_number(value)},
+        "classes": _class_values(summary["classes"]),
+        "epochs": _columns(epochs),
+    }
+    if directory.train_predictions.exists():
+        found["train_classes"] = _class_values(to_plain(_audit(directory.train_predictions))["classes"])
+    if map_of is not None:
+        found["map"] = _map_points(directory.predictions if map_of == "test" else directory.train_predictions)
+    class_stats = path / "class_stats.jsonl"
+    if class_stats.exists():
+        found["class_stats"] = _group_statistics(class_stats, found["classes"])
+    return found
+
+
+def find_metric(record: Mapping[str, Any], name: str) -> float | None:
+    """Return a metric of a record; ``None`` if the run does not have it.
+
+    >>> record = {"metrics": {"hard": 0.5}, "classes": {"name": ["a", "b"], "groups": [["easy"], ["hard"]],
+    ...                                                 "spread": [1.0, 3.0]}}
+    >>> [find_metric(record, name) for name in ("hard", "spread@hard", "spread@all", "spread@a", "angle")]
+    [0.5, 3.0, 2.0, 1.0, None]
+    """
+    if name.startswith("config."):
+        value = record["settings"].get(name.removeprefix("config."))
+        return float(value) if _is_number(value) else None
+    field, at, selector = name.partition("@")
+    if not at:
+        value = record["metrics"].get(name)
+        return None if value is None else float(value)
+    classes = record.get("train_classes" if field.startswith("train.") else "classes") or {}
+    values = classes.get(field.removeprefix("train."))
+    known = [] if values is None else [values[i] for i in _chosen(classes, selector) if values[i] is not None]
+    return float(np.mean(known)) if known else None
+
+
+def _chosen(classes: Mapping[str, Any], selector: str) -> list[int]:
+    count = range(len(classes["name"]))
+    if selector == "all":
+        return list(count)
+    return [i for i in count if classes["name"][i] == selector or selector in classes["groups"][i]]
+
+
+def _audit(path: Path) -> Audit:
+    settings = AuditSettings(map="none", diagnose=False, n_resamples=2)
+    return Audit.from_checked(read_predictions(path), settings=settings)
+
+
+def _map_points(path: Path) -> dict[str, list[tuple[float, float]]]:
+    """Return points by class: the features themselves if they have two dimensions, otherwise their t-SNE map."""
+    data = read_predictions(path)
+    if data.features_ND is not None and data.features_ND.shape[1] == 2:
+        rng = np.random.default_rng(0)
+        found: dict[str, list[tuple[float, float]]] = {}
+        for k, name in enumerate(data.class_names):
+            rows = rng.permutation(np.flatnonzero(data.targets_N == k))[: MAP_POINTS // len(data.class_names)]
+            points = data.features_ND[torch.from_numpy(np.sort(rows))].double().tolist()
+            found[name] = [(_round(x, EPOCH_DIGITS), _round(y, EPOCH_DIGITS)) for x, y in points]
+        return found
+    settings = AuditSettings(diagnose=False, n_resamples=2, map_points=MAP_POINTS)
+    drawn = Audit.from_checked(data, settings=settings).map
+    if drawn is None:
+        return {}
+    mapped: dict[str, list[tuple[float, float]]] = {name: [] for name in drawn.classes}
+    for x, y, target in zip(drawn.x, drawn.y, drawn.target, strict=True):
+        mapped[data.class_names[target]].append((_round(x, EPOCH_DIGITS), _round(y, EPOCH_DIGITS)))
+    return mapped
+
+
+def _feature_metrics(summary: Mapping[str, Any]) -> dict[str, Any]:
+    features = summary.get("features") or {}
+    plain = {name: value for name, value in features.items() if _is_number(value)}
+    correlations = {
+        f"{name}_rho": value["rho"]
+        for name, value in features.items()
+        if isinstance(value, Mapping) and _is_number(value.get("rho"))
+    }
+    return {**plain, **correlations, "gap": summary["gap"]["easy_hard"], "worst_class": summary["gap"]["worst_class"]}
+
+
+def _class_values(classes: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+    found: dict[str, Any] = {
+        "name": [each["name"] for each in classes],
+        "groups": [list(each["groups"]) for each in classes],
+    }
+    for field in CLASS_FIELDS:
+        values = [each.get(field) for each in classes]
+        if any(value is not None for value in values):
+            found[field] = [None if value is None else _round(value) for value in values]
+    margins = [each.get("logit_margin") for each in classes]
+    if any(margins):
+        found["logit_margin"] = [None if each is None else _round(each["mean"]) for each in margins]
+        found["logit_margin_std"] = [None if each is None else _round(each["std"]) for each in margins]
+        found["logit_margin_quantiles"] = [
+            None if each is None else [_round(value) for value in each["quantiles"]] for each in margins
+        ]
+    return found
+
+
+def _group_statistics(path: Path, classes: Mapping[str, Any]) -> dict[str, list[float | None]]:
+    """Return the mean of each class statistic over the easy, medium and hard classes, per epoch, as columns."""
+    found = []
+    for text in path.read_text(encoding="utf-8").splitlines():
+        line = json.loads(text)
+        values: dict[str, Any] = {"epoch": line.get("epoch")}
+        for name, per_class in line.items():
+            if not isinstance(per_class, list) or len(per_class) != len(classes["name"]):
+                continue
+            for group in ("easy", "medium", "hard"):
+                known = [per_class[i] for i in _chosen(classes, group) if _is_number(per_class[i])]
+                if known:
+                    values[f"{name}@{group}"] = _round(float(np.mean(known)))
+        found.append(values)
+    return _columns(found)
+
+
+def _columns(lines: Sequence[Mapping[str, Any]]) -> dict[str, list[float | None]]:
+    """Return the metrics per epoch as columns, which are a third of the size of lines."""
+    names = dict.fromkeys(name for line in lines for name, value in line.items() if _is_number(value))
+    return {
+        name: [_round(line[name], EPOCH_DIGITS) if _is_number(line.get(name)) else None for line in lines]
+        for name in names
+        if name not in _EPOCH_FIELDS
+    }
+
+
+def _is_number(value: Any) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value)
+
+
+def _round(value: float, digits: int = DIGITS) -> float:
+    return value if isinstance(value, int) else float(f"{value:.{digits}g}")

@@ -1,0 +1,153 @@
+"""One run of a cell, in a worker: train in its run directory, measure it, and return plain values."""
+
+from __future__ import annotations
+
+import hashlib
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from functools import cache, lru_cache
+from importlib import resources
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Literal
+
+from classgap._version import __version__
+from classgap.audit.serialization import read_json
+from classgap.data.dataset import Dataset
+from classgap.engine import NonFiniteLossError, RunDirectory, TrainConfig, TrainingInterrupted, train
+from classgap.engine.config import parse_settings
+from classgap.engine.errors import RunLockedError
+from classgap.engine.signals import StopRequest
+from classgap.engine.train import load_dataset
+from classgap.reproduce.metrics import measure_run
+
+POLL_SECONDS = 0.25
+LOCK_SECONDS = 60.0  # a worker of a killed process stops after its current step
+
+Status = Literal["finished", "stopped", "diverged", "impossible", "failed"]
+
+
+@dataclass(frozen=True)
+class Task:
+    """Plain values that describe a run to a worker.
+
+    Attributes:
+        key: Key of the run.
+        settings: Settings of the run, with its run directory.
+        stop: File that stops the run when it no longer has the token.
+        token: Token of the process that started the run.
+        map_of: Samples whose features are mapped: "test", "train" or ``None``.
+    """
+
+    key: str
+    settings: Mapping[str, Any]
+    stop: Path
+    token: str
+    map_of: str | None = None
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """Plain values that a worker returns.
+
+    Attributes:
+        key: Key of the run.
+        status: "finished", "stopped" (by the process that started it), "diverged" (the loss became infinite),
+            "impossible" (data, weights or packages are missing) or "failed".
+        found: Metrics, environment, version and training time of a finished run.
+        error: Reason of a failure.
+    """
+
+    key: str
+    status: Status
+    found: Mapping[str, Any] = field(default_factory=dict)
+    error: str = ""
+
+
+def run_task(task: Task) -> Outcome:
+    """Train a run, or resume it from its run directory, and measure it."""
+    config = TrainConfig(**parse_settings(task.settings))
+    assert config.out is not None
+    try:
+        data = _load(config.data, task.token)
+        _train(config, data, _Stop(task))
+        directory = RunDirectory(config.out)
+        lines = directory.read_metrics()
+        found = {
+            "version": __version__,
+            "code": code_hash(),
+            "environment": read_json(directory.environment),
+            "seconds": round(sum(line["timing"]["seconds"] for line in lines if "timing" in line), 1),
+            **measure_run(config.out, task.map_of),
+        }
+    except TrainingInterrupted:
+        return Outcome(task.key, "stopped")
+    except NonFiniteLossError as failure:
+        return Outcome(task.key, "diverged", error=str(failure))
+    except ValueError as failure:  # settings were valid, so that the machine lacks data, weights or a package
+        return Outcome(task.key, "impossible", error=str(failure))
+    except Exception as failure:
+        return Outcome(task.key, "failed", error=f"{type(failure).__name__}: {failure}")
+    return Outcome(task.key, "finished", found)
+
+
+class _Stop(StopRequest):
+    """Stop a run when the process that started it ends; signals are left to that process."""
+
+    def __init__(self, task: Task) -> None:
+        super().__init__()
+        self._task, self._polled = task, -POLL_SECONDS
+
+    def __enter__(self) -> _Stop:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        pass
+
+    def poll(self) -> None:
+        """Look whether the token still stands."""
+        now = time.monotonic()
+        if now - self._polled >= POLL_SECONDS:
+            self._polled = now
+            if not self._is_wanted():
+                self.name = "classgap reproduce"
+
+    def _is_wanted(self) -> bool:
+        if not self._task.stop.exists():  # the process that started the run has ended
+            return False
+        try:
+            return bool(read_json(self._task.stop).get("token") == self._task.token)
+        except ValueError:  # being replaced, on a file system without atomic renames
+            return True
+
+
+def _train(config: TrainConfig, data: Dataset, stop: StopRequest) -> None:
+    """Train; wait for a worker of an earlier process that is still in the run directory."""
+    limit = time.monotonic() + LOCK_SECONDS
+    while True:
+        try:
+            train(config, data=data, quiet=True, stop=stop)
+            return
+        except RunLockedError:
+            if time.monotonic() > limit:
+                raise
+            time.sleep(POLL_SECONDS)
+
+
+@cache
+def code_hash() -> str:
+    """Return a hash of the sources of the package, which the version does not distinguish during development."""
+    package = Path(str(resources.files("classgap")))
+    digest = hashlib.sha256()
+    for path in sorted(package.rglob("*.py")):
+        digest.update(path.relative_to(package).as_posix().encode() + path.read_bytes())
+    return digest.hexdigest()[:12]
+
+
+@lru_cache(maxsize=1)
+def _load(text: str, token: str) -> Dataset:
+    """Load the data once per process that starts runs: files may change before the next one."""
+    return load_dataset(text)

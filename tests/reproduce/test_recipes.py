@@ -1,0 +1,185 @@
+"""Every table and figure has a recipe that validates, with complete numbers, whose runs have valid settings."""
+
+import math
+from itertools import chain
+from pathlib import Path
+
+import pytest
+
+from classgap.data import DATASETS
+from classgap.methods.catalog import METHODS
+from classgap.models import MODELS
+from classgap.registry import Registry, Spec
+from classgap.reproduce.catalog import load_bases, load_recipe, recipe_names
+from classgap.reproduce.cells import Plan, make_plan
+from classgap.reproduce.results import collect
+from classgap.reproduce.running import run_plan
+from classgap.reproduce.schema import Recipe
+from classgap.reproduce.store import ResultStore
+
+ITEMS = {
+    "mr2": {"Table": range(1, 16), "Figure": range(1, 11)},
+    "lmdl": {"Table": range(1, 5), "Figure": range(1, 8)},
+    "elm": {"Table": range(2, 4), "Figure": range(1, 8)},  # ELM's Table 1 has no numbers
+}
+
+# Number of values and their sum, and number of printed changes and their sum, by table.
+NUMBERS = {
+    "mr2-table-1": (120, 84, 8799.4, 29.0),
+    "mr2-table-2": (64, 24, 4756.3, 49.7),
+    "mr2-table-3": (24, 20, 1728.3, 29.7),
+    "mr2-table-4": (10, 0, 142.324, 0.0),
+    "mr2-table-5": (24, 12, 1838.5, 20.2),
+    "mr2-table-6": (20, 0, 66.9083, 0.0),
+    "mr2-table-7": (12, 0, 497.4, 0.0),
+    "mr2-table-8": (20, 20, 1470.9, 55.9),
+    "mr2-table-9": (20, 20, 1538.4, 26.4),
+    "mr2-table-10": (40, 20, 3036.7, 15.9),
+    "mr2-table-11": (72, 36, 5358.3, 55.7),
+    "mr2-table-12": (12, 0, 807.0, 0.0),
+    "mr2-table-13": (14, 0, 946.0, 0.0),
+    "mr2-table-14": (20, 10, 1598.4, 40.2),
+    "mr2-table-15": (80, 0, 0.202, 0.0),
+    "lmdl-table-1": (90, 0, 8323.666, 0.0),
+    "lmdl-table-2": (30, 0, 2761.231, 0.0),
+    "lmdl-table-3": (20, 0, 1830.877, 0.0),
+    "lmdl-table-4": (11, 0, 1013.167, 0.0),
+    "elm-table-2": (32, 0, 1870.02, 0.0),
+    "elm-table-3": (12, 0, 2101.2007, 0.0),
+}
+
+DATA_OPTIONS = {"fraction", "imbalance", "label_noise", "data_seed"}
+
+
+def test_every_table_and_figure_has_a_recipe() -> None:
+    expected = {
+        f"{paper}-{kind.lower()}-{number}"
+        for paper, kinds in ITEMS.items()
+        for kind, numbers in kinds.items()
+        for number in numbers
+    }
+    assert expected <= set(recipe_names())
+    for name in expected:
+        recipe = load_recipe(name)
+        assert f"{recipe.paper}-{recipe.item.lower().replace(' ', '-')}" == name
+
+
+@pytest.mark.parametrize("name", NUMBERS)
+def test_numbers_are_complete(name: str) -> None:
+    parts = load_recipe(name).parts.values()
+    values = [v for part in parts for v in chain.from_iterable(part.values.values())]
+    changes = [v for part in parts for v in chain.from_iterable(part.change.values()) if v is not None]
+    assert all(isinstance(value, float) for value in values)
+    counts = len(values), len(changes)
+    sums = math.fsum(values), math.fsum(changes)
+    assert counts == NUMBERS[name][:2]
+    assert sums == pytest.approx(NUMBERS[name][2:], abs=1e-6)
+
+
+def test_figures_repeat_the_numbers_of_their_tables() -> None:
+    for figure, table in (
+        ("mr2-figure-4", "mr2-table-10"),
+        ("mr2-figure-5", "mr2-table-12"),
+        ("mr2-figure-6", "mr2-table-13"),
+        ("lmdl-figure-3", "lmdl-table-2"),
+        ("lmdl-figure-5", "lmdl-table-3"),
+    ):
+        assert load_recipe(figure).parts["a"].values == load_recipe(table).parts["a"].values
+
+
+@pytest.mark.parametrize("name", recipe_names())
+def test_recipes_resolve(name: str) -> None:
+    recipe = load_recipe(name)
+    for scale in ("tiny", "cpu", "full", *(each for each in recipe.scales if each == "full-200")):
+        plan = make_plan(recipe, scale)
+        check_names(plan)
+        assert plan.entries or name == "mr2-figure-2"  # functions, nothing to run
+        for cell in plan.cells:
+            data = dict(cell.settings)["data"]
+            if scale == "tiny":
+                assert str(data).split(":")[0] in ("mnist1d", "digits", "two-moons")
+
+
+@pytest.mark.parametrize("name", recipe_names())
+def test_tiny_takes_about_a_minute(name: str) -> None:
+    plan = make_plan(load_recipe(name), "tiny")
+    assert plan.seconds is not None
+    assert plan.seconds / 2 <= 60  # on two cores
+
+
+def test_assumptions_name_their_reason() -> None:
+    for name in recipe_names():
+        assert all(len(reason) > 7 for reason in load_recipe(name).assumed.values())
+    for base in load_bases().values():
+        assert all(len(reason) > 7 for reason in base.assumed.values())
+
+
+def test_unknown_keys_are_rejected(tmp_path: Path) -> None:
+    path = tmp_path / "wrong.yaml"
+    path.write_text("paper: mr2\nitem: Table 1\ntitle: t\nbase: mr2-cifar\nparts: {}\nsetings: {}\n")
+    with pytest.raises(ValueError, match=r"wrong\.yaml: setings"):
+        load_recipe(str(path))
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"values": {"CE": [1.0]}}, "must have 2 numbers, got 1"),
+        ({"values": {"XX": [1.0, 2.0]}}, "'XX'"),
+        ({"claims": ["CE / hard"]}, "'CE / hard' names no entry"),
+    ],
+)
+def test_wrong_shapes_are_rejected(change: dict, message: str) -> None:
+    from recipe_cases import MOONS
+
+    part = {**MOONS["parts"]["a"], "baseline": None, **change}
+    with pytest.raises(ValueError, match=message):
+        Recipe.model_validate({**MOONS, "parts": {"a": part}})
+
+
+def test_scales_that_a_recipe_does_not_have_are_rejected() -> None:
+    with pytest.raises(ValueError, match="mr2-table-3 has no scale full-200"):
+        make_plan(load_recipe("mr2-table-3"), "full-200")
+    plan = make_plan(load_recipe("mr2-table-11"), "full-200")
+    assert {dict(cell.settings)["epochs"] for cell in plan.cells} == {200}
+
+
+def test_names_are_suggested() -> None:
+    with pytest.raises(ValueError, match="mr2-table-3"):
+        load_recipe("mr2-tabel-3")
+
+
+def test_cells_are_selected_by_pattern() -> None:
+    plan = make_plan(load_recipe("mr2-table-3"), "tiny")
+    assert {each.row for each in plan.select(["f MR2"]).entries} == {"f MR2"}
+    assert len(plan.select(["* / hard"]).entries) == 7
+    assert len(plan.select(["f MR2"]).cells) == 2  # with the baseline
+    with pytest.raises(ValueError, match="g MR2"):
+        plan.select(["g MR2"])
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", recipe_names())
+def test_tiny_scales_run(name: str, tmp_path_factory: pytest.TempPathFactory) -> None:
+    store = ResultStore(tmp_path_factory.getbasetemp() / "store")  # recipes share runs
+    plan = make_plan(load_recipe(name), "tiny")
+    assert run_plan(plan, store, executor="process:2") == {}
+    result = collect(plan, store)
+    assert all(entry.values for entry in result.entries)
+    assert result.verdict not in ("not run", "cannot be run here")
+
+
+def check_names(plan: Plan) -> None:
+    """Check data, model and method names and their options against the registries."""
+    for cell in plan.cells:
+        settings = cell.to_dict()
+        check_spec(DATASETS, str(settings["data"]), DATA_OPTIONS)
+        check_spec(MODELS, str(settings["model"]))
+        for method in str(settings.get("method", "erm")).split("+"):
+            check_spec(METHODS, method)
+
+
+def check_spec(registry: Registry, text: str, more: set[str] = frozenset()) -> None:
+    spec = Spec.parse(text)
+    entry = registry.entry(spec.name)
+    assert set(spec.options) <= set(entry.options()) | more, text

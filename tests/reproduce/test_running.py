@@ -1,0 +1,120 @@
+"""Plans that run: stored runs are used, and a killed process continues."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from concurrent.futures import Executor, Future
+from pathlib import Path
+
+import pytest
+import yaml
+from recipe_cases import MOONS, moons_plan
+
+from classgap.remedies.search.executors import Workers
+from classgap.report import render_html, reproduction_text
+from classgap.report.reproduction_files import reproduction_markdown, write_reproduction_csv
+from classgap.reproduce.results import RecipeResult, collect
+from classgap.reproduce.running import Progress, run_plan
+from classgap.reproduce.store import ResultStore
+
+
+class Here(Executor):
+    """Run tasks in this process."""
+
+    def submit(self, fn, /, *args, **kwargs):  # type: ignore[no-untyped-def]
+        future: Future = Future()
+        future.set_result(fn(*args, **kwargs))
+        return future
+
+
+HERE = Workers(Here(), lambda: 1)
+
+
+@pytest.fixture(scope="module")
+def stored(tmp_path_factory: pytest.TempPathFactory) -> tuple[ResultStore, list[Progress]]:
+    store, seen = ResultStore(tmp_path_factory.mktemp("store")), []
+    assert run_plan(moons_plan(), store, workers=HERE, on_progress=seen.append) == {}
+    return store, seen
+
+
+@pytest.fixture(scope="module")
+def result(stored: tuple[ResultStore, list[Progress]]) -> RecipeResult:
+    return collect(moons_plan(), stored[0])
+
+
+def test_each_run_is_stored_once(stored: tuple[ResultStore, list[Progress]]) -> None:
+    store, seen = stored
+    assert len(store.keys()) == 4  # two methods, two seeds; the baseline is one of the methods
+    assert [each.done for each in seen] == [0, 1, 2, 3, 4]
+    assert seen[-1].seconds_left == 0
+    assert not list((store.path / ".work").iterdir())
+    entry = store.get(store.keys()[0])
+    assert entry is not None
+    assert entry.keys() >= {"settings", "version", "code", "environment", "metrics", "classes", "seconds"}
+    assert len(entry["classes"]["accuracy"]) == 2
+
+
+def test_stored_runs_are_used(stored: tuple[ResultStore, list[Progress]]) -> None:
+    store, seen = stored[0], []
+    run_plan(moons_plan(), store, executor="process:1", on_progress=seen.append)  # starts no process
+    assert [(each.done, each.total) for each in seen] == [(4, 4)]
+
+
+def test_numbers_are_those_of_the_store(stored: tuple[ResultStore, list[Progress]], result: RecipeResult) -> None:
+    store, plan = stored[0], moons_plan()
+    balanced = next(each for each in result.entries if (each.row, each.column) == ("LA", "balanced"))
+    cell = next(each.cell for each in plan.entries if each.row == "LA")
+    expected = [100 * store.find(cell, 2)[seed]["metrics"]["balanced"] for seed in (0, 1)]
+    assert list(balanced.values) == pytest.approx(expected)
+    assert balanced.paper_change == 20.0
+    assert {each.verdict for each in result.entries if each.row == "CE"} == {"baseline"}
+
+
+def test_pages_show_paper_and_ours(result: RecipeResult, tmp_path: Path) -> None:
+    text, page = reproduction_text(result), render_html(result)
+    assert "80" in text
+    assert "(2)" in text
+    assert "Two &lt;moons&gt;" in page
+    assert "Two <moons>" not in page
+    assert "Two moons \\| rare" in reproduction_markdown(result)
+    write_reproduction_csv([result], tmp_path / "numbers.csv")
+    assert len((tmp_path / "numbers.csv").read_text().splitlines()) == 5
+
+
+def test_missing_data_cannot_be_run_here(tmp_path: Path) -> None:
+    plan = moons_plan(1)
+    broken = plan.recipe.model_copy(update={"settings": {"data": "features:{nowhere}", "epochs": 1}})
+    from classgap.reproduce.cells import make_plan
+
+    plan = make_plan(broken, "full", 1)
+    store = ResultStore(tmp_path)
+    reasons = run_plan(plan, store, workers=HERE)
+    assert all("--files nowhere=PATH" in each for each in reasons.values())
+    assert {each.verdict for each in collect(plan, store, reasons).entries} == {"cannot be run here"}
+    assert collect(plan, store).verdict == "not run"
+
+
+def test_a_killed_command_ends_with_the_same_page(
+    stored: tuple[ResultStore, list[Progress]], result: RecipeResult, tmp_path: Path
+) -> None:
+    recipe, store = tmp_path / "moons.yaml", tmp_path / "store"
+    recipe.write_text(yaml.safe_dump({key: value for key, value in MOONS.items() if key != "name"}))
+    command = [sys.executable, "-m", "classgap", "reproduce", str(recipe), "--scale", "full", "--seeds", "2"]
+    command += ["--store", str(store)]
+    started = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, start_new_session=True)
+    deadline = time.monotonic() + 120
+    while not list(store.glob("entries/*.json")) and time.monotonic() < deadline:
+        time.sleep(0.05)
+    os.killpg(started.pid, signal.SIGKILL)
+    started.wait()
+    first = {path: path.read_text() for path in store.glob("entries/*.json")}
+    assert first
+    subprocess.run(command, check=True, capture_output=True)
+    assert all(path.read_text() == text for path, text in first.items())  # used, not repeated
+    again = collect(moons_plan(), ResultStore(store))
+    assert reproduction_text(again) == reproduction_text(result)
+    assert reproduction_markdown(again) == reproduction_markdown(result)
+    assert {json.loads(path.read_text())["key"] for path in store.glob("entries/*.json")} == set(stored[0].keys())
