@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 import pytest
-from browser import Browser, find_chromium
 from synthetic_audits import FAST, SCRIPT, make_audit, with_budgets
 
 from biased_predictions import biased
@@ -78,15 +75,6 @@ def nested_fix() -> FixResult:
 def no_fix() -> FixResult:
     """No remedy is within the limits."""
     return fix(predictions(0, bias=0.0), predictions(1, bias=0.0), max_easy_loss=0, max_overall_loss=0)
-
-
-@pytest.fixture(scope="session")
-def page() -> Iterator[Browser]:
-    """A page in headless Chromium."""
-    if find_chromium() is None:
-        pytest.skip("chromium is not installed: the report is not tested in a browser (apt-get install chromium)")
-    with Browser() as browser:
-        yield browser
 
 
 @pytest.fixture(scope="session")

@@ -2,13 +2,15 @@
 
 import itertools
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from browser import Browser
 from synthetic_audits import SCRIPT
 
+from browser import Browser
 from classgap.audit import Audit, AuditDiff
+from classgap.audit.results import AuditSource
 from classgap.remedies import FixResult
 from classgap.report import write_html
 
@@ -187,6 +189,30 @@ def test_narrow_window_does_not_scroll_horizontally(page: Browser, files: Path):
         page.resize(360, 800)
         page.open(files / f"{name}.html")
         assert page.run("document.documentElement.scrollWidth") <= 360
+    page.resize(1200, 900)
+
+
+def test_long_paths_and_ids_wrap(page: Browser, budget_audit: Audit, tmp_path: Path):
+    path = f"/data/{'long-folder-name/' * 6}predictions.npz"
+    classes = tuple(
+        replace(entry, doubted_samples=(path, 3), confident_errors=(path.replace("/", "_"),))
+        for entry in budget_audit.classes
+    )
+    write_html(
+        replace(budget_audit, source=AuditSource(path, has_scores=True), classes=classes),
+        tmp_path / "long.html",
+        command=f"classgap audit {path}",
+    )
+    page.resize(400, 800)
+    page.open(tmp_path / "long.html")
+    assert page.run("[...document.querySelectorAll('code')].some(e => e.innerText.includes('long-folder-name'))")
+    assert page.run("document.documentElement.scrollWidth") <= 400
+    index = next(entry.index for entry in classes if entry.error_budget and entry.diagnosis)
+    page.run(f"document.querySelector('#budget g[data-class=\"{index}\"] .hit').scrollIntoView()")
+    page.click(f"#budget g[data-class='{index}'] .hit")
+    assert path in page.run("document.querySelector('dialog').innerText")
+    assert page.run("(e => e.scrollWidth - e.clientWidth)(document.querySelector('dialog'))") <= 0
+    page.press("Escape")
     page.resize(1200, 900)
 
 

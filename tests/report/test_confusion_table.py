@@ -2,11 +2,11 @@
 
 import numpy as np
 import pytest
-from browser import Browser
 from html_reader import Page
 from sklearn.metrics import confusion_matrix
 from synthetic_audits import make_audit
 
+from browser import Browser
 from classgap.audit import Audit
 from classgap.report import render_html, write_html
 from classgap.report.confusion_table import confusion_table

@@ -5,10 +5,10 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from browser import Browser
 from html_reader import Page
 
 import classgap as cg
+from browser import Browser
 from classgap.audit.results import Interval
 from classgap.remedies.results import Excluded, FixResult
 from classgap.report import fix_fragment, fix_text, render_html

@@ -6,10 +6,10 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from browser import Browser
 from html_reader import Page
 from synthetic_audits import FAST, NAMES, SCRIPT
 
+from browser import Browser
 from classgap.audit import Audit
 from classgap.report import audit_text, write_csv
 from classgap.report.details import audit_details

@@ -7,9 +7,9 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from browser import Browser
 from html_reader import Page
 
+from browser import Browser
 from classgap.audit import Audit
 from classgap.report import render_html, write_html
 

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from browser import Browser
 
+from browser import Browser
 from classgap.audit import Audit
 from classgap.report import write_html
 

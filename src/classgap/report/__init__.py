@@ -1,6 +1,8 @@
-"""Render audits, comparisons, gates and fixes as HTML, terminal output, notebook output, CSV, Markdown or JUnit XML.
+"""Render audits, comparisons, gates, fixes and reproduced tables.
 
-All numbers come from ``classgap.audit`` and ``classgap.remedies``.
+Formats: HTML, terminal output, notebook output, CSV, Markdown and JUnit XML.
+
+All numbers come from ``classgap.audit``, ``classgap.remedies`` and ``classgap.reproduce``.
 """
 
 from classgap.report.csv_table import write_csv, write_diff_csv
@@ -14,6 +16,7 @@ from classgap.report.terminal.fix_output import fix_text, print_fix
 from classgap.report.terminal.gate_output import gate_text, print_gate
 from classgap.report.terminal.history_output import history_text, print_history
 from classgap.report.terminal.label_checks import print_label_checks
+from classgap.report.terminal.reproduction_output import print_reproduction, reproduction_text
 
 __all__ = [
     "audit_fragment",
@@ -31,8 +34,10 @@ __all__ = [
     "print_gate",
     "print_history",
     "print_label_checks",
+    "print_reproduction",
     "render_html",
     "render_markdown",
+    "reproduction_text",
     "write_csv",
     "write_diff_csv",
     "write_html",

@@ -6,10 +6,11 @@ import math
 import shlex
 from collections.abc import Callable, Mapping, Sequence
 
+from classgap.audit._types import SampleId
 from classgap.audit.figures import ClassResult
 from classgap.audit.results import AuditSource, Cause
 from classgap.report.causes import missing_inputs
-from classgap.report.formatting import format_count, pluralize
+from classgap.report.formatting import format_count, pluralize, printable
 
 MAX_SAMPLES = 30
 
@@ -76,13 +77,13 @@ def _try_method(
     return find
 
 
-def list_samples(samples: Sequence[int], limit: int = MAX_SAMPLES) -> str:
-    """Return the first ``limit`` sample numbers, and how many follow.
+def list_samples(samples: Sequence[SampleId], limit: int = MAX_SAMPLES) -> str:
+    """Return the first ``limit`` sample ids, and how many follow.
 
     >>> list_samples([12, 57, 3]), list_samples([12, 57, 3], limit=2)
     ('12, 57, 3', '12, 57, and 1 more')
     """
-    shown = ", ".join(map(str, samples[:limit]))
+    shown = ", ".join(printable(str(sample)) for sample in samples[:limit])
     return shown if len(samples) <= limit else f"{shown}, and {format_count(len(samples) - limit)} more"
 
 

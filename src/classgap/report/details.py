@@ -8,6 +8,7 @@ from typing import Any
 
 from markupsafe import Markup
 
+from classgap.audit._types import SampleId
 from classgap.audit.audit import Audit
 from classgap.audit.class_tables import ClassTables, class_tables
 from classgap.audit.diff import AuditDiff
@@ -24,6 +25,7 @@ from classgap.report.formatting import (
     format_count,
     format_level,
     format_percent,
+    printable,
 )
 from classgap.report.ordering import GROUP_ORDER
 
@@ -116,11 +118,14 @@ def _share(share: BudgetShare) -> list[float]:
     return [share.removed, low, high, share.added, share.added_elsewhere]
 
 
-def _sample_numbers(samples: Mapping[int, Sequence[int]]) -> dict[str, list[Any]]:
-    """Class → [number of samples, the first of them]; fewer per class if many classes have some."""
-    found = {str(index): numbers for index, numbers in samples.items() if numbers}
+def _sample_numbers(samples: Mapping[int, Sequence[SampleId]]) -> dict[str, list[Any]]:
+    """Class → [number of samples, ids of the first]; fewer per class if many classes have some."""
+    found = {str(index): ids for index, ids in samples.items() if ids}
     limit = max(MIN_SAMPLES, min(MAX_SAMPLES, MAX_NUMBERS // max(len(found), 1)))
-    return {index: [len(numbers), list(numbers[:limit])] for index, numbers in found.items()}
+    return {
+        index: [len(ids), [printable(each) if isinstance(each, str) else each for each in ids[:limit]]]
+        for index, ids in found.items()
+    }
 
 
 def _quantiles(entry: ClassResult) -> list[float]:

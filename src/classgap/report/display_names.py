@@ -12,7 +12,7 @@ CAUSES = {
     "large-spread": "large feature spread",
     "overlap": "overlap with another class",
     "close-boundary": "decision boundary too close",
-    "wrong-labels": "likely label errors",
+    "wrong-labels": "labels in doubt",
     "over-fitted": "overfitting",
     "too-few-test-samples": "too few test samples",
     "not-enough-evidence": "not enough evidence",

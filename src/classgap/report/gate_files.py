@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from xml.etree import ElementTree
 
-from classgap._atomic_write import atomic_write, atomic_write_text
+from classgap._atomic_write import atomic_write, atomic_write_text, name_in_errors
 from classgap.audit.gate_results import GateResult
 from classgap.report.formatting import format_count, printable
 from classgap.report.gate_text import (
@@ -72,7 +72,7 @@ def write_markdown(result: GateResult, path: str | os.PathLike[str]) -> None:
     """
     text = render_markdown(result)
     if Path(path).is_file():
-        with open(path, "ab", buffering=0) as file:
+        with name_in_errors(path), open(path, "ab", buffering=0) as file:
             file.write((b"\n" if Path(path).stat().st_size else b"") + text.encode("utf-8"))
     else:
         atomic_write_text(path, text)

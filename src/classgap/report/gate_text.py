@@ -85,6 +85,11 @@ def level_sentence(result: GateResult) -> str:
 def match_sentences(result: GateResult) -> list[str]:
     """Say which samples and classes were left out, added, removed or renamed."""
     found = []
+    if not result.paired:
+        found.append(
+            f"Samples are not paired: {format_count(result.n_samples)} of {result.before_name} and "
+            f"{format_count(result.n_samples_after or 0)} of {result.after_name}."
+        )
     if result.only_before or result.only_after:
         found.append(
             f"Left out: {pluralize(result.only_before, 'sample', 'samples')} of {result.before_name} and "

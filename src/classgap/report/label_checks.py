@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import defaultdict
 from dataclasses import dataclass
 
+from classgap.audit._types import SampleId
 from classgap.audit.audit import Audit
 from classgap.report.sample_numbers import predicted_classes
 
@@ -16,12 +17,12 @@ class LabelCheck:
     Attributes:
         label: index of the class they are labeled as.
         predicted: index of the class they are predicted as.
-        samples: their numbers, most confidently predicted first.
+        samples: their ids, most confidently predicted first.
     """
 
     label: int
     predicted: int
-    samples: tuple[int, ...]
+    samples: tuple[SampleId, ...]
 
 
 def label_checks(audit: Audit) -> list[LabelCheck]:
@@ -34,7 +35,7 @@ def label_checks(audit: Audit) -> list[LabelCheck]:
         raise ValueError("a check of the labels needs scores: pass logits or probabilities instead of predictions.")
     if not audit.settings.diagnose:
         raise ValueError("a check of the labels needs an audit with diagnose=True: audit the predictions again.")
-    found: defaultdict[tuple[int, int], list[int]] = defaultdict(list)
+    found: defaultdict[tuple[int, int], list[SampleId]] = defaultdict(list)
     predicted = predicted_classes(audit, [number for entry in audit.classes for number in entry.doubted_samples])
     for entry in audit.classes:
         for number in entry.doubted_samples:

@@ -263,7 +263,7 @@ DIAGNOSIS = (
     "Benjamini-Hochberg correction over all classes with test samples). Its causes are named in this order. "
     f"Few training samples: fewer than {FEW_TRAINING:g} times the median, or in the tail with fewer than "
     f"{CLEARLY_FEWER:g} times the median of the classes above the balanced accuracy. "
-    f"Likely label errors: at least {100 * LABEL_FRACTION:.0f} % of its errors are ruled out by calibrated "
+    f"Labels in doubt: at least {100 * LABEL_FRACTION:.0f} % of its errors are ruled out by calibrated "
     "probabilities and look like ordinary samples of the class they are predicted as, significantly more than usual. "
     "Trained too briefly: training accuracy is as low as test accuracy, and a refitted head improves this class and "
     f"adds at least {100 * LIFT:g} points on the others, or the last fifth of the epochs with a high learning rate "

@@ -6,19 +6,22 @@ from collections.abc import Iterable
 
 import numpy as np
 
+from classgap.audit._types import SampleId
 from classgap.audit.audit import Audit
+from classgap.audit.io.sample_ids import sample_number
 
 
-def predicted_classes(audit: Audit, numbers: Iterable[int]) -> dict[int, int]:
+def predicted_classes(audit: Audit, samples: Iterable[SampleId]) -> dict[SampleId, int]:
     """Return the predicted class of each of these samples.
 
     >>> audit = Audit.from_predictions(predictions=[1, 0], targets=[1, 1], index=[10, 20])
     >>> predicted_classes(audit, [20])
     {20: 0}
     """
-    wanted = np.fromiter(numbers, dtype=np.int64)
-    rows = wanted if audit.samples.index is None else np.searchsorted(audit.samples.index, wanted)
-    return dict(zip(wanted.tolist(), audit.samples.predictions[rows].tolist(), strict=True))
+    wanted = list(samples)
+    numbers = np.array([sample_number(sample) for sample in wanted], dtype=np.int64)
+    rows = numbers if audit.samples.index is None else np.searchsorted(audit.samples.index, numbers)
+    return dict(zip(wanted, audit.samples.predictions[rows].tolist(), strict=True))
 
 
 def misclassified(audit: Audit, label: int, limit: int) -> tuple[int, ...]:

@@ -1,6 +1,7 @@
 """Small pictures and short texts of misclassified test samples, within a size budget.
 
-Samples are read by number, ``samples[number]``, so a test set, a list or a mapping will do. A sample is
+Samples are read by number, ``samples[number]``, so a test set, a list or a mapping will do; a mapping may have the ids
+that were audited as keys. A sample is
 
 - a string: a text;
 - a path, an image of Pillow, or an array or tensor of shape (H, W), (H, W, C) or (C, H, W): a picture;
@@ -19,8 +20,10 @@ from typing import TYPE_CHECKING, Any, Protocol
 import numpy as np
 from markupsafe import Markup
 
+from classgap.audit._types import SampleId
 from classgap.audit.audit import Audit
 from classgap.audit.figures import ClassResult
+from classgap.audit.io.sample_ids import sample_number
 from classgap.report.formatting import printable, truncate, word_parts
 from classgap.report.ordering import sort_by_accuracy
 from classgap.report.sample_numbers import misclassified, predicted_classes
@@ -41,7 +44,7 @@ KEYS = ("image", "img", "text")  # of samples that are mappings
 
 
 class SamplesByNumber(Protocol):
-    """Test samples by number."""
+    """Test samples by number or id."""
 
     def __getitem__(self, number: Any, /) -> Any:
         """Return one sample."""
@@ -85,17 +88,21 @@ def thumbnail_section(audit: Audit, samples: SamplesByNumber, *, max_bytes: int 
         ValueError: if no sample can be read.
     """
     wanted = _wanted(audit)
+    ids = {sample_number(key): key for key in samples if isinstance(key, str)} if isinstance(samples, Mapping) else {}
     predicted = predicted_classes(audit, {n for rows in wanted.values() for numbers in rows.values() for n in numbers})
     room = max_bytes - sum(MARKUP_BYTES + _size(Markup.escape(audit.class_names[index])) for index in wanted)
     found: dict[tuple[int, str], list[Markup]] = {}
     left_out, unreadable, reason = 0, 0, ""
-    for index, title, number in _round_robin(wanted):
+    for index, title, sample in _round_robin(wanted):
+        number = sample_number(sample)
+        shown = ids.get(number, sample)
         try:
-            item = _element(samples, number, audit.class_names[predicted[number]])
+            content = _content(samples[ids.get(number, number)])
+            item = _element(content, printable(str(shown)), audit.class_names[predicted[sample]])
         except MemoryError:
             raise
         except Exception as error:  # Pillow's decoders and datasets raise errors of many kinds
-            unreadable, reason = unreadable + 1, reason or f"sample {number}: {error or type(error).__name__}"
+            unreadable, reason = unreadable + 1, reason or f"sample {shown}: {error or type(error).__name__}"
             continue
         if _size(item) > room:
             left_out += 1
@@ -109,15 +116,15 @@ def thumbnail_section(audit: Audit, samples: SamplesByNumber, *, max_bytes: int 
     )
 
 
-def _wanted(audit: Audit) -> dict[int, dict[str, tuple[int, ...]]]:
-    """Class → title of the row → sample numbers, for the worst classes with errors."""
+def _wanted(audit: Audit) -> dict[int, dict[str, tuple[SampleId, ...]]]:
+    """Class → title of the row → samples, for the worst classes with errors."""
     wanted = {}
     for entry in sort_by_accuracy(audit.classes):
-        rows = {
+        rows: dict[str, tuple[SampleId, ...]] = {
             "Doubted labels": entry.doubted_samples[:PER_ROW],
             "Confidently wrong": tuple(n for n in entry.confident_errors if n not in entry.doubted_samples)[:PER_ROW],
         }
-        shown = {number for numbers in rows.values() for number in numbers}
+        shown = {sample_number(sample) for samples in rows.values() for sample in samples}
         if len(shown) < PER_ROW:
             errors = misclassified(audit, entry.index, 2 * PER_ROW)
             rest = tuple(number for number in errors if number not in shown)[: PER_ROW - len(shown)]
@@ -130,7 +137,7 @@ def _wanted(audit: Audit) -> dict[int, dict[str, tuple[int, ...]]]:
     return wanted
 
 
-def _round_robin(wanted: Mapping[int, Mapping[str, tuple[int, ...]]]) -> Iterator[tuple[int, str, int]]:
+def _round_robin(wanted: Mapping[int, Mapping[str, tuple[SampleId, ...]]]) -> Iterator[tuple[int, str, SampleId]]:
     for place in range(PER_ROW):
         for index, rows in wanted.items():
             for title, numbers in rows.items():
@@ -142,11 +149,12 @@ def _rows(found: Mapping[tuple[int, str], list[Markup]], index: int) -> tuple[Th
     return tuple(ThumbnailRow(title, tuple(items)) for (owner, title), items in found.items() if owner == index)
 
 
-def _element(samples: SamplesByNumber, number: int, predicted: str) -> Markup:
-    """Return the list item of one sample."""
-    sample = _content(samples[number])
+def _element(sample: Any, shown: str, predicted: str) -> Markup:
+    """Return the list item of one sample, with its id."""
     name = truncate(printable(predicted), MAX_NAME)
-    caption = Markup("<span>→ {}</span><small>{}</small>").format(Markup("<wbr>").join(word_parts(name)), number)
+    caption = Markup("<span>→ {}</span><small>{}</small>").format(
+        Markup("<wbr>").join(word_parts(name)), Markup("<wbr>").join(word_parts(shown))
+    )
     if isinstance(sample, str):
         text = printable(" ".join(sample.split()))
         shown = text if len(text) <= MAX_TEXT else text[: MAX_TEXT - 1] + "…"
@@ -155,7 +163,7 @@ def _element(samples: SamplesByNumber, number: int, predicted: str) -> Markup:
     hint = f"{os.path.basename(os.fspath(sample))}, " if isinstance(sample, os.PathLike) else ""
     return Markup('<li><img src="{}" alt="{}" width={} height={}{}>{}</li>').format(
         _data_uri(picture),
-        printable(f"{hint}test sample {number}, predicted as {name}"),
+        printable(f"{hint}test sample {shown}, predicted as {name}"),
         picture.width,
         picture.height,
         Markup(" class=tiny") if max(picture.size) <= TINY else "",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable
+from typing import Any
 
 from markupsafe import Markup
 
@@ -11,11 +12,14 @@ from classgap.audit.audit import Audit
 from classgap.audit.figures import ClassResult
 from classgap.audit.results import QUANTILE_LEVELS, GroupResult
 from classgap.report.charts.dot_chart import Axes, Dot, dot_chart, map_chart
+from classgap.report.charts.line_chart import plain_tick
+from classgap.report.charts.paper_charts import class_value_chart, weight_norm_chart
 from classgap.report.charts.row_chart import Axis, Row, row_chart
 from classgap.report.formatting import format_count, format_number, format_percent, format_percent_interval
 from classgap.report.ordering import THIRDS, order_groups, sort_by_accuracy
 
 MAX_ROWS = 40  # with more classes, the class chart shows dots instead of rows
+MAX_DOTS = 500  # with more classes, charts of secondary values would make the page too large; the CSV file has them
 MAX_BOXES = 12
 MAX_LABELS = 16  # with more classes, dots have no labels
 MAP_COLORS = 8  # with more classes, colors repeat; names on the map distinguish the classes
@@ -82,7 +86,7 @@ def margin_chart(audit: Audit) -> Markup | None:
     if (margin := audit.overall.margin) is not None:
         rows.append(Row("all samples", margin, format_number(margin), "other", bar_from=0.0))
     low = min(0.0, *(row.value for row in rows))
-    axis = Axis((max(-1.0, low * 1.1), 1.0), "mean of P(true class) − max other P", _plain_tick, zero=low < 0)
+    axis = Axis((max(-1.0, low * 1.1), 1.0), "mean of P(true class) − max other P", plain_tick, zero=low < 0)
     means = "; ".join(f"{row.label} {row.text}" for row in rows)
     return row_chart("margins", "Mean output margin of each group", f"{means}.", rows, axis)
 
@@ -95,7 +99,7 @@ def box_chart(audit: Audit) -> Markup | None:
     shown = order if len(order) <= MAX_BOXES else order[: MAX_BOXES - 2] + order[-2:]
     rows = [_box_row(entry) for entry in shown]
     ends = [end for row in rows for end in row.whisker or ()]
-    axis = Axis((min(0.0, *ends), max(0.0, *ends)), "logit of the true class − max other logit", _plain_tick, zero=True)
+    axis = Axis((min(0.0, *ends), max(0.0, *ends)), "logit of the true class − max other logit", plain_tick, zero=True)
     which = "All classes" if len(shown) == len(order) else f"The {MAX_BOXES - 2} hardest and the 2 easiest classes"
     description = (
         f"{which}. Dot: median. Thick line: 25 % to 75 %. Thin line: 5 % to 95 %. "
@@ -118,7 +122,7 @@ def spread_chart(audit: Audit) -> Markup | None:
     ]
     room = 0.04 * (max(spreads) - min(spreads))
     x_domain, y_domain = (min(spreads) - room, max(spreads) + room), _accuracy_domain(entries)
-    axes = Axes(x_domain, y_domain, "feature spread ‖ŝ‖", "accuracy, %", _plain_tick, _percent_tick)
+    axes = Axes(x_domain, y_domain, "feature spread ‖ŝ‖", "accuracy, %", plain_tick, _percent_tick)
     rho = (
         ""
         if found is None
@@ -126,6 +130,37 @@ def spread_chart(audit: Audit) -> Markup | None:
     )
     description = f"{rho}Spread ranges from {format_number(min(spreads))} to {format_number(max(spreads))}."
     return dot_chart("spread", "Accuracy against feature spread", description, points, axes, 460)
+
+
+def weight_chart(audit: Audit) -> Markup | None:
+    """Norm of each class's weights, lowest accuracy first; ``None`` without a head or with too many classes."""
+    order = [entry for entry in sort_by_accuracy(audit.classes) if entry.weight_norm is not None]
+    if not 2 <= len(order) <= MAX_DOTS:
+        return None
+    return weight_norm_chart([entry.weight_norm or 0.0 for entry in order], **_by_class(order))
+
+
+def farthest_chart(audit: Audit) -> Markup | None:
+    """Mean distance to the farthest sample of each class; ``None`` without features or with too many classes."""
+    order = [entry for entry in sort_by_accuracy(audit.classes) if entry.max_intra_distance is not None]
+    if not 2 <= len(order) <= MAX_DOTS:
+        return None
+    return class_value_chart(
+        [entry.max_intra_distance or 0.0 for entry in order],
+        **_by_class(order),
+        key="distances",
+        title="Mean distance to the farthest sample of the class",
+        label="mean farthest distance / largest norm",
+    )
+
+
+def _by_class(order: list[ClassResult]) -> dict[str, Any]:
+    return {
+        "names": [entry.name for entry in order],
+        "kinds": [entry.group or "other" for entry in order],
+        "indices": [entry.index for entry in order],
+        "order": "classes, lowest accuracy first",
+    }
 
 
 def feature_map_chart(audit: Audit) -> Markup | None:
@@ -179,7 +214,3 @@ def _accuracy_domain(entries: Iterable[ClassResult]) -> tuple[float, float]:
 
 def _percent_tick(value: float) -> str:
     return f"{100 * value:g}"
-
-
-def _plain_tick(value: float) -> str:
-    return f"{value:g}".replace("-", "−")

@@ -53,6 +53,8 @@ def audit_page(audit: Audit, thumbnails: SamplesByNumber | None = None) -> dict[
             "margins": audit_charts.margin_chart(audit),
             "boxes": audit_charts.box_chart(audit),
             "spread": audit_charts.spread_chart(audit),
+            "weights": audit_charts.weight_chart(audit),
+            "distances": audit_charts.farthest_chart(audit),
             "map": audit_charts.feature_map_chart(audit),
         },
         "thirds": {name: third_name(name, audit.rank_by) for name in THIRDS if name in audit.groups},

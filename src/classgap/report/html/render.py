@@ -8,6 +8,7 @@ import hashlib
 import os
 import re
 from collections.abc import Sequence
+from functools import cache
 from typing import TYPE_CHECKING
 
 from markupsafe import Markup
@@ -25,14 +26,16 @@ from classgap.report.html.diff_page import diff_page
 from classgap.report.html.fix_page import fix_page
 from classgap.report.html.history_page import history_page
 from classgap.report.html.provenance import Provenance
+from classgap.report.html.reproduction_page import reproduction_page
 from classgap.report.notes import note_name
 from classgap.report.thumbnails import SamplesByNumber
+from classgap.reproduce.results import RecipeResult
 
 if TYPE_CHECKING:
     import jinja2
 
 
-Content = Audit | AuditDiff | Sequence[AuditDiff] | FixResult | History
+Content = Audit | AuditDiff | Sequence[AuditDiff] | FixResult | History | RecipeResult
 
 
 def write_html(
@@ -47,7 +50,8 @@ def write_html(
     """Write ``content`` as one HTML file.
 
     Args:
-        content: an audit, a comparison, several comparisons that share their first side, a fix, or a history.
+        content: an audit, a comparison, several comparisons that share their first side, a fix, a history, or a
+            reproduced table or figure.
         path: destination, replaced atomically.
         thumbnails: test samples by number, of which an audit's page then shows misclassified ones. A string is a text;
             a path, an image of Pillow, an array or a tensor is a picture. Datasets of ``(image, label)`` or
@@ -83,6 +87,8 @@ def render_html(
         template, variables = "fix.html", fix_page(content)
     elif isinstance(content, History):
         template, variables = "history.html", history_page(content)
+    elif isinstance(content, RecipeResult):
+        template, variables = "reproduction.html", reproduction_page(content)
     else:
         template, variables = "diff.html", diff_page([content] if isinstance(content, AuditDiff) else content)
     script = _source(pages, "page.js")
@@ -90,13 +96,14 @@ def render_html(
     return pages.get_template(template).render(
         **variables,
         data=island(variables["data_sets"]),
-        style=Markup(_source(pages, "page.css")),
+        style=Markup(_source(pages, "chart.css") + _source(pages, "page.css")),
         script=Markup(script),
         script_hash=f"sha256-{digest}",
         provenance=Provenance.from_arguments(date, sources, command),
     )
 
 
+@cache  # compiling the templates takes longer than filling in a small page
 def _environment() -> jinja2.Environment:
     import jinja2
 

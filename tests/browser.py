@@ -103,11 +103,16 @@ class Browser:
         message, self._buffer = self._buffer.split(b"\0", 1)
         return dict(json.loads(message))
 
-    def open(self, path: Path) -> None:
-        """Load a file, wait until it is ready and clear earlier events."""
+    def open(self, address: Path | str) -> None:
+        """Load a file or a URL, wait until it is ready and clear earlier events."""
+        self.send(
+            "Page.navigate", url="about:blank"
+        )  # so that no late event of the last page is taken for one of this page
+        self.wait(lambda: self.run("location.protocol") == "about:")
         self.events.clear()
-        self.send("Page.navigate", url=path.resolve().as_uri())
-        self.wait(lambda: self.run("document.readyState") == "complete" and self.run("location.protocol") == "file:")
+        url = address.resolve().as_uri() if isinstance(address, Path) else address
+        self.send("Page.navigate", url=url)
+        self.wait(lambda: self.run("document.readyState") == "complete" and self.run("location.protocol") != "about:")
 
     def run(self, script: str) -> Any:
         """Return the value of a JavaScript expression."""

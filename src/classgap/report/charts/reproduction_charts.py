@@ -1,0 +1,128 @@
+"""Figures of a recipe, drawn as the paper draws them, from the stored runs."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+import numpy as np
+from markupsafe import Markup
+
+from classgap.audit.results import QUANTILE_LEVELS
+from classgap.report.charts.xy_chart import Axes, Series, xy_chart
+from classgap.reproduce.results import EntryResult, RecipeResult
+from classgap.reproduce.schema import Part, Plot
+
+Record = Mapping[str, Any]
+
+
+def reproduction_charts(result: RecipeResult, name: str) -> Markup | None:
+    """Draw a part of a recipe; ``None`` if it has no figure or no results yet."""
+    part = result.recipe.parts[name]
+    plot = part.plot
+    if plot is None:
+        return None
+    if plot.kind == "formula":
+        series = list(_formula(plot))
+    elif plot.kind in ("lines", "bars"):
+        series = list(_entries(part, result.part(name)))
+    else:
+        series = [each for row, record in _first_runs(result, name) for each in _record_series(plot, row, record)]
+    if not any(each.points for each in series):
+        return None
+    names = tuple(part.columns) if plot.kind in ("lines", "bars") and not _are_numbers(list(part.columns)) else ()
+    title = f"{result.recipe.item}: {part.shows}"
+    description = f"{len(series)} series: {', '.join(dict.fromkeys(each.label for each in series))}."
+    return xy_chart(f"figure-{name}", title, description, series, Axes(plot.x, plot.y, names))
+
+
+def _entries(part: Part, entries: list[EntryResult]) -> Iterator[Series]:
+    """One line per row over the columns: ours with deviations, and the paper's."""
+    assert part.plot is not None
+    columns, line = list(part.columns), part.plot.kind == "lines"
+    numeric = _are_numbers(columns)
+    places = {column: float(column) if numeric else float(i) for i, column in enumerate(columns)}
+    for row in part.rows:
+        own = [each for each in entries if each.row == row]
+        known = [(places[each.column], each.mean, each.deviation) for each in own if each.mean is not None]
+        intervals = tuple(None if spread is None else (mean - spread, mean + spread) for _, mean, spread in known)
+        yield Series(row, tuple((x, mean) for x, mean, _ in known), intervals, line=line)
+        paper = [(places[each.column], each.paper) for each in own if isinstance(each.paper, float)]
+        if paper:
+            yield Series(row, tuple(paper), line=line, paper=True)
+
+
+def _first_runs(result: RecipeResult, name: str) -> Iterator[tuple[str, Record]]:
+    """The first seed of each row."""
+    seen = set()
+    for (part, row, _), records in result.records.items():
+        if part == name and records and row not in seen and "diverged" not in records[0]:
+            seen.add(row)
+            yield row, records[0]
+
+
+def _record_series(plot: Plot, row: str, record: Record) -> Iterator[Series]:
+    if plot.kind == "classes":
+        yield from _classes(plot, row, record)
+    elif plot.kind == "epochs":
+        yield from _epochs(plot, row, record)
+    elif plot.kind == "cumulative":
+        yield from _cumulative(plot, row, record)
+    elif plot.kind == "map":
+        yield from _map(plot, row, record)
+
+
+def _classes(plot: Plot, row: str, record: Record) -> Iterator[Series]:
+    """A metric of each class, from the most to the least accurate class."""
+    classes = record["classes"]
+    values = classes.get(plot.metric)
+    if values is not None:
+        order = np.argsort([-(each or 0.0) for each in classes["accuracy"]], kind="stable")
+        points = tuple((float(i), float(values[k])) for i, k in enumerate(order) if values[k] is not None)
+        yield Series(row, points, line=False)
+
+
+def _epochs(plot: Plot, row: str, record: Record) -> Iterator[Series]:
+    """A metric per epoch; of the class statistics, one line per group of classes."""
+    columns = record.get("class_stats") or record["epochs"]
+    names = [f"{plot.metric}@{group}" for group in plot.classes] or [plot.metric]
+    for name in names:
+        points = tuple((float(i), value) for i, value in enumerate(columns.get(name, ()), start=1) if value is not None)
+        yield Series(f"{row}, {name.partition('@')[2]}" if plot.classes else row, points)
+
+
+def _cumulative(plot: Plot, row: str, record: Record) -> Iterator[Series]:
+    """The cumulative distribution of a value over the samples of a class, one class of each group."""
+    classes = record["classes"]
+    quantiles = classes.get(f"{plot.metric}_quantiles")
+    if quantiles is None:
+        return
+    for group in plot.classes:
+        members = [k for k, groups in enumerate(classes["groups"]) if group in groups and quantiles[k] is not None]
+        if members:
+            points = tuple(zip(map(float, quantiles[members[0]]), QUANTILE_LEVELS, strict=True))
+            yield Series(f"{row}, {group}", points)
+
+
+def _map(plot: Plot, row: str, record: Record) -> Iterator[Series]:
+    """Samples in two dimensions, one cloud per class."""
+    found = record.get("map")
+    if found is not None:
+        for name, points in found.items():
+            yield Series(f"{row}, {name}", tuple((float(x), float(y)) for x, y in points), line=False)
+
+
+def _formula(plot: Plot) -> Iterator[Series]:
+    """MR² Figure 2: 0-1 loss, ramp loss and Φ_γ(u) = min(1, max(0, 1 - u/γ)) of Definition 1, of the margin u."""
+    margins = np.linspace(-1.0, 3.0, 401)
+    curves = {
+        "Φ_γ, γ = 2": np.clip(1 - margins / 2, 0.0, 1.0),
+        "ramp loss, γ = 1": np.clip(1 - margins, 0.0, 1.0),
+        "0-1 loss": np.where(margins <= 0, 1.0, 0.0),
+    }
+    for label, values in curves.items():
+        yield Series(label, tuple(zip(margins.tolist(), values.tolist(), strict=True)))
+
+
+def _are_numbers(labels: list[str]) -> bool:
+    return all(label.replace(".", "", 1).isdecimal() for label in labels)

@@ -1,0 +1,62 @@
+"""Template variables of the page of a recipe."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from classgap.report.charts.reproduction_charts import reproduction_charts
+from classgap.report.reproduction_rows import (
+    HEADERS,
+    entry_row,
+    recipe_title,
+    reproduction_headline,
+    unit_note,
+)
+from classgap.reproduce.catalog import load_bases
+from classgap.reproduce.results import RecipeResult, requirements
+
+RULES = {
+    "differences": (
+        "Data, networks and epochs of a smaller scale differ from the paper's. Verdicts therefore compare differences "
+        "to the baseline with the same seed, not accuracies."
+    ),
+    "reproduced": (
+        "Several seeds, the direction of the paper, and p < 0.05 in a two-sided paired t-test. At a full scale the "
+        "difference must also be at least half of the paper's."
+    ),
+    "same_direction": "The direction of the paper without the other conditions. One seed is at most this.",
+    "no_difference": (
+        "If the paper's difference is at most 0.3 points, the 95 % interval of ours must lie within ±1 point."
+    ),
+}
+
+
+def reproduction_page(result: RecipeResult) -> dict[str, Any]:
+    """Return the variables of ``reproduction.html``."""
+    recipe = result.recipe
+    parts = [
+        {
+            "key": name,
+            "title": f"({name}) {part.shows}" if len(recipe.parts) > 1 else part.shows,
+            "note": unit_note(part),
+            "chart": reproduction_charts(result, name),
+            "rows": [entry_row(part, entry) for entry in result.part(name)],
+        }
+        for name, part in recipe.parts.items()
+        if result.part(name) or part.plot is not None
+    ]
+    base = load_bases()[recipe.base]
+    return {
+        "title": recipe_title(recipe),
+        "headline": reproduction_headline(result),
+        "result": result,
+        "parts_shown": parts,
+        "headers": HEADERS,
+        "settings": {**base.settings, **recipe.settings},
+        "assumed": {**base.assumed, **recipe.assumed},
+        "needs": requirements(recipe),
+        "reasons": list(dict.fromkeys(entry.reason for entry in result.entries if entry.reason)),
+        "runs": sorted({key for entry in result.entries for key in entry.keys}),
+        "rules": RULES,
+        "data_sets": [],
+    }

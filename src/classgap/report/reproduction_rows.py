@@ -1,0 +1,129 @@
+"""Results of a recipe as text: headline, one row per number, and one table per part."""
+
+from __future__ import annotations
+
+import math
+
+from classgap.report.formatting import MISSING, format_p_value, pluralize
+from classgap.reproduce.results import EntryResult, RecipeResult
+from classgap.reproduce.schema import PAPERS, Part, Recipe
+
+HEADERS = ("Row", "Column", "Paper", "Ours", "Paper Δ", "Our Δ", "p", "Verdict")
+MARKS = {
+    "reproduced": "✓",
+    "same direction": "≈",
+    "not reproduced": "✗",
+    "smoke": "smoke",
+    "cannot be run here": "cannot run",
+    "not run": "not run",
+}
+LEGEND = (
+    "✓ reproduced, ≈ same direction, ✗ not reproduced, by a paired t-test on the differences to the baseline over seeds"
+)
+
+
+def recipe_title(recipe: Recipe) -> str:
+    """Return the paper, the item and the title of a recipe."""
+    return f"{PAPERS[recipe.paper]}, {recipe.item}: {recipe.title}"
+
+
+def reproduction_headline(result: RecipeResult) -> str:
+    """Return the verdict with scale, seeds and counts."""
+    counts = [
+        f"{count} {verdict}"
+        for verdict in ("reproduced", "same direction", "not reproduced", "smoke", "cannot be run here", "not run")
+        if (count := result.count(verdict))
+    ]
+    if not result.entries:
+        return "A drawing of functions, without runs"
+    if result.verdict == "not run":
+        return "Not run"
+    seeds = pluralize(result.seeds, "seed", "seeds")
+    return f"{result.verdict.capitalize()} (scale {result.scale}, {seeds}): {', '.join(counts) or 'no numbers'}"
+
+
+def unit_note(part: Part) -> str:
+    """Return the unit of a part and its statistic."""
+    units = {"percent": "percent", "fraction": "fractions", "number": "numbers", "degrees": "degrees"}
+    statistic = "standard deviation over seeds" if part.statistic == "deviation" else "mean ± standard deviation (n)"
+    return "settings" if part.unit == "setting" else f"{units[part.unit]}; ours: {statistic}"
+
+
+def entry_row(part: Part, entry: EntryResult) -> tuple[str, ...]:
+    """Return the cells of one number, in the order of ``HEADERS``."""
+    change, p_value = MISSING, ""
+    if entry.comparison is not None:
+        change = format_change(part, entry.comparison.mean)
+        p_value = "" if math.isnan(entry.comparison.p_value) else format_p_value(entry.comparison.p_value)
+    return (
+        entry.row,
+        entry.column,
+        format_paper(part, entry),
+        format_ours(part, entry),
+        MISSING if entry.paper_change is None else format_change(part, entry.paper_change),
+        change,
+        p_value,
+        entry.verdict,
+    )
+
+
+def part_table(part: Part, entries: list[EntryResult]) -> tuple[list[str], list[list[str]]]:
+    """Return header and rows in the shape of the paper's table, each cell with the paper's number and ours."""
+    by_label = {(entry.row, entry.column): entry for entry in entries}
+    columns = [each for each in part.columns if any(column == each for _, column in by_label)]
+    rows = [each for each in part.rows if any(row == each for row, _ in by_label)]
+    return ["", *columns], [[row, *(_cell(part, by_label.get((row, column))) for column in columns)] for row in rows]
+
+
+def format_paper(part: Part, entry: EntryResult) -> str:
+    """Format the paper's number as printed."""
+    if entry.paper is None:
+        return MISSING
+    if isinstance(entry.paper, str):
+        return entry.paper
+    if part.unit == "setting":
+        return f"{entry.paper:g}"
+    return f"{entry.paper:.{_decimals(part)}f}".replace("-", "−")
+
+
+def format_ours(part: Part, entry: EntryResult) -> str:
+    """Format mean ± standard deviation (n), or the deviation alone where the paper has deviations."""
+    if not entry.values or entry.mean is None:
+        return MISSING
+    if part.unit == "setting":
+        return f"{entry.mean:g}"
+    if part.statistic == "deviation":
+        shown = MISSING if entry.deviation is None else _number(part, entry.deviation)
+        return f"{shown} ({len(entry.values)})"
+    spread = "" if entry.deviation is None else f" ± {_number(part, entry.deviation)}"
+    return f"{_number(part, entry.mean)}{spread} ({len(entry.values)})"
+
+
+def format_change(part: Part, change: float) -> str:
+    """Format a difference to the baseline with its sign."""
+    if math.isnan(change):
+        return "diverged"
+    if math.isinf(change):
+        return "higher" if change > 0 else "lower"
+    text = _number(part, abs(change))
+    return text if not text.strip("0.") else f"{'+' if change > 0 else '−'}{text}"
+
+
+def _decimals(part: Part) -> int:
+    """Return the decimals of the paper's numbers."""
+    numbers = [f"{value:g}" for values in part.values.values() for value in values if isinstance(value, float)]
+    return max((len(text.partition(".")[2]) for text in numbers if "e" not in text), default=0)
+
+
+def _number(part: Part, value: float) -> str:
+    if part.unit in ("percent", "degrees"):
+        return f"{value:.1f}".replace("-", "−")
+    return f"{value:.3g}".replace("-", "−")
+
+
+def _cell(part: Part, entry: EntryResult | None) -> str:
+    if entry is None:
+        return ""
+    mark = "" if entry.verdict == "not run" else MARKS.get(entry.verdict, "")
+    shown = f"{format_paper(part, entry)} → {format_ours(part, entry)}" if entry.values else format_paper(part, entry)
+    return f"{shown} {mark}".strip()

@@ -1,0 +1,72 @@
+"""Terminal output of a recipe: the paper's numbers and ours, side by side."""
+
+from __future__ import annotations
+
+from typing import TextIO
+
+from rich.console import Console
+
+from classgap.report.reproduction_rows import (
+    HEADERS,
+    LEGEND,
+    MARKS,
+    entry_row,
+    recipe_title,
+    reproduction_headline,
+    unit_note,
+)
+from classgap.report.terminal.console import (
+    name_cell,
+    plain_text,
+    print_page,
+    print_title,
+    render_text,
+    supports_unicode,
+)
+from classgap.report.terminal.table import new_table
+from classgap.reproduce.results import RecipeResult
+
+STYLES = {"reproduced": "blue", "not reproduced": "dark_orange3"}
+
+
+def print_reproduction(result: RecipeResult, file: TextIO | None = None) -> None:
+    """Print the paper's numbers and ours.
+
+    Args:
+        result: the result to print.
+        file: destination; standard output by default.
+    """
+    print_page(lambda console: _show(console, result), file)
+
+
+def reproduction_text(result: RecipeResult) -> str:
+    """Return the terminal output as plain text."""
+    return render_text(lambda console: _show(console, result))
+
+
+def _show(console: Console, result: RecipeResult) -> None:
+    print_title(console, recipe_title(result.recipe), reproduction_headline(result))
+    unicode = supports_unicode()
+    headers = [header[:1].lower() + header[1:] for header in HEADERS]
+    for name, part in result.recipe.parts.items():
+        entries = result.part(name)
+        if not entries:
+            continue
+        title = f"({name}) {part.shows}" if len(result.recipe.parts) > 1 else part.shows
+        table = new_table(f"{title}; {unit_note(part)}", *headers, text=("column", "verdict"), optional=("p",))
+        last = ""
+        for entry in entries:
+            row, *cells, verdict = entry_row(part, entry)
+            shown = MARKS.get(verdict, verdict) if unicode else verdict
+            table.add_row(
+                name_cell("" if row == last else row),
+                *map(plain_text, cells),
+                plain_text(shown, STYLES.get(verdict, "")),
+            )
+            last = row
+        console.print(table)
+        console.print()
+    if unicode:
+        console.print(plain_text(f"{LEGEND}.", "bright_black"))
+    for reason in dict.fromkeys(entry.reason for entry in result.entries if entry.reason):
+        console.print(plain_text(f"Cannot be run here: {reason}"), soft_wrap=True)
