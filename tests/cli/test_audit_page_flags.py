@@ -9,6 +9,8 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 from PIL import Image
 from safetensors.numpy import save_file
@@ -47,6 +49,10 @@ def write(path: Path, names: list[str] | None = None, texts: list[str] | None = 
     extra = {key: value for key, value in extra.items() if value is not None}
     if path.suffix == ".npz":
         np.savez(path, **data, **{key: np.array(value) for key, value in extra.items()})
+    elif path.suffix == ".parquet":
+        columns = {key.removesuffix("s"): value for key, value in extra.items()}
+        matrices = {key: data[key].tolist() for key in ("logits", "features")}
+        pq.write_table(pa.table({"target": data["targets"], "index": data["index"], **matrices, **columns}), path)
     elif path.suffix == ".safetensors":
         save_file(data, path, metadata={key: json.dumps(value) for key, value in extra.items()})
     else:
@@ -59,7 +65,7 @@ def write(path: Path, names: list[str] | None = None, texts: list[str] | None = 
     return path
 
 
-@pytest.mark.parametrize("suffix", ["npz", "safetensors", "csv"])
+@pytest.mark.parametrize("suffix", ["npz", "safetensors", "csv", "parquet"])
 def test_images_of_a_folder(tmp_path: Path, capsys, suffix: str):
     source, page = write(tmp_path / f"model.{suffix}", NAMES), tmp_path / "page.html"
     assert main(["audit", str(source), "--html", str(page), "--thumbnails", "--images", str(images(tmp_path))]) == 0
@@ -70,6 +76,47 @@ def test_images_of_a_folder(tmp_path: Path, capsys, suffix: str):
     assert len(found) >= 12
     assert all(number == file for file, number, _ in found)
     assert {int(number) for _, number, _ in found} >= set(range(0, 60, 5))
+
+
+@pytest.mark.parametrize("index", [True, False], ids=["index", "rows"])
+def test_images_of_shards(tmp_path: Path, capsys, index: bool):
+    data, page = arrays() | {"filenames": np.array(NAMES)} | ({"index": np.arange(60)} if index else {}), "page.html"
+    for i, part in enumerate((slice(0, 25), slice(25, 60))):
+        np.savez(tmp_path / f"part-{i}.npz", **{name: values[part] for name, values in data.items()})
+    words = ["--html", str(tmp_path / page), "--thumbnails", "--images", str(images(tmp_path))]
+    assert main(["audit", str(tmp_path / "part-*.npz"), *words]) == 0
+    assert capsys.readouterr().err == ""
+    found = re.findall(r'alt="img (\d+).png, test sample (\d+), ', (tmp_path / page).read_text())
+    assert {number for _, number in found} >= set(map(str, range(0, 60, 5)))
+    assert all(number == file for file, number in found)
+    np.savez(tmp_path / "part-2.npz", **{name: data[name][:5] for name in data if name != "filenames"})
+    assert main(["audit", str(tmp_path / "part-*.npz"), *words]) == 2
+    assert "filenames" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("suffix", ["npz", "csv", "parquet"])
+def test_ids_are_shown_as_they_were_given(tmp_path: Path, capsys, suffix: str):
+    names = [f"sub/img {i}.png" for i in range(60)]
+    key = "filenames" if suffix == "npz" else "filename"
+    source, page, saved, table = (tmp_path / name for name in (f"model.{suffix}", "page.html", "audit.json", "out.csv"))
+    write(source, names)
+    words = ["--key", key, "--html", str(page), "--json", str(saved), "--csv", str(table), "--check-labels"]
+    assert main(["audit", str(source), *words, "--thumbnails", "--images", str(images(tmp_path))]) == 0
+    out = capsys.readouterr().out
+    audit = Audit.load(saved)
+    listed = {sample for entry in audit.classes for sample in (*entry.doubted_samples, *entry.confident_errors)}
+    wrong = {names[i] for i in np.flatnonzero(arrays()["logits"].argmax(axis=1) != arrays()["targets"])}
+    assert listed
+    assert listed <= wrong
+    text = page.read_text()
+    assert min(listed) in text  # in the drawers
+    assert re.findall(r'alt="img (\d+).png, test sample sub/img \1.png, ', text)
+    hashes = re.compile(r"\b(7[2-9]|[89]\d|1[0-4]\d)\d{15}\b")
+    assert not hashes.search(text)
+    assert not hashes.search(out)
+    with table.open() as file:
+        cells = [row["confident_errors"] for row in csv.DictReader(file)]
+    assert {each for cell in cells for each in cell.split("|")} <= wrong | {""}
 
 
 @pytest.mark.parametrize("suffix", ["npz", "safetensors", "csv"])

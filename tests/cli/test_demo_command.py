@@ -6,7 +6,7 @@ from classgap import load_fix
 from classgap.cli import main
 
 
-def test_demo_trains_fixes_resumes_and_starts_over(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_demo_trains_fixes_and_resumes(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     out, flags = tmp_path / "demo", ["--seeds", "2", "--out", str(tmp_path / "demo")]
     assert main(["demo", "--epochs", "4", *flags]) == 0
     text = capsys.readouterr().out
@@ -26,9 +26,15 @@ def test_demo_trains_fixes_resumes_and_starts_over(tmp_path: Path, capsys: pytes
     assert capsys.readouterr().out == text
     assert main(["demo", "--epochs", "2", *flags]) == 2
     assert "--overwrite" in capsys.readouterr().err
-    flags[1] = "1"
-    assert main(["demo", "--epochs", "2", *flags, "--overwrite"]) == 0
-    assert len(metrics.read_text().splitlines()) == 3  # two epochs and the test
+
+
+@pytest.mark.slow
+def test_demo_starts_over(tmp_path: Path) -> None:
+    flags = ["--seeds", "1", "--out", str(tmp_path / "demo")]
+    for epochs in (3, 2):
+        assert main(["demo", "--epochs", str(epochs), *flags, "--overwrite"]) == 0
+        metrics = tmp_path / "demo" / "mr2-seed0" / "metrics.jsonl"
+        assert len(metrics.read_text().splitlines()) == epochs + 1  # the last line is of the test
 
 
 def test_seeds_must_be_positive(capsys: pytest.CaptureFixture[str]) -> None:

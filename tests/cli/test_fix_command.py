@@ -211,7 +211,7 @@ def test_bad_input_is_one_line_and_writes_nothing(case: str, tmp_path: Path, cap
         (["--out", "{tmp}/fixed", "--json", "{tmp}/fixed/f.json"], "f.json"),
         (["--json", "{files}/val.npz"], "overwrite an input"),
         (["--costs", "{tmp}/costs.csv"], "costs.csv"),
-        (["--goal", "cost"], "costs"),
+        (["--goal", "cost"], "--goal cost needs --costs"),
         (["--goal", "easy"], "--goal"),
         (["--max-easy-loss", "-1"], "-1"),
         (["--test", "{files}/test.npz", "{files}/test_a.npz"], "1 and 2 files"),

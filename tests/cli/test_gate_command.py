@@ -47,6 +47,20 @@ def test_exit_codes(before: str, bad: str, tmp_path: Path, capsys):
     assert "1 of 4 classes dropped by more than 3 points" in " ".join(out.split())
 
 
+def test_other_samples_need_unpaired(before: str, tmp_path: Path, capsys):
+    index, out = np.arange(1_000, 1_240), tmp_path / "gate.json"
+    old = save(tmp_path / "old.npz", list(range(0, 240, 10)), index=np.arange(240))
+    new = save(tmp_path / "new.npz", list(range(120, 170)), index=index)
+    assert main(["gate", old, new, "--max-class-drop", "3", "--json", str(out)]) == 2
+    (line,) = capsys.readouterr().err.strip().splitlines()
+    assert "--unpaired" in line
+    assert not out.exists()
+    assert main(["gate", old, new, "--max-class-drop", "3", "--json", str(out), "--unpaired"]) == 1
+    assert "Samples are not paired: 240 of old and 240 of new." in " ".join(capsys.readouterr().out.split())
+    result = GateResult.load(out)
+    assert [violation.name for violation in result.rules[0].violations] == [NAMES[2]]
+
+
 def test_files(before: str, bad: str, tmp_path: Path):
     saved, junit, markdown = tmp_path / "gate.json", tmp_path / "gate.xml", tmp_path / "gate.md"
     words = ["--max-class-drop", "3", "--max-group-drop", "easy=90", "--min-class-accuracy", "80", "--max-gap", "99"]

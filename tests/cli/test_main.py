@@ -16,10 +16,11 @@ SURFACE = {
     "demo": "--out --seeds --epochs --overwrite",
     "train": """
         --data --model --method --out --epochs --steps --batch-size --optimizer --lr --loss-lr --momentum --nesterov
-        --weight-decay --schedule --warmup-epochs --warmup-steps --milestones --gamma --clip-grad --micro-batches
+        --weight-decay --layer-decay --schedule --warmup-epochs --warmup-steps --warmup-start-factor --min-lr
+        --milestones --gamma --clip-grad --micro-batches
         --precision --channels-last --compile --augment --mix --sampler --val-fraction --split-seed --monitor
         --ema-decay --swa-start --swa-lr --wise-ft-alpha --seed --save-every --save-features --save-train-features
-        --report --tensorboard --device --config --dry-run --overwrite
+        --class-stats --report --tensorboard --device --config --dry-run --overwrite
     """,
     "predict": "RUN INPUTS --out --split --top-k --fix --batch-size --workers --device",
     "export": "RUN --onnx --hub-card",
@@ -33,7 +34,7 @@ SURFACE = {
     """,
     "gate": """
         BEFORE AFTER --rules --max-class-drop --max-group-drop --min-class-accuracy --max-gap --confidence-level --key
-        --rename --seed --json --junit --markdown
+        --rename --unpaired --seed --json --junit --markdown
     """,
     "history": "SOURCES --html --json",
     "fix": """
@@ -41,9 +42,13 @@ SURFACE = {
         --confidence-level --seed
         --data --model --budget --n-trials --methods --epochs --val-fraction --executor --search-dir
     """,
+    "reproduce": """
+        NAME --scale --seeds --cells --executor --store --files --train --keep-runs --html --markdown --csv
+    """,
     "methods": "NAME",
     "datasets": "NAME",
     "models": "NAME",
+    "recipes": "NAME",
 }
 
 

@@ -3,7 +3,7 @@ from pathlib import Path
 import pytest
 
 from classgap.cli.main import COMMANDS
-from classgap.cli.parser import Command, build_parser, parse
+from classgap.cli.parser import OTHER_LIBRARIES, Command, build_parser, parse
 
 
 def parse_words(name: str, *words: str) -> Command:
@@ -103,3 +103,22 @@ def test_help_shows_defaults_choices_and_percent_signs():
         assert part in text
     assert "--no-report" in text
     assert "--no-nesterov" not in text  # off by default: only needed against a file
+
+
+@pytest.mark.parametrize(
+    ("name", "words", "ours"),
+    [
+        ("train", ["--data", "digits", "--grad-accum-steps", "2"], "--micro-batches"),
+        ("train", ["--data", "digits", "--val_split=0.1"], "--val-fraction"),
+        ("train", ["--data", "digits", "--output-dir", "x"], "--out"),
+        ("compare", ["a.npz", "b.npz", "--runs", "3"], "--n-runs"),
+    ],
+)
+def test_options_of_other_trainers_lead_to_ours(name: str, words: list[str], ours: str):
+    with pytest.raises(ValueError, match=f"did you mean {ours}\\?"):
+        parse_words(name, *words)
+
+
+def test_every_option_suggested_for_another_trainer_exists():
+    flags = {option for name in COMMANDS for option in build_parser(name, COMMANDS[name])._option_string_actions}
+    assert {f"--{ours}" for ours in OTHER_LIBRARIES.values()} <= flags

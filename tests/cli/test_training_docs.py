@@ -30,4 +30,3 @@ def test_the_page_works_from_top_to_bottom(tmp_path: Path, monkeypatch, capsys: 
                 outputs.append(capsys.readouterr().out)
     assert "is finished" in outputs[4]
     assert {"diff.html", "small.html", "runs"} <= {path.name for path in tmp_path.iterdir()}
-    assert (tmp_path / "runs" / "from-python" / "report.html").exists()

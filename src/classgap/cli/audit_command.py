@@ -34,12 +34,12 @@ class AuditCommand(Command):
       .csv                 columns "target" and "prediction", or "target" and
                            one column of scores per class; optional:
                            "index", "valid_labels" ("a|b"), "filename", "text";
-                           files of pandas, Hugging Face and timm's inference.py
-                           as they come
+                           files from pandas, Hugging Face and timm's
+                           inference.py work as they are
       .parquet             columns "target" and "prediction", or "target" and
                            lists "logits" or "probabilities"
       .npy                 scores or predicted labels, with --targets
-      directory            a run of classgap train, or .npy files named as the
+      directory            a run of classgap train, or .npy files named like the
                            arrays above
       'preds-*.npz'        several files, joined
       .json                an audit saved with --json
@@ -85,11 +85,11 @@ class AuditCommand(Command):
 
     valid_labels: Path | None = None
     """JSON file with all labels that are right for each sample: [["class", ...], ...] or {"index": ["class", ...],
-    ...}. Adds the figures as valid."""
+    ...}. Adds metrics that count each of them as right."""
 
     slices: tuple[str, ...] = ()
-    """Columns or arrays of the source that divide the samples, such as camera or site. Tests whether one slice carries
-    the errors of a failing class."""
+    """Columns or arrays of the source that divide the samples, such as camera or site. Tests whether the errors of a
+    failing class concentrate in one slice."""
 
     superclasses: Path | None = None
     """JSON file with superclasses: {"superclass": ["class", ...], ...}. Separates mistakes within a superclass from
@@ -109,19 +109,19 @@ class AuditCommand(Command):
     """Training samples per class: .npy, .txt, or .csv or .json by class name."""
 
     name: str | None = None
-    """Name of the audit in titles; by default that of the file or run."""
+    """Name of the audit in titles; by default the name of the file or run."""
 
     map: tuple[str, ...] = ()
-    """Classes of the feature map; by default the worst ones and the ones they are confused with."""
+    """Classes to show in the feature map; by default the worst ones and those they are confused with."""
 
     check_labels: bool = False
     """Also list the test samples whose labels are in doubt."""
 
     thumbnails: bool = False
-    """Show misclassified test samples on the HTML page, as pictures or texts; adds at most 1 MB."""
+    """Show misclassified test samples on the HTML page, as images or text; adds at most 1 MB."""
 
     images: Path | None = None
-    """Folder of the pictures that the prediction file names; for --thumbnails."""
+    """Folder of the images named in the prediction file; for --thumbnails."""
 
     key: str | None = None
     """Array or column with sample ids (strings or integers), for comparisons with other test sets."""

@@ -21,9 +21,10 @@ if TYPE_CHECKING:
 class ExportCommand(Command):
     """Export a trained run to ONNX, or describe it for a model card.
 
-    The ONNX model takes prepared inputs and gives logits. Class names and
-    preprocessing (size, crop, mean, std) are in its metadata, as JSON. It is
-    compared with torch before it is written. Needs pip install 'classgap[onnx]'.
+    The ONNX model maps preprocessed inputs to logits. Its metadata contain the
+    class names and the preprocessing (size, crop, mean, std) as JSON. Its
+    outputs are compared with torch before it is written. Requires
+    pip install 'classgap[onnx]'.
 
     Examples:
       classgap export runs/birds --onnx birds.onnx
@@ -39,8 +40,8 @@ class ExportCommand(Command):
     """Write the network to this .onnx file."""
 
     hub_card: Path | None = None
-    """Write the accuracy of each class, and how it was measured, as a section of this Hugging Face model card; the rest
-    of an existing file is kept."""
+    """Write the accuracy of each class, and how it was measured, as a section of this Hugging Face model card;
+    keeps the rest of an existing file."""
 
     def run(self) -> None:
         """Export, then write all files or none."""

@@ -23,13 +23,13 @@ _TRAINING = ("model", "budget", "n_trials", "methods", "epochs", "val_fraction",
 class FixCommand(Command):
     """Find a remedy for hard classes, and test it on held-out samples.
 
-    SOURCE holds a classifier's scores on samples it was not trained on; several
-    sources are different models on the same samples and are also ensembled.
-    Remedies are chosen on SOURCE alone and verified on --test, or by nested
-    cross-fitting without it. A run of classgap train with --val-fraction has
-    everything needed: validation and test samples, images, features and
-    weights. With --data, fix also trains: it searches methods and settings
-    within --budget.
+    SOURCE holds a classifier's scores on samples it was not trained on. Several
+    sources hold the scores of different models on the same samples; fix also
+    tries their ensembles. Remedies are chosen on SOURCE alone and tested on
+    --test, or by nested cross-fitting without it. A run of classgap train with
+    --val-fraction has everything needed: validation and test samples, images,
+    features and weights. With --data, fix also trains: it searches methods and
+    settings within --budget.
 
     Examples:
       classgap fix val.npz --test test.npz --out fixed
@@ -73,13 +73,13 @@ class FixCommand(Command):
     cost (with --costs)."""
 
     max_easy_loss: float | None = None
-    """Most accuracy that the easy third may lose, in percentage points."""
+    """Largest drop allowed in the accuracy of the easy third, in percentage points."""
 
     max_overall_loss: float = 0.1
-    """Accuracy over all samples that a remedy may cost, in percentage points."""
+    """Largest drop allowed in overall accuracy, in percentage points."""
 
     max_medium_loss: float | None = None
-    """Accuracy of the medium third that a remedy may cost, in percentage points."""
+    """Largest drop allowed in the accuracy of the medium third, in percentage points."""
 
     costs: Path | None = None
     """Costs of errors (.csv, .json, .npy): a matrix with true classes as rows, or names {"true": {"predicted": cost}};
@@ -155,6 +155,8 @@ class FixCommand(Command):
             self._print_use(result, self.out)
 
     def _check_sources(self) -> None:
+        if self.goal == "cost" and self.costs is None:
+            raise ValueError("--goal cost needs --costs, a file with the costs of errors.")
         if self.data is None:
             if not self.sources:
                 raise ValueError("fix needs SOURCE (prediction files or run directories), or --data to train.")

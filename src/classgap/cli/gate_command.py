@@ -21,10 +21,11 @@ BROKEN = 1  # exit code if a rule is broken
 class GateCommand(Command):
     """Check a new model against a baseline: exit code 1 if it is worse.
 
-    BEFORE is the baseline, AFTER the new model: saved audits, prediction files
-    or run directories. All limits are percentage points. A rule is broken if
-    the test samples show it: a model that breaks no rule fails with a
-    probability of at most 1 - the confidence level, over all rules and classes.
+    BEFORE is the baseline and AFTER is the new model. Both can be saved audits,
+    prediction files or run directories. All limits are in percentage points. A
+    rule is broken only if the evidence is significant: a model that breaks no
+    rule fails with a probability of at most 1 - confidence level, over all
+    rules and classes.
 
     Exit codes: 0 all rules hold, 1 a rule is broken, 2 invalid usage or input.
 
@@ -62,19 +63,19 @@ class GateCommand(Command):
     """The new model."""
 
     rules: Path | None = None
-    """YAML file with rules, named as the flags with underscores; flags replace its values."""
+    """YAML file with rules, named like the flags but with underscores; flags override the file."""
 
     max_class_drop: float | None = None
-    """No class drops by more."""
+    """Largest drop allowed for any class."""
 
     max_group_drop: tuple[str, ...] = ()
-    """The mean accuracy of a group of the baseline, or "overall", does not drop by more; can be repeated."""
+    """Largest drop allowed in the mean accuracy of a group of the baseline, or in "overall"; can be repeated."""
 
     min_class_accuracy: float | None = None
-    """No class has a lower accuracy."""
+    """Lowest accuracy allowed for any class."""
 
     max_gap: float | None = None
-    """The gap between the easy and the hard third is not larger."""
+    """Largest gap allowed between the easy and the hard third."""
 
     confidence_level: float | None = None
     """Confidence level of the gate."""
@@ -85,8 +86,11 @@ class GateCommand(Command):
     rename: tuple[str, ...] = ()
     """Class OLD of the baseline is called NEW in the new model; can be repeated."""
 
+    unpaired: bool = False
+    """Compare test sets that have no samples in common."""
+
     seed: int = 0
-    """Seed of the random swaps."""
+    """Seed of the randomization tests."""
 
     json: Path | None = None
     """Save the result as JSON."""
@@ -95,7 +99,7 @@ class GateCommand(Command):
     """Write one test case per rule as JUnit XML."""
 
     markdown: Path | None = None
-    """Write a summary as Markdown; appended if the file exists, as for $GITHUB_STEP_SUMMARY."""
+    """Write a Markdown summary, or append it if the file exists (for $GITHUB_STEP_SUMMARY)."""
 
     def run(self) -> int:
         """Check the rules, write the files, print the result, and return the exit code."""
@@ -117,6 +121,7 @@ class GateCommand(Command):
                 key=self.key,
                 rename=rename,
                 seed=self.seed,
+                unpaired=self.unpaired,
             )
             if self.json is not None:
                 result.save(self.json)

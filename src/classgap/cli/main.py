@@ -22,11 +22,14 @@ from classgap.cli.listing_commands import DatasetsCommand, ModelsCommand
 from classgap.cli.methods_command import MethodsCommand
 from classgap.cli.parser import Command, Terminated, parse
 from classgap.cli.predict_command import PredictCommand
+from classgap.cli.recipes_command import RecipesCommand
+from classgap.cli.reproduce_command import ReproduceCommand
 from classgap.cli.train_command import TrainCommand
 from classgap.registry import nearest
 from classgap.report.formatting import printable
 
 SUCCESS, FAILURE, INVALID, INTERRUPTED, TERMINATED = 0, 1, 2, 130, 143  # as shells report Ctrl-C and SIGTERM
+MAX_LENGTH = 2000  # of an error message
 
 COMMANDS: dict[str, type[Command]] = {
     "demo": DemoCommand,
@@ -38,9 +41,11 @@ COMMANDS: dict[str, type[Command]] = {
     "gate": GateCommand,
     "history": HistoryCommand,
     "fix": FixCommand,
+    "reproduce": ReproduceCommand,
     "methods": MethodsCommand,
     "datasets": DatasetsCommand,
     "models": ModelsCommand,
+    "recipes": RecipesCommand,
 }
 
 
@@ -109,7 +114,18 @@ def help_page() -> str:
     )
 
 
-def _print_error(error: BaseException | str, code: int) -> int:
+def describe_error(error: BaseException | str) -> str:
+    """Return one line about an error; values from files may be of any length.
+
+    >>> describe_error(ValueError("two\\nlines")), len(describe_error("x" * 10**6)) < 2000
+    ('classgap: two lines', True)
+    """
     text = " ".join(str(error).split()) or type(error).__name__
-    print(printable(f"classgap: {text}"), file=sys.stderr)
+    if len(text) > MAX_LENGTH:
+        text = f"{text[: MAX_LENGTH // 2]} … {text[-MAX_LENGTH // 4 :]}"
+    return printable(f"classgap: {text}")
+
+
+def _print_error(error: BaseException | str, code: int) -> int:
+    print(describe_error(error), file=sys.stderr)
     return code

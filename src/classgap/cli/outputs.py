@@ -30,13 +30,12 @@ def check_outputs(outputs: Mapping[str, Path | None], inputs: Iterable[Path]) ->
     for flag, path in outputs.items():
         if path is None:
             continue
-        resolved = _resolve(path)
         if str(path) == "-":
             raise ValueError(f"{flag} must be a file, got -: standard output shows the printed report.")
+        _check_name(flag, path)
+        resolved = _resolve(path)
         if resolved.is_symlink() or resolved.parent.is_symlink():
             raise ValueError(f"{flag} {path} is a symbolic link that leads back to itself; name another file.")
-        if len(os.fsencode(path.name)) > MAX_NAME:
-            raise ValueError(f"{flag} {path.name[:40]}… must have a file name of at most {MAX_NAME} bytes.")
         if path.is_dir():
             raise ValueError(f"{flag} {path} is a directory; name a file in it.")
         if path.exists() and not path.is_file():  # a pipe or a device
@@ -49,7 +48,7 @@ def check_outputs(outputs: Mapping[str, Path | None], inputs: Iterable[Path]) ->
             raise ValueError(f"{flag} {path}: the directory {path.parent} is not writable.")
         if resolved in sources:
             raise ValueError(f"{flag} {path} would overwrite an input; name another file.")
-        run = next((source for source in sources if source.is_dir() and source in resolved.parents), None)
+        run = next((each for each in resolved.parents if each in sources or _is_run(each)), None)
         is_report = path.suffix in REPORTS and path.name not in RECORDS
         if run is not None and path.exists() and not is_report:
             raise ValueError(f"{flag} {path} would overwrite a file of the run {run}; name another file.")
@@ -72,6 +71,7 @@ def check_output_folder(flag: str, path: Path, known: Callable[[str], bool], inp
     Raises:
         ValueError: If the directory cannot be written, or holds other files.
     """
+    _check_name(flag, path)
     resolved = _resolve(path)
     if resolved.is_symlink():
         raise ValueError(f"{flag} {path} is a symbolic link that leads back to itself; name another directory.")
@@ -107,6 +107,16 @@ def write_folder(path: Path, write: Callable[[Path], None]) -> None:
     finally:
         for leftover in (new, old):
             shutil.rmtree(leftover, ignore_errors=True)
+
+
+def _check_name(flag: str, path: Path) -> None:
+    if len(os.fsencode(path.name)) > MAX_NAME:
+        raise ValueError(f"{flag} {path.name[:40]}… must have a file name of at most {MAX_NAME} bytes.")
+
+
+def _is_run(directory: Path) -> bool:
+    """Return whether a directory holds a training run."""
+    return (directory / "config.yaml").is_file() and (directory / "checkpoints").is_dir()
 
 
 def _resolve(path: Path) -> Path:

@@ -118,12 +118,48 @@ def parse(name: str, command: type[C], words: Sequence[str]) -> C:
     return command(**values)
 
 
+# Options of other trainers (timm, Hugging Face, Lightning, Keras) that spelling does not lead to ours.
+OTHER_LIBRARIES = {
+    "accumulate-grad-batches": "micro-batches",  # theirs multiply the batch, ours divides it: hence another name
+    "b": "batch-size",
+    "bs": "batch-size",
+    "clip-norm": "clip-grad",
+    "dataset": "data",
+    "force": "overwrite",
+    "grad-accum-steps": "micro-batches",
+    "gradient-accumulation-steps": "micro-batches",
+    "gradient-clip-val": "clip-grad",
+    "learning-rate": "lr",
+    "lr-scheduler": "schedule",
+    "lr-scheduler-type": "schedule",
+    "max-epochs": "epochs",
+    "max-grad-norm": "clip-grad",
+    "max-steps": "steps",
+    "model-ema-decay": "ema-decay",
+    "n-seeds": "n-runs",
+    "num-train-epochs": "epochs",
+    "opt": "optimizer",
+    "output": "out",
+    "output-dir": "out",
+    "per-device-train-batch-size": "batch-size",
+    "runs": "n-runs",
+    "runs-per-side": "n-runs",
+    "sched": "schedule",
+    "seeds": "n-runs",
+    "val-split": "val-fraction",
+    "validation-fraction": "val-fraction",
+    "validation-split": "val-fraction",
+}
+
+
 def _describe_unknown(words: Sequence[str], flags: Collection[str]) -> str:
     option = next((word.partition("=")[0] for word in words if word.startswith("-")), None)
     if option is None:
         return f"unexpected argument {words[0].removeprefix(VALUE)!r}."
-    abbreviated = [flag for flag in flags if flag.startswith(option)]
-    near = abbreviated[0] if len(abbreviated) == 1 else nearest(option, flags)
+    near: str | None = f"--{OTHER_LIBRARIES.get(option.lstrip('-'))}"
+    if near not in flags:
+        abbreviated = [flag for flag in flags if flag.startswith(option)]
+        near = abbreviated[0] if len(abbreviated) == 1 else nearest(option, flags)
     return f"unknown option {option}; did you mean {near}?" if near else f"unknown option {option}."
 
 

@@ -21,18 +21,18 @@ class PredictCommand(Command):
     """Predict classes with a trained run.
 
     INPUT is one of:
-      images               files, or folders with any number of images; folders
+      images               files, or folders, searched recursively; folders
                            named after classes give the targets
       .npz, .safetensors   array "features", or "test_features" (see --split),
                            with "targets" where known
       .npy                 one row per sample
       .csv                 a header and one row of numbers per sample; the
                            column "target" is optional
-      .csv, .parquet       rows of a table, for a run that was trained on one
+      .csv, .parquet       table rows, for runs trained on a table
       a dataset            as in --data of classgap train (see --split)
-    Without INPUT, the test samples of the run are predicted.
+    Without INPUT, predict the test samples of the run.
 
-    Inputs are prepared as in training. Files written with --out are read by
+    Inputs are preprocessed as in training. Files written with --out are read by
     classgap audit, compare and fix.
 
     Examples:
@@ -44,7 +44,7 @@ class PredictCommand(Command):
         "run_dir": Arg("RUN", positional=True),
         "inputs": Arg("INPUT", positional=True),
         "fix": Arg("DIR"),
-        "batch_size": Arg(default="that of the run's own test"),
+        "batch_size": Arg(default="as in the run's own test"),
     }
 
     run_dir: Path
@@ -60,7 +60,7 @@ class PredictCommand(Command):
     """Split of a dataset or of a file with splits."""
 
     top_k: int | None = None
-    """Also list this many best classes of each sample."""
+    """Also list the k best classes of each sample."""
 
     fix: Path | None = None
     """Apply a remedy that `classgap fix --out DIR` wrote for this run."""
@@ -80,6 +80,7 @@ class PredictCommand(Command):
         from classgap.inference import load_run
         from classgap.inference.inputs import read_inputs
         from classgap.inference.prediction_files import check_suffix, write_predictions
+        from classgap.inference.processes import process_group
         from classgap.remedies import load_fix
 
         self._check_numbers()
@@ -92,8 +93,15 @@ class PredictCommand(Command):
         if self.top_k is not None and self.top_k > len(model.class_names):
             raise ValueError(f"--top-k must be at most the number of classes, {len(model.class_names)}.")
         samples = read_inputs(model, self.inputs, self.split)
-        with progress_bar("predicting", len(samples)) as advance:
-            result = model.predict(samples, batch_size=self.batch_size, workers=self.workers, fix=fix, progress=advance)
+        with (
+            process_group(model.device) as (rank, processes),
+            progress_bar("predicting", -(-len(samples) // processes)) as advance,
+        ):
+            result = model.predict(
+                samples, batch_size=self.batch_size, workers=self.workers, fix=fix, shard=True, progress=advance
+            )
+        if rank > 0:
+            return
         if self.out is not None:
             write_predictions(self.out, result, samples, top_k=self.top_k, train_counts=model.train_counts)
         self._print(result, samples)

@@ -10,7 +10,9 @@ import numpy as np
 import torch
 
 from classgap.audit import Audit
+from classgap.audit._types import SampleId
 from classgap.audit.io.sample_columns import READERS, read_sample_column
+from classgap.audit.io.shards import find_shards
 from classgap.data.dataset import Split
 from classgap.report.thumbnails import SamplesByNumber
 
@@ -26,34 +28,32 @@ def find_samples(audit: Audit, images: Path | None) -> SamplesByNumber:
     if audit.source is None:
         raise ValueError(f"--thumbnails needs samples: {MISSING}.")
     file = Path(audit.source.predictions)
-    if not file.exists():  # of a saved audit, or a pattern
-        raise ValueError(f"--thumbnails needs one file of predictions, but {file} is not a file.")
+    if find_shards(file) is None and not file.exists():  # of a saved audit
+        raise ValueError(f"--thumbnails needs the predictions {file}, which do not exist.")
     if images is not None:
         return _files(file, images, audit.source.key)
     if audit.source.run is not None:
         return _run_samples(audit, Path(audit.source.run))
-    if not file.is_file():  # of a saved audit
-        raise ValueError(f"--thumbnails needs the predictions {file}, which do not exist.")
     texts = read_sample_column(file, "texts", audit.source.key) if file.suffix.lower() in READERS else None
     if texts is None:
         raise ValueError(f"--thumbnails needs samples, but {file} has none: {MISSING}.")
     return texts
 
 
-def _files(file: Path, folder: Path, key: str | None) -> dict[int, Path]:
+def _files(file: Path, folder: Path, key: str | None) -> dict[SampleId, Path]:
     if not folder.is_dir():
         raise ValueError(
             f"--images must be a folder, got {folder}, which {'is a file' if folder.exists() else 'does not exist'}."
         )
     names = read_sample_column(file, "filenames", key) if file.suffix.lower() in READERS else None
     if names is None:
-        wanted = "column filename" if file.suffix.lower() == ".csv" else "array filenames"
+        wanted = "column filename" if file.suffix.lower() in (".csv", ".parquet") else "array filenames"
         raise ValueError(f"--images needs filenames, but {file} has no {wanted}: add one with a path per sample.")
     for name in names.values():
         # By name alone: a link in the folder may lead elsewhere, a name must not.
         if os.path.isabs(name) or os.path.normpath(name).startswith(os.pardir):
             raise ValueError(f"filenames must be relative to --images {folder} and stay in it, got {name!r}.")
-    return {number: folder / name for number, name in names.items()}
+    return {sample: folder / name for sample, name in names.items()}
 
 
 @dataclass(frozen=True)

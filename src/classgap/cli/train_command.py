@@ -37,6 +37,7 @@ class TrainCommand(TrainConfig, Command):
         "weight_decay": _by_data,
         "augment": _by_data,
         "loss_lr": Arg(default="--lr"),
+        "warmup_start_factor": Arg(default="1 / number of warmup steps"),
         "swa_lr": Arg(default="that of the schedule"),
         "out": Arg("DIR", default="runs/DATA-METHOD-seedN"),
     }
@@ -44,14 +45,20 @@ class TrainCommand(TrainConfig, Command):
         "data, model and method": ("data", "model", "method", "seed"),
         "optimization": (
             *("batch_size", "micro_batches", "optimizer", "lr", "loss_lr"),
-            *("momentum", "nesterov", "weight_decay", "clip_grad"),
+            *("momentum", "nesterov", "weight_decay", "layer_decay", "clip_grad"),
         ),
-        "schedule": ("epochs", "steps", "schedule", "warmup_epochs", "warmup_steps", "milestones", "gamma"),
+        "schedule": (
+            *("epochs", "steps", "schedule", "warmup_epochs", "warmup_steps", "warmup_start_factor"),
+            *("min_lr", "milestones", "gamma"),
+        ),
         "augmentation and sampling": ("augment", "mix", "sampler"),
         "validation": ("val_fraction", "split_seed", "monitor"),
         "weight averaging": ("ema_decay", "swa_start", "swa_lr", "wise_ft_alpha"),
         "hardware": ("device", "precision", "channels_last", "compile"),
-        "output": ("out", "overwrite", "save_every", "save_features", "save_train_features", "report", "tensorboard"),
+        "output": (
+            *("out", "overwrite", "save_every", "save_features", "save_train_features", "class_stats"),
+            *("report", "tensorboard"),
+        ),
     }
 
     config: Path | None = None

@@ -1,0 +1,89 @@
+"""``classgap recipes``."""
+
+from __future__ import annotations
+
+import textwrap
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, ClassVar
+
+from classgap.cli.listing import print_paragraph, terminal_width
+from classgap.cli.parser import Arg, Command
+
+if TYPE_CHECKING:
+    from classgap.reproduce.schema import Recipe
+
+NAME_WIDTH = 20
+
+
+@dataclass(frozen=True)
+class RecipesCommand(Command):
+    """List the recipes for `classgap reproduce`, or describe one.
+
+    Examples:
+      classgap recipes
+      classgap recipes mr2-table-3
+    """
+
+    ARGS: ClassVar[Mapping[str, Arg]] = {"name": Arg("NAME", positional=True, default="list all")}
+
+    name: str | None = None
+    """Recipe to describe."""
+
+    def run(self) -> None:
+        """Print the list or the description."""
+        from classgap.reproduce.catalog import load_recipe, recipe_names
+
+        if self.name is not None:
+            _print_recipe(load_recipe(self.name))
+            return
+        for name in recipe_names():
+            recipe = load_recipe(name)
+            line = f"  {name:<{NAME_WIDTH}}  "
+            print(line + textwrap.shorten(recipe.title, terminal_width() - len(line), placeholder=" …"))
+        print("\nRun `classgap reproduce NAME` to run one, and `classgap recipes NAME` for its settings.")
+
+
+def _print_recipe(recipe: Recipe) -> None:
+    from classgap.report.reproduction_rows import recipe_title
+    from classgap.reproduce.catalog import load_bases
+    from classgap.reproduce.results import requirements
+
+    print_paragraph(recipe_title(recipe))
+    print_paragraph(f"Described in {recipe.where}." if recipe.where else "")
+    if recipe.note:
+        print_paragraph(recipe.note)
+    print()
+    base = load_bases()[recipe.base]
+    for name, value in (base.settings | recipe.settings).items():
+        print(f"  {name}: {value}")
+    for setting, reason in (base.assumed | recipe.assumed).items():
+        print_paragraph(f"assumed, {setting}: {reason}", indent=2, hanging=2)
+    if required := requirements(recipe):
+        print_paragraph(f"\nThe full scale needs {required}.")
+    print("\nScales:")
+    for line in _scale_lines(recipe):
+        print_paragraph(line, indent=2, hanging=2)
+    for part in recipe.parts.values():
+        print()
+        print_paragraph(part.shows)
+        print_paragraph(f"rows: {', '.join(part.rows)}", indent=2, hanging=2)
+        print_paragraph(f"columns: {', '.join(part.columns)}", indent=2, hanging=2)
+    for oddity in recipe.oddities:
+        print_paragraph(f"Contradiction in the paper: {oddity}", hanging=2)
+
+
+def _scale_lines(recipe: Recipe) -> list[str]:
+    from classgap.remedies.search.budget import format_seconds
+    from classgap.reproduce.cells import make_plan
+    from classgap.reproduce.schema import SCALES
+
+    lines = []
+    for scale in SCALES:
+        if scale == "full-200" and scale not in recipe.scales:
+            continue
+        plan = make_plan(recipe, scale)
+        time = "" if plan.seconds is None else f", about {format_seconds(plan.seconds / 2)} on two cores"
+        data = ", ".join(dict.fromkeys(str(dict(cell.settings)["data"]) for cell in plan.cells))
+        lines.append(f"{scale}: {len(plan.cells)} cells × {plan.seeds} seeds{time}; {data}")
+    return lines
