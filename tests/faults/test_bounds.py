@@ -7,9 +7,13 @@ import pytest
 import torch
 
 from classgap.audit import Audit, AuditSettings, read_predictions
+from classgap.audit.gate import gate
 from classgap.audit.serialization import write_json
+from classgap.cli.main import main
+from classgap.data import load
 from classgap.data.sources.folder import find_images, load_folder
 from classgap.data.sources.generated import make_mnist1d, make_two_moons
+from classgap.engine import TrainConfig
 from classgap.losses import HybridContrastiveLoss, MR2Loss
 
 
@@ -19,6 +23,32 @@ def test_a_pipe_is_no_prediction_file(tmp_path, ending):
     with pytest.raises(ValueError, match="pipe") as raised:
         read_predictions(tmp_path / f"p.{ending}")
     assert f"p.{ending}" in str(raised.value)
+
+
+PIPES = {
+    "config": ["train", "--config", "pipe"],
+    "rules": ["gate", "pipe", "pipe", "--rules", "pipe"],
+    "list": ["train", "--data", "list:pipe"],
+    "table": ["train", "--data", "csv:pipe"],
+    "features": ["train", "--data", "features:pipe"],
+    "costs": ["fix", "ok.npz", "--costs", "pipe.json"],
+    **{
+        name: ["audit", "ok.npz", f"--{name}", "pipe.json"]
+        for name in ("groups", "valid-labels", "superclasses", "hierarchy", "targets", "train-counts", "rank-by")
+    },
+}
+
+
+@pytest.mark.parametrize("name", PIPES)
+def test_a_pipe_is_no_settings_file(tmp_path, monkeypatch, capsys, name):
+    monkeypatch.chdir(tmp_path)
+    for pipe in ("pipe", "pipe.json"):
+        os.mkfifo(pipe)
+    np.savez("ok.npz", targets=np.arange(6) % 2, logits=np.eye(6, 2))
+    assert main(PIPES[name]) == 2
+    (line,) = capsys.readouterr().err.splitlines()
+    assert "pipe" in line
+    assert "a pipe" in line
 
 
 def test_a_pipe_is_no_audit(tmp_path):
@@ -53,6 +83,26 @@ def test_seeds_of_an_audit_fit_in_32_bits():
         AuditSettings(seed=2**32)
 
 
+@pytest.mark.parametrize("seed", [-1, 2**32, 2**64])
+def test_seeds_of_runs_data_and_gates_fit_in_32_bits(seed):
+    for name in ("seed", "split_seed"):
+        with pytest.raises(ValueError, match=f"^{name} must be"):
+            TrainConfig(data="digits", **{name: seed})
+    with pytest.raises(ValueError, match=r"^data_seed must be"):
+        load(f"digits:data_seed={seed}")
+    found = Audit.from_predictions(targets=np.arange(40) % 2, predictions=np.arange(40) % 2)
+    with pytest.raises(ValueError, match=r"^seed must be"):
+        gate(found, found, max_gap=3, seed=seed)
+
+
+@pytest.mark.parametrize("largest", [1e155, 1e300])
+def test_huge_logits_are_rejected(largest):
+    logits = np.eye(2)[np.arange(40) % 2]
+    logits[7, 1] = largest
+    with pytest.raises(ValueError, match="logits must be at most"):
+        Audit.from_predictions(targets=np.arange(40) % 2, logits=logits)
+
+
 @pytest.mark.parametrize("largest", [1e155, 1e300])
 def test_huge_features_are_rejected(largest):
     features = np.ones((40, 3))
@@ -62,7 +112,7 @@ def test_huge_features_are_rejected(largest):
 
 
 def test_values_that_are_not_finite_name_file_and_field(tmp_path):
-    with pytest.raises(ValueError, match=r"classes\[1\]\.accuracy is not finite") as raised:
+    with pytest.raises(ValueError, match=r"classes\[1\]\.accuracy is (nan|-?inf)") as raised:
         write_json(tmp_path / "a.json", {"classes": [{"accuracy": 1.0}, {"accuracy": float("nan")}]})
     assert "a.json" in str(raised.value)
     assert not (tmp_path / "a.json").exists()

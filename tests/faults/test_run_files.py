@@ -1,6 +1,7 @@
 """Damaged settings, weights, checkpoints, audits and links end in one line that names the file."""
 
 import json
+import os
 import zlib
 from base64 import b64encode
 from pathlib import Path
@@ -12,6 +13,7 @@ from safetensors.torch import save_file
 
 from classgap.audit import Audit
 from classgap.audit.gate_rules import GateRules
+from classgap.audit.serialization import sample_limit
 from classgap.cli.main import main
 from classgap.engine.config import read_settings
 from classgap.engine.storage.checkpoint import load_checkpoint, save_checkpoint
@@ -24,7 +26,7 @@ LAUGHS = "a0: &a0 [ha, ha, ha, ha, ha, ha, ha, ha, ha, ha]\n" + "".join(
     f"a{i}: &a{i} [{', '.join([f'*a{i - 1}'] * 10)}]\n" for i in range(1, 12)
 )
 YAML = {
-    "deep": "a: " + "[" * 5000,
+    "deep": "a: " + "[" * 1500,
     "laughs": LAUGHS,
     "endless": "a: &a [*a]\n",
     "impossible date": "data: 2024-99-99\n",
@@ -49,7 +51,7 @@ def test_damaged_yaml_is_reported_in_one_line(tmp_path, name, read):
 
 
 def test_large_values_are_printed_in_part(tmp_path):
-    (tmp_path / "mine.yaml").write_text("epochs: [" + "[1, 2, 3], " * 9000 + "1]\nunknown: " + "x" * 9000)
+    (tmp_path / "mine.yaml").write_text("epochs: [" + "[1, 2, 3], " * 900 + "1]\nunknown: " + "x" * 9000)
     with pytest.raises(ValueError, match="epochs") as raised:
         read_settings(tmp_path / "mine.yaml")
     assert len(str(raised.value)) < 1000
@@ -63,7 +65,7 @@ def run_with(tmp_path, settings):
     return run
 
 
-@pytest.mark.parametrize("settings", ["data: 'digits", "model: 7", "model: [a, b]", "a: " + "[" * 5000])
+@pytest.mark.parametrize("settings", ["data: 'digits", "model: 7", "model: [a, b]", "a: " + "[" * 1500])
 def test_runs_with_damaged_settings_are_no_checkpoints(tmp_path, settings):
     run = run_with(tmp_path, settings)
     with pytest.raises(ValueError, match=r"config\.yaml") as raised:
@@ -140,6 +142,76 @@ def test_samples_are_decompressed_up_to_the_stated_number(tmp_path, audit):
     (tmp_path / "b.json").write_text(json.dumps(audit))
     with pytest.raises(ValueError, match="samples must hold at most 24"):
         Audit.load(tmp_path / "b.json")
+
+
+def test_stated_samples_are_bounded(tmp_path, audit):
+    audit["overall"]["n_samples"] = 10**9
+    assert sample_limit(audit) == {}  # then MAX_SAMPLES holds
+
+
+@pytest.mark.parametrize("source", ["run/predictions.npz", "run", "other.npz"])
+@pytest.mark.parametrize("name", ["config.yaml", "metrics.jsonl", "checkpoints/last.pt"])
+def test_files_of_a_run_are_not_overwritten(tmp_path, monkeypatch, capsys, source, name):
+    monkeypatch.chdir(tmp_path)
+    Path("run/checkpoints").mkdir(parents=True)
+    for path in ("run/predictions.npz", "other.npz"):
+        np.savez(path, targets=np.arange(6) % 2, predictions=np.arange(6) % 2)
+    for path in ("config.yaml", "metrics.jsonl", "checkpoints/last.pt"):
+        Path("run", path).write_text("")
+    assert main(["audit", source, "--json", f"run/{name}"]) == 2
+    assert f"run/{name} would overwrite a file of the run" in capsys.readouterr().err
+    assert Path("run", name).read_text() == ""
+
+
+LONE = "\ud800"
+
+
+@pytest.mark.parametrize("flag", ["--groups", "--superclasses", "--hierarchy"])
+def test_half_characters_in_json_are_rejected(tmp_path, monkeypatch, capsys, audit, flag):
+    monkeypatch.chdir(tmp_path)
+    np.savez("ok.npz", targets=np.arange(6) % 2, predictions=np.arange(6) % 2)
+    Path("g.json").write_text(json.dumps({LONE: ["0"], "0": LONE}))
+    assert main(["audit", "ok.npz", flag, "g.json"]) == 2
+    (line,) = capsys.readouterr().err.splitlines()
+    assert "g.json" in line
+    Path("g.json").write_text(json.dumps({"group \U0001f600": ["0"]}))  # two escapes that are one character
+    assert main(["audit", "ok.npz", "--groups", "g.json"]) == 0
+
+
+def test_class_names_with_half_characters_are_rejected(tmp_path, capsys):
+    names = np.array(["a", f"{LONE}b"])
+    np.savez(tmp_path / "p.npz", targets=np.arange(6) % 2, predictions=np.arange(6) % 2, class_names=names)
+    assert main(["audit", str(tmp_path / "p.npz")]) == 2
+    assert "p.npz: class_names must be text" in capsys.readouterr().err
+
+
+def test_file_names_that_are_no_utf8_are_replaced_in_reports(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    np.savez("p.npz", targets=np.arange(6) % 2, predictions=np.arange(6) % 2)
+    source = os.fsdecode(b"\xff.npz")
+    Path("p.npz").rename(source)
+    assert main(["audit", source, "--json", "a.json", "--html", "a.html", "--csv", "a.csv"]) == 0
+    assert Audit.load("a.json").name == "\ufffd"
+    assert main(["train", "--data", "digits", "--out", source]) == 2
+    assert "UTF-8" in capsys.readouterr().err
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="needs Linux")
+@pytest.mark.parametrize("flag", ["--json", "--html", "--csv"])
+def test_a_full_disk_names_the_file(tmp_path, monkeypatch, capsys, flag):
+    monkeypatch.chdir(tmp_path)
+    np.savez("ok.npz", targets=np.arange(6) % 2, predictions=np.arange(6) % 2)
+    assert main(["audit", "ok.npz", flag, "/dev/full"]) == 1
+    (line,) = capsys.readouterr().err.splitlines()
+    assert "/dev/full" in line
+
+
+@pytest.mark.parametrize("length", [211, 255, 300, 5000])
+def test_long_output_names_are_rejected(tmp_path, monkeypatch, capsys, length):
+    monkeypatch.chdir(tmp_path)
+    np.savez("ok.npz", targets=np.arange(6) % 2, logits=np.eye(6, 2))
+    assert main(["audit", "ok.npz", "--json", "x" * length]) == main(["fix", "ok.npz", "--out", "x" * length]) == 2
+    assert capsys.readouterr().err.count("at most 210 bytes") == 2
 
 
 @pytest.mark.parametrize(
