@@ -23,7 +23,7 @@ import time
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor, as_completed
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from multiprocessing import get_context
 from pathlib import Path
 from statistics import NormalDist, fmean
@@ -50,7 +50,11 @@ def run(configuration: Configuration, seed: int) -> Result:
     built = time.perf_counter()
     known = inspect.signature(cg.Audit.from_predictions).parameters
     given = {name: value for name, value in problem.audit_inputs(configuration.inputs).items() if name in known}
-    audit = cg.Audit.from_predictions(**given, settings=SETTINGS)
+    settings = SETTINGS
+    if configuration.examined is not None:
+        settings = replace(settings, diagnosis_samples=configuration.examined)
+    audit = cg.Audit.from_predictions(**given, settings=settings)
+    sampled = [notice.values for notice in audit.notices if notice.code == "diagnosis-sampled"]
     return {
         "configuration": str(configuration),
         "seed": seed,
@@ -64,6 +68,7 @@ def run(configuration: Configuration, seed: int) -> Result:
         "accuracy": [round(float(x), 4) for x in problem.correct_K / problem.support_K],
         "diagnosis": [[cause.name for cause in report.diagnosis or ()] for report in audit.classes],
         "labels_checked": any(report.label_issues is not None for report in audit.classes),
+        "examined": sampled[0]["examined"] if sampled else audit.overall.n_samples,
         "seconds": [round(built - start, 2), round(time.perf_counter() - built, 2)],
     }
 

@@ -128,6 +128,55 @@ def _training() -> Iterator[Configuration]:
     yield Configuration("over", "mlp", "all", data="digits", held_out=True)
 
 
+def _valid_labels() -> Iterator[Configuration]:
+    """Sets of valid labels, which show wrong labels to an audit without scores and confirm right ones."""
+    for model, inputs in (("logreg", "labels"), ("nb", "scores"), ("mlp", "all")):
+        yield Configuration("none", model, f"{inputs}+valid")
+    for cause, model, inputs in (
+        ("labels-test", "logreg", "labels"),
+        ("labels-test", "mlp", "scores"),
+        ("labels-several", "logreg", "labels"),
+        ("labels-several", "nb", "scores"),
+        ("labels-several", "mlp", "all"),
+        ("bias", "logreg", "scores"),
+        ("near", "nb", "labels"),
+        ("few", "logreg", "all"),
+    ):
+        yield Configuration(cause, model, f"{inputs}+valid")
+    yield Configuration("none", "knn", "labels+valid", classes=20, held_out=True)
+    yield Configuration("none", "forest", "scores+valid", classes=15, held_out=True)
+    yield Configuration("labels-test", "nb", "all+valid", classes=15, held_out=True)
+    yield Configuration("labels-several", "forest", "labels+valid", classes=15, held_out=True)
+    yield Configuration("labels-several", "knn", "scores+valid", data="digits", held_out=True)
+
+
+def _examined_in_part() -> Iterator[Configuration]:
+    """Test sets of which the error budget examines two fifths, as it does beyond ``diagnosis_samples`` samples."""
+    size: dict[str, int] = {"test_each": 250, "examined": 1_000}
+    for model, inputs in (("logreg", "all"), ("nb", "scores"), ("mlp", "features"), ("forest", "scores+valid")):
+        yield Configuration("none", model, inputs, **size)
+    for cause, model, inputs in (
+        ("labels", "logreg", "scores"),
+        ("labels-several", "nb", "scores+valid"),
+        ("twins", "logreg", "all"),
+        ("bias", "nb", "scores"),
+        ("prior", "logreg", "features"),
+        ("head", "logreg", "features"),
+        ("representation", "nb", "features"),
+    ):
+        yield Configuration(cause, model, inputs, **size)
+    for model, inputs in (("lda", "all"), ("knn", "scores"), ("logreg", "scores+valid")):
+        yield Configuration("none", model, inputs, classes=15, test_each=200, examined=1_500, held_out=True)
+    for cause, model, inputs in (
+        ("labels-test", "mlp", "scores"),
+        ("bias", "logreg", "all"),
+        ("head", "lda", "features"),
+        ("spread", "knn", "features"),
+        ("under", "mlp", "all"),
+    ):
+        yield Configuration(cause, model, inputs, classes=15, test_each=200, examined=1_500, held_out=True)
+
+
 CONFIGURATIONS: tuple[Configuration, ...] = (
     *_without_cause(),
     *_natural(),
@@ -137,4 +186,6 @@ CONFIGURATIONS: tuple[Configuration, ...] = (
     *_decision(),
     *_head_and_representation(),
     *_training(),
+    *_valid_labels(),
+    *_examined_in_part(),
 )

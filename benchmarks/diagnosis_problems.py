@@ -19,6 +19,9 @@ NO_CLAIM = ("too-few-test-samples", "not-enough-evidence")
 UNDER = {"gaussian": (2, 0.03), "digits": (12, 0.05)}  # epochs and learning rate
 REGULARIZED: dict[str, dict[str, Any]] = {"mlp": {"width": 32, "epochs": 6, "weight_decay": 1e-3}}
 INPUTS = ("labels", "labels+counts", "scores", "scores+counts", "features", "all")
+INPUTS += ("labels+valid", "scores+valid", "all+valid")
+TWO_LABELS = 0.1  # fraction of test samples for which a second class is valid
+NO_LABELS = 0.05  # fraction of test samples without a valid class
 
 
 @dataclass(frozen=True)
@@ -29,12 +32,13 @@ class Configuration:
         cause: key of ``CAUSES``.
         model: "logreg", "nb", "forest", "mlp", "mlp-long", "knn" or "lda".
         inputs: one of ``INPUTS``. "labels" are predicted labels only, "features" includes scores and the head, "all"
-            adds training counts, predictions, targets and features.
+            adds training counts, predictions, targets and features; "+valid" adds the valid labels of each sample.
         classes: number of classes.
         test_each: number of test samples of each class.
         train_each: number of training samples of each class.
         data: "gaussian", "correlated" or "digits" (which fixes the sizes).
         held_out: never used to choose a threshold.
+        examined: largest number of test samples that the error budget examines; by default all.
     """
 
     cause: str
@@ -45,10 +49,12 @@ class Configuration:
     train_each: int = 200
     data: str = "gaussian"
     held_out: bool = False
+    examined: int | None = None
 
     def __str__(self) -> str:
         size = "digits" if self.data == "digits" else f"{self.data}-K{self.classes}-n{self.test_each}"
-        return f"{self.cause}/{self.model}/{self.inputs}/{size}"
+        part = "" if self.examined is None else f"-of{self.examined}"
+        return f"{self.cause}/{self.model}/{self.inputs}/{size}{part}"
 
 
 @dataclass(frozen=True)
@@ -62,6 +68,8 @@ class Problem:
         accepted: names of causes that are right for these classes.
         mislabeled: classes with wrong labels in the test set.
         clean: whether the classes are equally hard, so that every claim of a cause is wrong.
+        shown: classes that each test sample shows, if not its target alone.
+        valid_labels: classes that people called right for each test sample; ``None`` if nobody was asked.
     """
 
     samples: Samples
@@ -70,6 +78,8 @@ class Problem:
     accepted: tuple[str, ...] = ()
     mislabeled: tuple[int, ...] = ()
     clean: bool = False
+    shown: list[set[int]] | None = None
+    valid_labels: list[list[int]] | None = None
 
     @property
     def predictions(self) -> Integers:
@@ -90,7 +100,10 @@ class Problem:
     def audit_inputs(self, inputs: str) -> dict[str, Any]:
         """Return the arguments of ``Audit.from_predictions`` for one of ``INPUTS``."""
         samples, outputs = self.samples, self.outputs
+        inputs, valid, _ = inputs.partition("+valid")
         given: dict[str, Any] = {"targets": samples.test_targets}
+        if valid:
+            given |= {"valid_labels": self.valid_labels}
         if inputs.startswith("labels"):
             given |= {"predictions": self.predictions}
             given |= {"class_names": [str(k) for k in range(samples.num_classes)]}
@@ -137,7 +150,26 @@ class Draw:
 
 def build(configuration: Configuration, seed: int) -> Problem:
     """Build the problem of a configuration; equal seeds give equal problems."""
-    return CAUSES[configuration.cause](Draw(configuration, seed))
+    draw = Draw(configuration, seed)
+    problem = CAUSES[configuration.cause](draw)
+    return replace(problem, valid_labels=_judge(problem, draw.rng)) if "+valid" in configuration.inputs else problem
+
+
+def _judge(problem: Problem, rng: np.random.Generator) -> list[list[int]]:
+    """Ask people for the valid classes of each test sample.
+
+    They name the classes that the sample shows. For some samples they also name the class that looks most similar, the
+    other class with the highest score; for some they name none.
+    """
+    targets_N = problem.samples.test_targets
+    others_NK = problem.outputs.test_logits.copy()
+    others_NK[np.arange(len(targets_N)), targets_N] = -np.inf
+    chance_N = rng.random(len(targets_N))
+    shown = problem.shown or [{target} for target in targets_N.tolist()]
+    return [
+        [] if chance < NO_LABELS else sorted(classes | {similar} if chance > 1 - TWO_LABELS else classes)
+        for classes, similar, chance in zip(shown, others_NK.argmax(axis=1).tolist(), chance_N, strict=True)
+    ]
 
 
 def no_cause(draw: Draw) -> Problem:
@@ -191,6 +223,14 @@ def label_noise_from_one_in_training(draw: Draw) -> Problem:
     problem = _mislabel(draw, train=0.2, source=draw.second)
     # The same samples arise if a quarter of the class truly looks like the other class. Only a person can tell.
     return replace(problem, accepted=("wrong-labels", "overlap"))
+
+
+def several_answers(draw: Draw) -> Problem:
+    """Test samples that show another class too, with the label of one class: both answers are valid."""
+    problem = _mislabel(draw)
+    assert problem.shown is not None
+    labeled = zip(problem.shown, problem.samples.test_targets.tolist(), strict=True)
+    return replace(problem, shown=[classes | {target} for classes, target in labeled])
 
 
 def twins(draw: Draw) -> Problem:
@@ -307,6 +347,7 @@ CAUSES: dict[str, Callable[[Draw], Problem]] = {
     "labels-test": label_noise_in_test,
     "labels-pair": label_noise_from_one,
     "labels-pair-train": label_noise_from_one_in_training,
+    "labels-several": several_answers,
     "twins": twins,
     "near": near_duplicates,
     "bias": shifted_decision,
@@ -330,9 +371,10 @@ def _mislabel(draw: Draw, test: float = 0.35, train: float = 0.0, source: int | 
         changed[wrong] = a
         return changed
 
+    shown = [{true} for true in samples.test_targets.tolist()]
     test_targets, train_targets = relabel(samples.test_targets, test), relabel(samples.train_targets, train)
     samples = replace(samples, test_targets=test_targets, train_targets=train_targets)
-    return Problem(samples, draw.fit(samples), (a,), ("wrong-labels",), mislabeled=(a,))
+    return Problem(samples, draw.fit(samples), (a,), ("wrong-labels",), mislabeled=(a,), shown=shown)
 
 
 def _map_class(samples: Samples, k: int, change: Callable[[Floats], Floats]) -> Samples:

@@ -2,6 +2,7 @@
 
     python benchmarks/remedies_runs.py RUNS --clinc FILE --cifar FOLDER      # trains; resumes
     python benchmarks/remedies.py measure RUNS --predictions FOLDER          # resumes
+    python benchmarks/remedies.py extend RUNS                                # adds methods to measured splits
     python benchmarks/remedies.py docs                                       # writes the tables of docs/remedies.md
 
 In each split, some of the samples fit and choose (``classgap fix`` with its default settings), and the others measure
@@ -19,9 +20,11 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import remedies_training
 import torch
 from remedies_runs import BASELINE, PROBLEMS, SEEDS, run_path
 
+from classgap._atomic_write import atomic_write_text
 from classgap.audit import AuditSettings, read_predictions
 from classgap.audit.io.predictions import Predictions
 from classgap.remedies.evaluation import Ranking, group_weights, measure
@@ -47,6 +50,13 @@ TITLES = {
     "clinc150": "CLINC150, one run",
     "clinc150 × 5": "CLINC150, five runs",
     "cifar100": "CIFAR-100, one run with its images",
+}
+SEARCHED = {
+    "mnist1d": "MNIST-1D",
+    "mnist1d-lt": "MNIST-1D with a long tail",
+    "digits": "digits",
+    "clinc150": "CLINC150",
+    "cifar100-10": "CIFAR-100, 10 % of it",
 }
 MEASURES = ("overall", "easy", "medium", "hard")
 FIT = {
@@ -118,13 +128,38 @@ def measure_splits(
         fits, tests = ([take(each, rows, f"m{i}") for i, each in enumerate(data)] for rows in (fit_rows, test_rows))
         line = {"problem": problem, "split": split, **summarize(fix(fits, tests))}
         if trained:
-            ranking = Ranking.from_predictions(fits[0].predictions_N, fits[0].targets_N, fits[0].num_classes)
-            weights = group_weights(tests[0].targets_N, ranking, fits[0].num_classes)
-            for method, other in trained[at].items():
-                after = other.predictions_N[test_rows]
-                found = measure(tests[0].predictions_N, after, tests[0].targets_N, weights)
-                line["remedies"][f"train: {method}"] = {name: round(found[name].change, 5) for name in MEASURES}
+            line["remedies"] |= trained_changes(data[0], trained[at], fit_rows, test_rows)
         yield line
+
+
+def trained_changes(
+    base: Predictions, trained: dict[str, Predictions], fit_rows: np.ndarray[Any, Any], test_rows: np.ndarray[Any, Any]
+) -> dict[str, dict[str, float]]:
+    """Changes that other training methods make on the test samples, in thirds that the fitting samples rank."""
+    targets, predictions = base.targets_N, base.predictions_N
+    ranking = Ranking.from_predictions(predictions[fit_rows], targets[fit_rows], base.num_classes)
+    weights = group_weights(targets[test_rows], ranking, base.num_classes)
+    found = {}
+    for method, other in trained.items():
+        change = measure(predictions[test_rows], other.predictions_N[test_rows], targets[test_rows], weights)
+        found[f"train: {method}"] = {name: round(change[name].change, 5) for name in MEASURES}
+    return found
+
+
+def extend(options: argparse.Namespace) -> None:
+    """Add training methods to stored splits. Runs of the same seed are identical, so baselines may be trained again."""
+    lines = stored()
+    for problem, models, trained in problems(options.runs, None):
+        if not trained or len(models) < len(SEEDS):
+            continue
+        complete = set.intersection(*(set(each) for each in trained))
+        for line in lines:
+            if line["problem"] == problem:
+                at = line["split"] % len(models)
+                split = random_split(models[at][0].targets_N, FIT[problem], line["split"])
+                methods = {name: trained[at][name] for name in trained[at] if name in complete}
+                line["remedies"] |= trained_changes(models[at][0], methods, *split)
+    atomic_write_text(RESULTS, "".join(json.dumps(line) + "\n" for line in lines))
 
 
 def measure_images(problem: str, runs: list[Path], done: set[tuple[str, int]], splits: int) -> Iterator[dict[str, Any]]:
@@ -250,9 +285,14 @@ def signed(value: float) -> str:
 def tables() -> str:
     """All tables of docs/remedies.md."""
     lines = stored()
-    return "\n".join(
-        section(name, own) for name in TITLES if (own := [each for each in lines if each["problem"] == name])
-    )
+    sections = [section(name, own) for name in TITLES if (own := [each for each in lines if each["problem"] == name])]
+    return "\n".join([*sections, training_section()])
+
+
+def training_section() -> str:
+    """Title and table of the searches."""
+    table = remedies_training.training_table(remedies_training.stored(), SEARCHED)
+    return f"### With a training budget\n\n{table}\n"
 
 
 def section(problem: str, own: list[dict[str, Any]]) -> str:
@@ -282,6 +322,9 @@ def main() -> None:
     measured.add_argument("--only", nargs="*", help="problems to measure")
     measured.add_argument("--splits", type=int, default=50, help="splits per problem")
     measured.set_defaults(call=run)
+    extended = commands.add_parser("extend")
+    extended.add_argument("runs", type=Path)
+    extended.set_defaults(call=extend)
     commands.add_parser("docs").set_defaults(call=write_docs)
     options = parser.parse_args()
     options.call(options)

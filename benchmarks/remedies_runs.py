@@ -62,7 +62,7 @@ GENERAL: dict[str, dict[str, Any]] = {
 LONG_TAIL = {
     "logit adjustment": {"method": "logit-adjustment"},
     "balanced softmax": {"method": "balanced-softmax"},
-    "LDAM-DRW": {"method": "ldam"},
+    "LDAM-DRW": {"method": "ldam-drw"},
     "cRT": {"method": "crt"},
     "class-balanced sampling": {"sampler": "class-balanced"},
 }

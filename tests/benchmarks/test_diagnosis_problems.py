@@ -66,7 +66,7 @@ def test_classes_without_a_cause_are_equally_accurate_up_to_noise(configuration)
     assert chi2_contingency([correct_K, support_K - correct_K]).pvalue > 1e-3
 
 
-@pytest.mark.parametrize("inputs", ["labels", "labels+counts", "scores", "scores+counts", "features", "all"])
+@pytest.mark.parametrize("inputs", problems.INPUTS)
 def test_an_audit_sees_only_the_inputs_of_the_configuration(inputs: str) -> None:
     configuration = problems.Configuration("none", "logreg", inputs, classes=3, test_each=5, train_each=10)
     given = set(problems.build(configuration, 0).audit_inputs(inputs)) - {"targets", "class_names"}
@@ -79,6 +79,9 @@ def test_an_audit_sees_only_the_inputs_of_the_configuration(inputs: str) -> None
         "scores+counts": scores | {"train_counts"},
         "features": features,
         "all": features | training,
+        "labels+valid": {"predictions", "valid_labels"},
+        "scores+valid": scores | {"valid_labels"},
+        "all+valid": features | training | {"valid_labels"},
     }
     assert given == expected[inputs]
 
@@ -88,6 +91,38 @@ def test_equal_seeds_give_equal_problems() -> None:
     first, again, other = (problems.build(configuration, seed) for seed in (3, 3, 4))
     np.testing.assert_array_equal(first.outputs.test_logits, again.outputs.test_logits)
     assert not np.array_equal(first.outputs.test_logits, other.outputs.test_logits)
+
+
+@pytest.mark.parametrize("cause", ["none", "labels-test", "labels-several"])
+def test_people_name_the_classes_that_a_sample_shows(cause: str) -> None:
+    configuration = problems.Configuration(cause, "logreg", "labels+valid", classes=5, test_each=200)
+    problem = problems.build(configuration, 0)
+    targets, sets = problem.samples.test_targets, problem.valid_labels
+    # Test samples are drawn in the order of the classes, so their own class is known without the labels.
+    shown = np.repeat(np.arange(5), 200)
+    wrong = targets != shown
+    judged = np.array([len(labels) > 0 for labels in sets])
+    assert 0.9 < judged.mean() < 0.98
+    assert wrong.sum() == (0 if cause == "none" else 70)
+    assert all(own in labels for labels, own in zip(sets, shown.tolist(), strict=True) if labels)
+    own_label = np.array([target in labels for labels, target in zip(sets, targets.tolist(), strict=True)])
+    two = np.array([len(labels) == 2 for labels in sets])
+    assert 0.06 < two[~wrong].mean() < 0.14
+    assert own_label[~wrong & judged].all()
+    if cause != "none":
+        assert own_label[wrong & judged].mean() == (1 if cause == "labels-several" else pytest.approx(0, abs=0.1))
+    assert problems.build(problems.Configuration(cause, "logreg", "labels", classes=5), 0).valid_labels is None
+
+
+def test_a_part_of_the_test_set_is_examined() -> None:
+    size = {"classes": 4, "test_each": 30, "train_each": 30, "examined": 40}
+    result = diagnosis.run(problems.Configuration("none", "logreg", "scores", **size), 0)
+    assert result["configuration"] == "none/logreg/scores/gaussian-K4-n30-of40"
+    assert result["examined"] == 40
+    assert (
+        diagnosis.run(problems.Configuration("none", "logreg", "scores", **size | {"examined": None}), 0)["examined"]
+        == 120
+    )
 
 
 @pytest.mark.parametrize("model", ["logreg", "mlp"])

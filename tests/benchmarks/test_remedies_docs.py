@@ -43,3 +43,37 @@ def test_splits_are_disjoint_and_stratified(remedies):
     fit, test = remedies.random_split(targets, 0.3, seed=1)
     assert sorted([*fit, *test]) == list(range(100))
     assert np.bincount(targets[fit]).tolist() == [6] * 5
+
+
+def test_trained_methods_are_measured_in_thirds_of_the_fitting_samples(remedies):
+    targets = np.tile([0, 1, 2], 4)
+    right = targets.copy()
+    wrong = (targets + 1) % 3
+    fit, test = np.arange(6), np.arange(6, 12)
+    base = np.where(targets == 2, wrong, right)  # class 2 is hard
+    method = np.where((targets == 2) & (np.arange(12) < 9), wrong, right)  # repairs its last test sample
+    data = [remedies.Predictions.from_arrays(targets, predictions=each) for each in (base, method)]
+    found = remedies.trained_changes(data[0], {"method": data[1]}, fit, test)
+    assert found == {"train: method": {"overall": round(1 / 6, 5), "easy": 0.0, "medium": 0.0, "hard": 0.5}}
+
+
+def test_a_search_is_shown_with_its_interval_and_against_plain_training(remedies):
+    line = {
+        "problem": "digits",
+        "seed": 0,
+        "budget": "5m",
+        "search": "searched 9 trials in 5m00s: 9 complete",
+        "chosen": "ensemble",
+        "proof": {
+            name: {"before": 0.5, "after": after, "interval": [-0.01, 0.05]}
+            for name, after in (("overall", 0.51), ("easy", 0.5), ("hard", 0.52))
+        },
+        "plain": {"hard": 0.53, "overall": 0.5},
+    }
+    table = remedies.remedies_training.training_table(
+        [line, line | {"seed": 1, "chosen": None, "proof": None}], remedies.SEARCHED
+    )
+    assert table.splitlines()[2] == (
+        "| digits | 5m, 9 trials | ensemble | 50.0 → 52.0 | +2.0 (−1.0 to +5.0) | 0.0 | +1.0 | −1.0 | +1.0 |"
+    )
+    assert table.splitlines()[3] == "| digits | 5m, 9 trials | nothing | – | – | – | – | – | – |"
