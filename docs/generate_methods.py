@@ -23,7 +23,7 @@ INTRODUCTION = """\
 Select a method with `--method NAME[:option=value …]`, or in Python with
 `cg.methods.build("NAME", num_classes=K).loss(logits, targets, …)`. Some methods require more inputs: pass
 `class_counts=` and `feature_dim=` to `build`, and `features=`, `head=` and `index=` to the loss
-([custom training loops](training.md)).
+([custom training loops](losses.md)).
 `classgap methods` prints this table, `classgap methods NAME` describes one method.
 
 Each default comes from the *paper*, from the *published code* if the paper does not state it or the two differ, or is

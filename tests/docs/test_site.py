@@ -1,0 +1,68 @@
+"""The documentation site builds strictly, and its pages work in a browser without any other host."""
+
+import http.server
+import subprocess
+import sys
+import threading
+from collections.abc import Iterator
+from functools import partial
+from pathlib import Path
+
+import pytest
+
+import classgap as cg
+from browser import Browser
+
+ROOT = Path(__file__).parents[2]
+
+
+class _Quiet(http.server.SimpleHTTPRequestHandler):
+    def log_message(self, *values: object) -> None:
+        pass
+
+
+@pytest.fixture(scope="module")
+def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Path, str]]:
+    folder = tmp_path_factory.mktemp("site")
+    command = [sys.executable, "-m", "mkdocs", "build", "--strict", "--quiet", "--site-dir", str(folder)]
+    built = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, env={"PATH": "", "LANG": "C.UTF-8"})
+    assert built.returncode == 0, built.stdout + built.stderr
+    server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), partial(_Quiet, directory=folder))
+    threading.Thread(target=server.serve_forever, daemon=True).start()
+    yield folder, f"http://127.0.0.1:{server.server_port}"
+    server.shutdown()
+    server.server_close()
+
+
+def test_every_page_opens_without_errors_or_other_hosts(site: tuple[Path, str], page: Browser):
+    folder, address = site
+    pages = sorted(path.parent.relative_to(folder).as_posix() for path in folder.rglob("index.html"))
+    assert len(pages) >= 15
+    for name in pages:
+        page.open(f"{address}/{name}/")
+        assert page.run("document.querySelector('h1').innerText.length") > 1, name
+        assert not page.errors(), name
+        assert not [url for url in page.requests() if not url.startswith((address, "data:"))], name
+
+
+def test_pages_fit_a_phone(site: tuple[Path, str], page: Browser):
+    page.resize(400, 800)
+    for name in ("", "audit/", "remedies/", "api/losses/"):
+        page.open(f"{site[1]}/{name}")
+        assert page.run("document.documentElement.scrollWidth") <= 400, name
+    page.resize(1200, 900)
+
+
+def test_the_search_finds_a_loss(site: tuple[Path, str], page: Browser):
+    page.open(site[1])
+    page.run("document.querySelector('.md-search__input').focus()")
+    page.type("LargeMarginDiscriminativeLoss")
+    page.wait(lambda: page.run("document.querySelectorAll('.md-search-result__item').length"))
+
+
+def test_the_reference_shows_every_public_name():
+    pages = "\n".join(path.read_text() for path in (ROOT / "docs" / "api").glob("*.md"))
+    named = {line.split(".")[-1] for line in pages.splitlines() if line.startswith(":::")}
+    assert set(cg.losses.__all__) <= named
+    packages = {"data", "models", "methods", "losses", "functional", "theory"}
+    assert set(cg.__all__) - {"__version__"} <= named | packages
