@@ -12,6 +12,7 @@ test: check
 
 test-slow: .venv/installed
 	$(BIN)/python -m pytest -n 2 -m slow
+	$(BIN)/python -m pytest -n 2 experiments/tests
 
 check: .venv/installed
 	$(BIN)/ruff format --check .
@@ -30,12 +31,15 @@ bench: .venv/installed
 
 docs: .venv/installed
 	$(BIN)/python docs/generate_methods.py
+	$(BIN)/python docs/generate_results.py
+	$(BIN)/python benchmarks/case_studies.py docs
+	$(BIN)/mkdocs build --strict --quiet
 
 clean:
-	rm -rf .venv build dist classgap-demo runs
+	rm -rf .venv build dist site classgap-demo runs
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
 
-.venv/installed: pyproject.toml constraints.txt
+.venv/installed: pyproject.toml constraints.txt src/classgap/_version.py
 	test -x $(BIN)/python || $(PYTHON) -m venv .venv
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[dev]'
 	touch $@

@@ -1,11 +1,18 @@
 """Fixtures that every test file may use."""
 
+import os
+
+# Tests are many small operations in several processes: threads would only wait for each other. The variable has to be
+# set before numpy, scipy and torch are imported, and holds for the processes that tests start.
+os.environ.setdefault("OMP_NUM_THREADS", "1")
+
 from collections.abc import Iterator
 
 import pytest
-import torch
 
+from browser import Browser, find_chromium
 from classgap.testing import Processes
+from classgap.testing.loss_case import seed_torch
 
 
 @pytest.fixture(scope="session")
@@ -17,8 +24,13 @@ def processes() -> Iterator[Processes]:
 
 @pytest.fixture(autouse=True)
 def _seeded() -> None:
-    torch.manual_seed(0)
+    seed_torch()
 
 
-# Tests are many small operations: threads would only wait for each other.
-torch.set_num_threads(1)
+@pytest.fixture(scope="session")
+def page() -> Iterator[Browser]:
+    """A page in headless Chromium."""
+    if find_chromium() is None:
+        pytest.skip("chromium is not installed: pages are not tested in a browser (apt-get install chromium)")
+    with Browser() as browser:
+        yield browser

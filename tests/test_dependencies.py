@@ -7,6 +7,9 @@ import sys
 import tomllib
 from pathlib import Path
 
+from packaging.requirements import Requirement
+from packaging.utils import canonicalize_name
+
 import classgap
 
 SOURCE = Path(classgap.__file__).parent
@@ -14,6 +17,9 @@ PROJECT = tomllib.loads((Path(__file__).parents[1] / "pyproject.toml").read_text
 
 # Packages that are imported by a name given as a string, or by a library that needs them: accelerate by Trainer.
 BY_NAME = {"accelerate", "timm", "open_clip_torch", "tensorboard"}
+
+# Not in the development environment.
+OPTIONAL = {"mlflow": ["mlflow-skinny"], "sentence_transformers": ["sentence-transformers"]}
 
 
 def distribution(requirement: str) -> str:
@@ -36,7 +42,7 @@ def imported(*, optional: bool = True) -> set[str]:
             modules.add(node.module.split(".")[0])
         if optional or not (isinstance(node, ast.Try) and "ImportError" in map(_exception, node.handlers)):
             rest += ast.iter_child_nodes(node)
-    providers = importlib.metadata.packages_distributions()
+    providers = {**importlib.metadata.packages_distributions(), **OPTIONAL}
     foreign = modules - set(sys.stdlib_module_names) - {"classgap"}
     return {providers[module][0].lower().replace("_", "-") for module in foreign}
 
@@ -66,3 +72,26 @@ def test_every_import_is_declared_and_every_declared_package_is_imported() -> No
 def test_the_version_is_written_once() -> None:
     assert "version" in PROJECT["dynamic"]
     assert importlib.metadata.version("classgap") == classgap.__version__
+
+
+def test_constraints_pin_every_package_that_is_installed() -> None:
+    lines = (Path(__file__).parents[1] / "constraints.txt").read_text().splitlines()
+    pins = {
+        canonicalize_name(name): version for name, version in (line.split("==") for line in lines if line[0] != "#")
+    }
+    # Requirements of requirements, each with the extras it is wanted with.
+    rest = [(Requirement("classgap[dev]"), "")]
+    seen, needed = set(), {}
+    while rest:
+        requirement, extra = rest.pop()
+        if requirement.marker is not None and not requirement.marker.evaluate({"extra": extra}):
+            continue
+        name = canonicalize_name(requirement.name)
+        for wanted in ("", *requirement.extras):
+            if (name, wanted) not in seen:
+                seen.add((name, wanted))
+                found = importlib.metadata.distribution(name)
+                needed[name] = found.version
+                rest += [(Requirement(text), wanted) for text in found.requires or ()]
+    del needed["classgap"]
+    assert needed == {name: pins.get(name) for name in needed}

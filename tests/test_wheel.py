@@ -1,5 +1,6 @@
 """The built wheel holds all that it needs: it audits and trains away from the source tree."""
 
+import importlib.metadata
 import os
 import subprocess
 import sys
@@ -15,6 +16,8 @@ import classgap as cg
 assert str(pathlib.Path(cg.__file__)).startswith(sys.argv[1]), cg.__file__
 targets = torch.arange(60) % 3
 cg.Audit.from_predictions(torch.randn(60, 3), targets).to_html(sys.argv[2])
+from classgap.reproduce.catalog import load_bases, load_recipe, recipe_names
+assert len(recipe_names()) >= 43 and load_bases() and load_recipe("mr2-table-3").item == "Table 3"
 cg.losses.MR2Loss(3)(torch.randn(60, 3), targets, features=torch.randn(60, 4))
 """
 
@@ -33,6 +36,12 @@ def unpacked(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def test_it_contains_only_code_and_types(unpacked: Path) -> None:
     assert (unpacked / "classgap" / "py.typed").exists()
     assert {path.name.split("-")[0] for path in unpacked.iterdir()} == {"classgap"}
+
+
+def test_it_declares_the_evaluator_of_mlflow(unpacked: Path) -> None:
+    found = importlib.metadata.Distribution.at(next(unpacked.glob("*.dist-info"))).entry_points
+    (entry,) = found.select(group="mlflow.model_evaluator")
+    assert (entry.name, entry.load().__name__) == ("classgap", "ClassGapEvaluator")
 
 
 def test_it_works_away_from_the_source_tree(unpacked: Path, tmp_path: Path) -> None:
