@@ -240,7 +240,7 @@ class AuditSource:
 
     Attributes:
         predictions: prediction file.
-        has_scores: whether it has logits or probabilities.
+        has_scores: whether it has logits or probabilities, and the targets.
         run: run directory of ``classgap train`` that holds it.
         epochs: epochs of the run.
         steps: optimizer steps of the run, if it counts these instead.

@@ -90,18 +90,21 @@ def list_samples(samples: Sequence[SampleId], limit: int = MAX_SAMPLES) -> str:
 
 
 def _few_training(cause: Cause, entry: ClassResult, source: AuditSource | None) -> Advice:
-    if cause.figure is None or cause.reference is None or cause.reference <= cause.figure:
+    accurate: Any = cause.details.get("accurate_classes_have")
+    wanted, whose = cause.reference, "the other classes have"
+    if accurate is not None and (wanted is None or accurate > wanted):
+        wanted, whose = accurate, "classes above the mean accuracy have"
+    if cause.figure is None or wanted is None or wanted <= cause.figure:
         collect = f"Collect more training samples{_to_measure(cause)}"
     else:
-        more = pluralize(math.ceil(cause.reference - cause.figure), "more training sample", "more training samples")
-        usual = f" (the other classes have about {format_count(cause.reference)})"
-        collect = f"Collect at least {more}{usual}{_to_measure(cause)}"
+        more = pluralize(math.ceil(wanted - cause.figure), "more training sample", "more training samples")
+        collect = f"Collect at least {more}, because {whose} about {format_count(wanted)}{_to_measure(cause)}"
     command = _train(source, "--method logit-adjustment", "logit-adjustment")
     if command:
-        return f"{collect}, or run", command
+        return f"{collect}. Until then, run", command
     if entry.train_count is not None and fix_command(source):
-        return f"{collect}, or correct the class priors", fix_command(source)
-    return f"{collect}, or train with adjusted logits (logit-adjustment)", ""
+        return f"{collect}. Until then, correct the class priors", fix_command(source)
+    return f"{collect}. Until then, train with adjusted logits (logit-adjustment)", ""
 
 
 def _too_few_test(cause: Cause, entry: ClassResult, source: AuditSource | None) -> Advice:
@@ -116,7 +119,7 @@ def _to_measure(cause: Cause) -> str:
     wanted = cause.details.get("test_samples_for_3_points")
     if not isinstance(wanted, int | float) or wanted < 1:  # 0 if the class is never predicted correctly
         return ""
-    return f"; {format_count(wanted)} test samples of the class would show a change of 3 points"
+    return f" ({format_count(wanted)} test samples of the class would show a change of 3 points)"
 
 
 def _wrong_labels(cause: Cause, entry: ClassResult, source: AuditSource | None) -> Advice:

@@ -66,13 +66,13 @@ def _broken(details: Mapping[str, Any]) -> str:
     added = details.get("added")
     if added is None:
         return ""
-    return f" and break {format_count(added)} correct prediction{'' if added == 1 else 's'}"
+    return f" and break {format_count(added)} of its correct predictions"
 
 
 def _few_training(cause: Cause, details: Mapping[str, Any]) -> str:
     others = REFERENCES.get(str(details.get("compared_with")), "the other classes usually have")
     usual = "" if cause.reference is None else f"; {others} {format_count(cause.reference)}"
-    return f"{format_count(cause.figure)} training samples{usual}."
+    return f"{format_count(cause.figure)} training sample{'' if cause.figure == 1 else 's'}{usual}."
 
 
 def _large_spread(cause: Cause, details: Mapping[str, Any]) -> str:

@@ -140,9 +140,10 @@ def few_training_samples(k: int, evidence: Evidence) -> Cause | None:
     if counts_K is None:
         return None
     count, usual, whose = float(counts_K[k]), float(np.median(counts_K)), "median"
+    accurate = float(np.median(counts_K[evidence.accurate_K]))
     few = count < FEW_TRAINING * usual
     if not few and count < evidence.tail_below:
-        usual, whose = float(np.median(counts_K[evidence.accurate_K])), "classes-above-mean"
+        usual, whose = accurate, "classes-above-mean"
         few = count < CLEARLY_FEWER * usual
     if not few:
         return None
@@ -154,6 +155,7 @@ def few_training_samples(k: int, evidence: Evidence) -> Cause | None:
         methods=("logit-adjustment", "balanced-softmax", "ldam", "elm"),
         details={
             "compared_with": whose,
+            "accurate_classes_have": accurate,
             "test_samples_for_3_points": samples_for_3_points(float(evidence.accuracy_K[k])),
         },
     )

@@ -106,7 +106,11 @@ def read_predictions(
         train_losses_E=losses_E,
         learning_rates_E=rates_E,
         notices=(*predictions.notices, *_distinct(notice for _, found in contents for notice in found)),
-        source=describe_source(file, has_scores=predictions.logits_NK is not None, key=key),
+        source=describe_source(
+            file,
+            has_scores=predictions.logits_NK is not None and targets is None,  # other commands read the file alone
+            key=key,
+        ),
     )
 
 
