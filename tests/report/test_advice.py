@@ -113,7 +113,7 @@ def run_source(tmp_path_factory: pytest.TempPathFactory) -> AuditSource:
     config = TrainConfig(data="digits", model="mlp", method="erm", epochs=30, out=run)
     write_config(config, run / "config.yaml")
     (run / "metrics.jsonl").write_text('{"final": true}\n')
-    np.savez(run / "predictions.npz", logits=np.eye(3), targets=[0, 1, 2])
+    np.savez(run / "predictions.npz", logits=np.tile(np.eye(3), (2, 1)), targets=[0, 1, 2] * 2)
     source = read_predictions(run).source
     assert source is not None
     return source
