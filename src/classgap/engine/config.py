@@ -127,8 +127,8 @@ class TrainConfig:
     """Sampler: random, class-balanced, class-aware:per-class=4."""
 
     val_fraction: float = 0.0
-    """Fraction of each training class to hold out for validation. By default the dataset's validation samples, if it
-    has any."""
+    """Fraction of each training class to hold out for validation. By default, the dataset's own validation samples are
+    used, if there are any."""
 
     split_seed: int | None = None
     """Seed for the held-out split; --seed by default. Use one value for all runs passed to `classgap fix`."""

@@ -30,7 +30,7 @@ class EntryResult:
         paper: The paper's number, or "higher" or "lower" than the baseline.
         paper_change: The paper's difference to the baseline; ±inf if only the direction is known.
         values: Our numbers by seed, in the unit of the paper.
-        comparison: Our differences to the baseline.
+        comparison: Our differences from the baseline.
         verdict: Whether they agree.
         reason: Why there is no result.
         keys: Keys of the runs in the store, with those of the baseline.

@@ -1,7 +1,7 @@
 """Verdicts: does a result agree with the paper?
 
 Data, networks and epochs of a smaller scale differ from the paper's, so that accuracies cannot be compared. Verdicts
-compare *differences to the baseline*. Let d_i be the difference of seed i between a method and the baseline with the
+compare *differences from the baseline*. Let d_i be the difference of seed i between a method and the baseline with the
 same seed, and P the difference in the paper.
 
 1. ``not run``: no seed has both the result and its baseline. ``cannot be run here``: data, weights or a package are
