@@ -28,7 +28,7 @@ from classgap.remedies.modules import ExpectedCost
 
 @dataclass(frozen=True)
 class LoadedRun:
-    """A trained model with all that is needed to use it.
+    """A trained model with everything needed to use it.
 
     Attributes:
         model: The network with the weights that the run was tested with, in evaluation mode.
@@ -83,7 +83,7 @@ class LoadedRun:
         Args:
             inputs: An array or tensor (N, …), an image, a list of images and image files, or a split of a dataset.
                 Inputs are prepared as in training: images are bytes or numbers in [0, 1], not normalized.
-            batch_size: InputSamples in a batch. By default, as the run tested its model.
+            batch_size: Samples in a batch. By default, as the run tested its model.
             workers: Processes that decode image files.
             fix: A remedy to apply; see :func:`classgap.load_fix`.
             shard: Divide the samples among the processes of the process group. All must pass the same inputs, and all

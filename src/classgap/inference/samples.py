@@ -1,4 +1,4 @@
-"""InputSamples to predict: arrays in memory, image files, or a split of a dataset."""
+"""Samples to predict: arrays in memory, image files, or a split of a dataset."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from classgap.data.transforms.table import Table
 
 @dataclass(frozen=True)
 class InputSamples:
-    """InputSamples to predict.
+    """Samples to predict.
 
     Attributes:
         inputs: Inputs before crop and normalization, (N, …), or a list of images and image files.
@@ -96,7 +96,7 @@ class InputSamples:
         """Iterate over inputs before crop and normalization.
 
         Args:
-            batch_size: InputSamples in a batch.
+            batch_size: Samples in a batch.
             workers: Processes that decode images; 0 decodes in this one.
 
         Raises:

@@ -38,7 +38,7 @@ class AuditCallback(Callback):
 
     With several processes every process has the audit of all samples. ``DistributedSampler`` repeats samples so that
     all processes get equally many; the callback counts each once. With another sampler, return ``index``, the position
-    of each sample in the data set.
+    of each sample in the dataset.
 
     Args:
         dirpath: Folder for the files; the folder of the logger by default, or else ``default_root_dir``.
@@ -127,7 +127,7 @@ def _gather(batches: list[dict[str, Tensor]], loader: Any) -> dict[str, Any]:
     if not all_agree("index" in local):
         raise ValueError(
             "AuditCallback cannot identify the samples of several processes: use DistributedSampler with at least one "
-            'sample per process, or return "index", the position of each sample in the data set, from the step.'
+            'sample per process, or return "index", the position of each sample in the dataset, from the step.'
         )
     return {name: gather_rows(each) for name, each in local.items()}
 

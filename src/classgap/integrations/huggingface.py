@@ -28,7 +28,7 @@ STATE_FILE = "class_loss.safetensors"
 
 
 class ClassLossMixin:
-    """Trains a ``Trainer`` with a loss of classgap and saves the state of the loss with each checkpoint.
+    """Mixin that trains with a loss of classgap and saves the state of the loss in each checkpoint.
 
     The model stays a plain ``PreTrainedModel``. Its folder also contains ``class_loss.safetensors``, which
     ``from_pretrained`` ignores and ``train(resume_from_checkpoint=…)`` reads. Parameters of the loss are trained in a
