@@ -186,7 +186,7 @@ def tables() -> str:
         for title, table in (
             ("False alarms (nominal 5 %):", alarms),
             (
-                "Power (fraction of drops found), next to the smallest drop that the gate claims to find with a probability of 80 %:",
+                "Power (drops found), and the smallest drop that the gate claims to find with a probability of 80 %:",
                 powers,
             ),
         )

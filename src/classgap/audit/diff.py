@@ -115,8 +115,8 @@ class AuditDiff:
     ) -> AuditDiff:
         """Compare two audits, or several runs on each side, the i-th before with the i-th after.
 
-        Samples are matched by ``index`` if all audits have it, otherwise by position. Samples that not all audits have, and
-        samples of classes that only one side has, are left out.
+        Samples are matched by ``index`` if all audits have it, otherwise by position. Samples that not all audits have,
+        and samples of classes that only one side has, are left out.
 
         Args:
             before: first side.

@@ -98,7 +98,7 @@ def _check(run: LoadedRun, content: bytes) -> None:
         difference = float((got - expected).abs().max()) / largest if got.shape == expected.shape else float("inf")
         if not difference <= MAX_DIFFERENCE:
             raise ValueError(
-                f"the ONNX model of {run.config.model} gives different logits than torch: they differ by {difference:.2g} "
+                f"the ONNX model of {run.config.model} gives other logits than torch: they differ by {difference:.2g} "
                 f"of the largest one, at most {MAX_DIFFERENCE:g} is allowed. Nothing was written."
             )
 

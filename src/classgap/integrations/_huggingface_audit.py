@@ -24,7 +24,8 @@ class AuditCallback(TrainerCallback):
     Pass it twice: ``Trainer(…, callbacks=[audit], compute_metrics=audit.compute_metrics)``. The metrics appear in the
     logs as ``eval_hard_accuracy``, ``eval_worst_class_accuracy``, …; ``metric_for_best_model="hard_accuracy"`` works.
     Each evaluation writes ``audit.json`` and ``report.html`` to ``output_dir/eval``, each ``predict`` to
-    ``output_dir/test``. With several processes, ``Trainer`` drops the samples that were repeated to give each equally many.
+    ``output_dir/test``. With several processes, ``Trainer`` drops the samples that were repeated to give each equally
+    many.
 
     Args:
         class_names: Names of the classes; ``id2label`` of the model by default.

@@ -94,8 +94,8 @@ def group_nulls(
 ) -> dict[str, GroupNull]:
     """Measure the drop of each group, observed and after random swaps of the two sides.
 
-    Thirds that the first side ranks on these samples are ranked again after each swap: a class that is ranked easy by luck
-    drops even if nothing changed (regression to the mean), and the swapped sides show by how much.
+    Thirds that the first side ranks on these samples are ranked again after each swap: a class that is ranked easy by
+    luck drops even if nothing changed (regression to the mean), and the swapped sides show by how much.
 
     Args:
         observed_U: observed drop of each class.

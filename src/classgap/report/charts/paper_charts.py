@@ -76,7 +76,7 @@ def distribution_chart(
         zero: whether to draw a vertical line at 0.
         lower: smallest possible value, for example 0 for distances.
 
-    >>> chart = distribution_chart({"ERM": [0.1, 2.0, 3.0]}, key="m", title="Margins", x_label="margin", cumulative=True)
+    >>> chart = distribution_chart({"ERM": [0.1, 2.0, 3.0]}, key="m", title="Margins", x_label="m", cumulative=True)
     >>> "samples up to this value" in chart
     True
     """
