@@ -69,6 +69,13 @@ class AuditDiff:
         added: classes of the second side only.
         removed: classes of the first side only.
         renamed: class name before → class name after.
+
+    >>> targets = [0] * 20 + [1] * 20
+    >>> before = Audit.from_predictions(predictions=[0] * 30 + [1] * 10, targets=targets, name="before")
+    >>> after = Audit.from_predictions(predictions=targets, targets=targets, name="after")
+    >>> diff = AuditDiff.from_audits(before, after)
+    >>> diff.overall.change, diff.gained, diff.regressed
+    (0.25, ('1',), ())
     """
 
     SCHEMA: ClassVar[int] = 2

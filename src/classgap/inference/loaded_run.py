@@ -37,6 +37,15 @@ class LoadedRun:
         config: Settings of the run.
         directory: Its files.
         device: Device of the model.
+
+    >>> from tempfile import TemporaryDirectory
+    >>> from classgap.engine.train import train
+    >>> with TemporaryDirectory() as folder:
+    ...     out = Path(folder) / "moons"
+    ...     config = TrainConfig(data="two-moons:n_train=64:n_test=64", epochs=1, out=out, report=False)
+    ...     run = load_run(train(config, quiet=True).run_dir, device="cpu")
+    ...     run.features([[0.0, 1.0], [1.0, -0.5]]).shape
+    torch.Size([2, 2])
     """
 
     model: nn.Module

@@ -33,6 +33,13 @@ class AuditCallback(TrainerCallback):
 
     Attributes:
         audit: The last audit.
+
+    >>> import numpy as np
+    >>> from transformers import EvalPrediction
+    >>> audit = AuditCallback(class_names=["cat", "dog"])
+    >>> logits = np.array([[2.0, 0.0], [1.0, 0.0], [0.0, 1.0], [3.0, 0.0]])
+    >>> audit.compute_metrics(EvalPrediction(logits, np.array([0, 0, 1, 1])))["worst_class_accuracy"]
+    0.5
     """
 
     def __init__(self, *, class_names: Sequence[str] | None = None, **settings: Any) -> None:

@@ -46,6 +46,20 @@ class AuditCallback(Callback):
 
     Attributes:
         audits: The last audits by name: "val", "test", or "val/dataloader_idx_0", ….
+
+    >>> import torch
+    >>> from lightning.pytorch import LightningModule, Trainer
+    >>> class Net(LightningModule):
+    ...     def validation_step(self, batch, batch_idx):
+    ...         return {"logits": torch.nn.functional.one_hot(batch[1].clamp(max=1), 3).float()}
+    >>> data = torch.utils.data.TensorDataset(torch.randn(6, 4), torch.arange(6) % 3)
+    >>> quiet = {"logger": False, "enable_progress_bar": False, "enable_model_summary": False, "accelerator": "cpu"}
+    >>> from tempfile import TemporaryDirectory
+    >>> with TemporaryDirectory() as folder:
+    ...     audit = AuditCallback(folder, class_names=["cat", "dog", "fox"])
+    ...     _ = Trainer(callbacks=[audit], **quiet).validate(Net(), torch.utils.data.DataLoader(data, 3), verbose=False)
+    >>> audit.audits["val"].gap.worst_name
+    'fox'
     """
 
     def __init__(self, dirpath: str | os.PathLike[str] | None = None, **settings: Any) -> None:

@@ -72,6 +72,13 @@ def read_predictions(
     Raises:
         ValueError: if a file is missing, unreadable, damaged, of an unknown type, or has invalid content. The
             message is one sentence that starts with the path.
+
+    >>> from tempfile import TemporaryDirectory
+    >>> with TemporaryDirectory() as folder:
+    ...     file = Path(folder) / "test.csv"
+    ...     _ = file.write_text("target,prediction\\ncat,cat\\ndog,cat\\n")
+    ...     read_predictions(file).class_names
+    ('cat', 'dog')
     """
     source = Path(path)
     shards = find_shards(path)
