@@ -46,6 +46,7 @@ def _without_cause() -> Iterator[Configuration]:
     yield Configuration("none", "forest", "features", classes=15, held_out=True)
     yield Configuration("none", "lda", "scores", classes=40, test_each=60, held_out=True)
     yield Configuration("none", "nb", "labels", classes=25, held_out=True)
+    yield Configuration("none", "lda", "features", classes=8, held_out=True)
     yield Configuration("none", "forest", "scores", classes=30, held_out=True)
     yield Configuration("none", "knn", "labels", classes=10, test_each=300, held_out=True)
     yield Configuration("none", "lda", "scores", classes=6, test_each=400, held_out=True)
