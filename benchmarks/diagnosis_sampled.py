@@ -3,8 +3,8 @@
     OMP_NUM_THREADS=1 python benchmarks/diagnosis_sampled.py
 
 Audits each problem twice: with a part of the test samples examined, and with all of them. The small problems are those
-of ``diagnosis.py`` that examine two fifths of the test set. The large ones, with one seed, have 150,000 test samples, of
-which an audit examines 50,000 by default.
+of ``diagnosis.py`` that examine two fifths of the test set. The large ones, one seed each, have 150,000 test samples;
+an audit examines 50,000 of them by default.
 """
 
 from __future__ import annotations
@@ -25,10 +25,6 @@ LARGE = [
         ("twins", "logreg", "all"),
         ("near", "nb", "features"),
         ("bias", "nb", "scores"),
-        ("prior", "logreg", "features"),
-        ("head", "logreg", "features"),
-        ("spread", "lda", "features"),
-        ("representation", "nb", "features"),
     )
 ]
 ALL = 10**9
