@@ -12,7 +12,10 @@ from pathlib import Path
 
 MAX_NAME = 210  # bytes: most file systems allow 255, and a temporary name is up to 45 longer
 REPORTS = (".html", ".json", ".csv", ".xml", ".md")  # files in a run directory that may be replaced, except:
-RECORDS = ("class_names.json", "data.json", "env.json", "failure.json", "predictions.csv", "preprocessing.json")
+RECORDS = (
+    *("checksums.json", "class_names.json", "data.json", "env.json", "failure.json"),
+    *("predictions.csv", "preprocessing.json"),
+)
 
 
 def check_outputs(outputs: Mapping[str, Path | None], inputs: Iterable[Path]) -> None:
@@ -49,7 +52,7 @@ def check_outputs(outputs: Mapping[str, Path | None], inputs: Iterable[Path]) ->
         if resolved in sources:
             raise ValueError(f"{flag} {path} would overwrite an input; choose another file.")
         run = next((each for each in resolved.parents if each in sources or _is_run(each)), None)
-        is_report = path.suffix in REPORTS and path.name not in RECORDS
+        is_report = resolved.suffix in REPORTS and resolved.name not in RECORDS  # of the file that a link leads to
         if run is not None and path.exists() and not is_report:
             raise ValueError(f"{flag} {path} would overwrite a file of the run {run}; choose another file.")
         if _is_standard_output(path):

@@ -13,6 +13,7 @@ from typing import Any, Literal
 from classgap._atomic_write import atomic_write_text
 from classgap._synonyms import find_synonym
 from classgap._yaml_files import read_yaml
+from classgap.data.splits import count_folds
 from classgap.losses.arguments import check_choice, check_float, check_fraction, check_int, check_probability
 from classgap.registry import short_repr, suggestion, validate
 
@@ -130,6 +131,9 @@ class TrainConfig:
     """Fraction of each training class to hold out for validation. By default, the dataset's own validation samples are
     used, if there are any."""
 
+    val_fold: int = 0
+    """Part of the training set to hold out, for cross-validation: 0 to 1 / val_fraction - 1. The parts are disjoint."""
+
     split_seed: int | None = None
     """Seed for the held-out split; --seed by default. Use one value for all runs passed to `classgap fix`."""
 
@@ -189,7 +193,7 @@ class TrainConfig:
         for name, value in given.items():
             if name in ("epochs", "steps", "batch_size", "micro_batches"):
                 check_int(name, value, ge=1)
-            if name in ("warmup_steps", "seed", "split_seed"):
+            if name in ("warmup_steps", "seed", "split_seed", "val_fold"):
                 check_int(name, value, ge=0)
             if name in ("seed", "split_seed") and value > MAX_SEED:
                 raise ValueError(f"{name} must be at most {MAX_SEED}, got {short_repr(value)}.")
@@ -202,6 +206,12 @@ class TrainConfig:
             if name in ("ema_decay", "swa_start"):
                 check_fraction(name, value)
         check_fraction("val_fraction", self.val_fraction)
+        n_folds = count_folds(self.val_fraction) if self.val_fraction else 1
+        if self.val_fold >= n_folds:
+            raise ValueError(
+                f"val_fold must be below {n_folds}, the number of parts with val_fraction={self.val_fraction}; got "
+                f"{short_repr(self.val_fold)}."
+            )
         if self.layer_decay is not None and not 0 < self.layer_decay <= 1:
             raise ValueError(f"layer_decay must be in (0, 1], got {self.layer_decay!r}.")
         if self.warmup_start_factor is not None and not 0 < self.warmup_start_factor <= 1:

@@ -13,10 +13,12 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
+from classgap._text_checksums import check_text
 from classgap.data.preprocessing import Preprocessing
 from classgap.distributed import gather_rows, rank, world_size
 from classgap.engine import RunDirectory, TrainConfig
 from classgap.engine.optim import autocast
+from classgap.engine.storage.checkpoint import load_weights
 from classgap.engine.storage.networks import load_network, read_finished_config
 from classgap.engine.train import choose_device
 from classgap.features import FeatureTap
@@ -59,6 +61,7 @@ class LoadedRun:
     def batch_size(self) -> int:
         """Batch size with which the run tested its model; with it, logits are the same bit for bit."""
         try:
+            check_text(self.directory.environment)
             processes = int(json.loads(self.directory.environment.read_text(encoding="utf-8"))["processes"])
         except (OSError, ValueError, KeyError, TypeError, OverflowError, RecursionError):
             processes = 1
@@ -67,15 +70,9 @@ class LoadedRun:
     @property
     def train_counts(self) -> Tensor | None:
         """Training samples of each class, (K,), or ``None`` if the run does not store them."""
-        from safetensors import SafetensorError, safe_open
-
         if not self.directory.predictions.is_file():
             return None
-        try:
-            with safe_open(self.directory.predictions, "pt") as file:
-                return file.get_tensor("train_counts") if "train_counts" in file.keys() else None  # noqa: SIM118
-        except SafetensorError as error:
-            raise ValueError(f"{self.directory.predictions} is damaged ({error}); train again.") from None
+        return load_weights(self.directory.predictions).get("train_counts")
 
     def predict(
         self,
