@@ -78,9 +78,13 @@ def _robustness(by_problem: Mapping[str, Sequence[Mapping[str, Any]]], titles: M
 
 
 def _training(searches: Sequence[Mapping[str, Any]]) -> Target:
+    """Gains over plain training on all training samples."""
     gains: dict[str, list[float]] = {}
     for line in searches:
-        change = 100 * (line["proof"]["hard"]["after"] - line["proof"]["hard"]["before"]) if line.get("proof") else 0.0
+        change = 0.0
+        if line.get("proof"):
+            hard = line["proof"]["hard"]
+            change = 100 * (hard["after"] - line.get("plain", {"hard": hard["before"]})["hard"])
         gains.setdefault(line["problem"], []).append(change)
     means = {name: fmean(each) for name, each in gains.items()}
     enough = [name for name, each in means.items() if each >= TRAINED_GAIN]
