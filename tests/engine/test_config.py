@@ -1,3 +1,4 @@
+import inspect
 import math
 from dataclasses import fields
 from pathlib import Path
@@ -109,3 +110,18 @@ def test_yaml_numbers_without_a_point_are_numbers() -> None:
 
 def test_none_in_yaml_stays_a_name() -> None:
     assert parse_settings(yaml.safe_load("augment: none\nmodel: null")) == {"augment": "none", "model": None}
+
+
+def test_names_of_other_libraries_lead_to_ours() -> None:
+    with pytest.raises(ValueError, match=r"'gradient_accumulation_steps'.*'micro_batches'.*splits"):
+        parse_settings({"gradient_accumulation_steps": 4})
+    with pytest.raises(TypeError, match=r"'val_split' .*'val_fraction'.*each training class"):
+        TrainConfig(data="digits", val_split=0.1)
+    with pytest.raises(TypeError, match=r"'epoch' \(value 3\); did you mean 'epochs'"):
+        TrainConfig(data="digits", epoch=3)
+
+
+def test_the_signature_of_the_configuration_lists_its_settings() -> None:
+    parameters = inspect.signature(TrainConfig).parameters
+    assert [*parameters] == [field.name for field in fields(TrainConfig)]
+    assert parameters["lr"].default is None

@@ -262,6 +262,7 @@ def test_milestones_are_fractions_of_the_steps() -> None:
 def test_resuming_fills_missing_settings_from_the_stored_run(tmp_path: Path) -> None:
     out = tmp_path / "run"
     trained(out)
+    (out / "checksums.json").unlink()
     (out / "metrics.jsonl").write_text("")  # as if killed at the very end
     train(TrainConfig(data="digits", out=out), quiet=True)
     assert len(metrics(out)) == 1  # the checkpoint contains its three epochs
