@@ -261,3 +261,23 @@ def test_a_single_image_is_one_row_with_its_classes(place: Path, capsys: pytest.
     assert header.split("  ")[0] == "sample"
     assert [cell.strip() for cell in row.split("  ") if cell] == [str(file), "dog", *best]
     assert count.startswith("1 sample,")
+
+
+def test_a_fix_of_a_moved_run_gives_the_proven_figures(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    rng, arrays = np.random.default_rng(1), {"class_names": np.array(["ant", "bee", "cow"])}
+    for split, counts in {"train": (200, 20, 10), "val": (40, 40, 40), "test": (40, 40, 40)}.items():
+        targets = np.repeat(np.arange(3), counts)
+        arrays[f"{split}_features"] = rng.normal(size=(len(targets), 5)) + 1.5 * np.eye(3, 5)[targets]
+        arrays[f"{split}_targets"] = targets
+    monkeypatch.chdir(tmp_path)
+    np.savez("data.npz", **arrays)
+    run("train", "--data", "data.npz", "--model", "linear", "--out", "run", *SMALL)
+    run("fix", "run", "--out", "fixed", "--json", "fix.json")
+    Path("elsewhere").mkdir()
+    for name in ("run", "fixed", "data.npz"):
+        shutil.move(name, f"elsewhere/{name}")
+    run("predict", "elsewhere/run", "elsewhere/data.npz", "--fix", "elsewhere/fixed", "--out", "new.csv")
+    run("audit", "new.csv", "--json", "audit.json")
+    proof, got = json.loads(Path("fix.json").read_text())["proof"], json.loads(Path("audit.json").read_text())
+    assert proof["overall"]["change"] > 0
+    assert got["overall"]["accuracy"] == pytest.approx(proof["overall"]["after"], abs=1e-12)
