@@ -251,6 +251,13 @@ def test_broken_images_are_skipped_if_asked(place: Path, tmp_path: Path, capsys:
     assert "1 of 1 images" in capsys.readouterr().err
 
 
+def test_a_folder_with_training_images_is_noted(place: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    run("predict", place / "photos", place / "my photos", "--device", "cpu")
+    out = capsys.readouterr().out
+    assert str(place / "my photos" / "test") in out.splitlines()[0]
+    assert "57 samples" in out  # 3 classes of 12 training and 7 test images
+
+
 def test_a_single_image_is_one_row_with_its_classes(place: Path, capsys: pytest.CaptureFixture[str]) -> None:
     file = place / "my photos" / "test" / "dog" / "0.png"
     run("predict", place / "photos", file, "--top-k", "3", "--device", "cpu")
