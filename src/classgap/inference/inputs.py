@@ -211,8 +211,8 @@ def _read_dataset(run: LoadedRun, text: str, split: str) -> InputSamples:
     except ValueError as error:
         if text == run.config.data:
             raise ValueError(
-                f"the data of {run.directory.path}, {text}, cannot be loaded: {error} If its path has moved or is relative "
-                "to another directory, name the inputs: classgap predict RUN INPUT."
+                f"the data of {run.directory.path}, {text}, cannot be loaded: {error} If its path has moved or is "
+                "relative to another directory, name the inputs: classgap predict RUN INPUT."
             ) from None
         raise ValueError(f"{text} does not exist, and it is not a dataset: {error}") from None
     _check_dataset(run, data)

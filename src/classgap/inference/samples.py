@@ -32,6 +32,10 @@ class InputSamples:
         index: Position of each sample in its source, (N,), if it has one.
         filenames: File of each sample, if it has one.
         notes: Messages for the user.
+
+    >>> samples = InputSamples(torch.zeros(3, 2), targets=torch.tensor([0, 1, 1]))
+    >>> len(samples)
+    3
     """
 
     inputs: Inputs | ImageItems
