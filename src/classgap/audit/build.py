@@ -295,9 +295,13 @@ def _evidence(
 def _confused_back(data: Predictions, confusions: list[tuple[Confusion, ...]]) -> list[int]:
     """How often the most frequent confusion of each class is predicted as the class."""
     place = {name: k for k, name in enumerate(data.class_names)}
+    wanted = {place[found[0].name] * data.num_classes + k: k for k, found in enumerate(confusions) if found}
     true, predicted, count = count_confusions(data.targets_N, data.predictions_N, data.num_classes)
-    known = dict(zip(zip(true.tolist(), predicted.tolist(), strict=True), count.tolist(), strict=True))
-    return [known.get((place[found[0].name], k), 0) if found else 0 for k, found in enumerate(confusions)]
+    back_K = np.zeros(data.num_classes, dtype=np.int64)
+    code = true * data.num_classes + predicted
+    for i in np.flatnonzero(np.isin(code, list(wanted))).tolist():
+        back_K[wanted[int(code[i])]] = count[i]
+    return back_K.tolist()
 
 
 def _group(

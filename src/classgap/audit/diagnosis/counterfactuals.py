@@ -130,7 +130,7 @@ class TopScores:
         """Take the ``CANDIDATES`` highest scores, chunk by chunk; the predicted class is the first."""
         labels_N, width = torch.from_numpy(targets_N), min(CANDIDATES, logits_NK.shape[1])
         parts = []
-        for rows in row_chunks(*logits_NK.shape, CACHED_ENTRIES):
+        for rows in row_chunks(logits_NK.shape[0], logits_NK.shape[1], CACHED_ENTRIES):
             z_BK = single_or_double(logits_NK[rows])
             top_Bm, found_Bm = highest_scores(z_BK, width)
             predicted_B1 = torch.from_numpy(highest_columns(z_BK))[:, None]
@@ -208,20 +208,26 @@ def fit_offsets(scores: TopScores, *, iterations: int = 25) -> Tensor:
     w_i = 1 / n_{y_i}; both sides are pulled towards equality by ``PRIOR_SAMPLES``. A model whose classes overlap but
     whose probabilities are unbiased gets offsets of 0.
     """
-    support_K = torch.bincount(scores.labels_N, minlength=scores.num_classes)
-    seen_K, kind = support_K > 0, scores.logits_Nm.dtype
-    weight_N1 = (1 / support_K[scores.labels_N].to(kind))[:, None]
-    pull = PRIOR_SAMPLES / float(support_K[seen_K].to(torch.float64).median())
-    offsets_K, flat = torch.zeros(scores.num_classes, dtype=kind), scores.classes_Nm.flatten()
+    from scipy.sparse import csr_array
+
+    labels_N = scores.labels_N.numpy()
+    support_K = np.bincount(labels_N, minlength=scores.num_classes)
+    seen_K, weight_N = support_K > 0, 1 / support_K[labels_N]
+    pull = PRIOR_SAMPLES / float(np.median(support_K[seen_K]))
+    # p_k(z_i + δ) = e^{z_ik} e^{δ_k} / Σ_j e^{z_ij} e^{δ_j}: the exponentials of the logits are taken once.
+    samples, width = scores.logits_Nm.shape
+    flat, starts = scores.classes_Nm.flatten().numpy(), np.arange(0, samples * width + 1, width)
+    exp_NK = csr_array((scores.logits_Nm.double().exp().flatten().numpy(), flat, starts), (samples, scores.num_classes))
+    exp_KN, offsets_K = exp_NK.T.tocsr(), np.zeros(scores.num_classes)
     for _ in range(iterations):
-        p_Nm = (scores.logits_Nm + scores.of_classes(offsets_K)).softmax(dim=1) * weight_N1
-        mass_K = torch.zeros_like(offsets_K).index_add_(0, flat, p_Nm.flatten())
-        step_K = torch.where(seen_K, torch.log((1 + pull) / (mass_K + pull)), 0)
+        factor_K = np.exp(offsets_K)
+        mass_K = factor_K * (exp_KN @ (weight_N / (exp_NK @ factor_K)))
+        step_K = np.where(seen_K, np.log((1 + pull) / (mass_K + pull)), 0)
         offsets_K = offsets_K + step_K
         offsets_K = offsets_K - offsets_K[seen_K].mean()
-        if float(step_K.abs().max()) < 5e-3:
+        if np.abs(step_K).max() < 5e-3:
             break
-    return offsets_K
+    return torch.from_numpy(offsets_K).to(scores.logits_Nm.dtype)
 
 
 def _decision(data: Predictions, folds_N: Integers) -> tuple[Floats, Floats, Integers, Floats, Floats]:
@@ -310,14 +316,14 @@ def _mixing_weight(data: Predictions, rows: Integers, head: tuple[Tensor, Tensor
         return 1.0
     labels_B = data.targets_N[rows]
     assert data.features_ND is not None
-    refitted_BK = linear_scores(read_rows(data.features_ND, rows), head)
-    given_BK = temperature * read_rows(data.logits_NK, rows).to(refitted_BK.dtype)
-    accuracies = {
-        weight: float((highest_columns(torch.lerp(given_BK, refitted_BK, weight)) == labels_B).mean())
-        for weight in STRENGTHS
-    }
-    accuracies[0.0] = float((highest_columns(given_BK) == labels_B).mean())
-    return max(accuracies, key=lambda weight: (accuracies[weight], -weight))
+    correct = dict.fromkeys((0.0, *STRENGTHS), 0)
+    for part in row_chunks(len(rows), data.num_classes, entries=CACHED_ENTRIES):
+        refitted_BK = linear_scores(read_rows(data.features_ND, rows[part]), head)
+        given_BK = temperature * read_rows(data.logits_NK, rows[part]).to(refitted_BK.dtype)
+        for weight in correct:
+            mixed_BK = torch.lerp(given_BK, refitted_BK, weight) if weight else given_BK
+            correct[weight] += int((highest_columns(mixed_BK) == labels_B[part]).sum())
+    return max(correct, key=lambda weight: (correct[weight], -weight))
 
 
 def _mixed(data: Predictions, rows: Integers, head: tuple[Tensor, Tensor], weight: float, temperature: float) -> Tensor:
@@ -345,8 +351,9 @@ def _neighbors(data: Predictions, folds_N: Integers, head_N: Integers, rng: np.r
         if not len(query) or not len(near):
             continue
         a_QD, b_RD = (single_or_double(data.features_ND[torch.from_numpy(rows)]) * scale_D for rows in (query, near))
-        k = min(NEIGHBORS, len(near))
-        nearest_Qk = torch.cdist(a_QD, b_RD).topk(k, dim=1, largest=False).indices.numpy()
+        # The nearest b maximizes a·b - ‖b‖²/2, since ‖a - b‖² = ‖a‖² - 2 (a·b - ‖b‖²/2).
+        nearness_QR = torch.addmm(-0.5 * b_RD.square().sum(dim=1), a_QD, b_RD.T)
+        nearest_Qk = highest_scores(nearness_QR, min(NEIGHBORS, len(near)))[1].numpy()
         labels_Qk = data.targets_N[near][nearest_Qk]
         counts_QK = np.zeros((len(query), data.num_classes), dtype=np.int64)
         np.add.at(counts_QK, (np.arange(len(query))[:, None], labels_Qk), 1)

@@ -128,9 +128,9 @@ def farthest_distances(
     [4.0, 3.0, 4.0]
     """
     outer_m = squares_n.topk(min(limit, len(squares_n))).indices
-    doubled_Dm, outer_squares_m = (2 * deviations_nD[outer_m]).T, squares_n[outer_m]
+    doubled_Dm, outer_squares_m = (2 * deviations_nD.index_select(0, outer_m)).T, squares_n[outer_m]
     if chosen is not None:
-        deviations_nD, squares_n = deviations_nD[chosen], squares_n[chosen]
+        deviations_nD, squares_n = deviations_nD.index_select(0, chosen), squares_n[chosen]
     far_n = torch.zeros_like(squares_n)
     for start in range(0, len(squares_n), 4096):
         part = slice(start, start + 4096)

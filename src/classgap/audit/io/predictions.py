@@ -155,21 +155,21 @@ class Predictions:
             train_counts = _column("train_counts", train_counts)
         names = _names(class_names, _num_classes(scores, weight, train_counts), targets, predictions)
         targets_N = encode("targets", targets, names)
-        labels = encode("predictions", predictions, names) if scores is None else None
+        given_N: Any = encode("predictions", predictions, names) if scores is None else scores
         features_ND = None if features is None else _matrix("features", features)
         index_N = None if index is None else _indices(index)
-        _check_lengths(
-            targets_N, {kind: scores if labels is None else labels, "features": features_ND, "index": index_N}
-        )
+        _check_lengths(targets_N, {kind: given_N, "features": features_ND, "index": index_N})
         notices: list[Notice] = []
         zeros, samples = 0, None
-        if scores is not None and (kind == "probabilities" or are_probabilities(scores)):
+        if scores is None:
+            labels = given_N
+        elif kind == "probabilities" or are_probabilities(scores):
             _check_range(kind, scores)
             labels = predict_labels(scores)
             if kind == "logits":
                 scores, kind = convert_rows(scores, normalize, _working_dtype(scores)), "probabilities"
                 notices.append(Notice("logits-are-probabilities"))
-        elif scores is not None:
+        else:
             samples = score_samples(scores, targets_N)  # logits are checked in the pass that scores them
             if not _in_range(*samples.limits):
                 _check_range(kind, scores)

@@ -209,7 +209,8 @@ def highest_scores(scores_BK: Tensor, count: int) -> tuple[Tensor, Tensor]:
     rows, columns = scores_BK.shape
     groups = columns // GROUP
     if groups <= 2 * count:
-        return tuple(scores_BK.topk(count, dim=1))
+        top = scores_BK.topk(count, dim=1)
+        return top.values, top.indices
     values_BK = scores_BK.numpy()
     maxima_Bg = scores_BK[:, : groups * GROUP].unflatten(1, (GROUP, groups)).amax(dim=1).numpy()
     bound_B1 = np.partition(maxima_Bg, groups - count, axis=1)[:, groups - count, None]
