@@ -24,7 +24,8 @@ INTRODUCTION = f"""\
 
 The tables and figures of the three papers, next to our runs. `make docs` generates this page from
 [results/](../results), which holds the settings, code version, environment and metrics of every run;
-`classgap reproduce NAME` repeats a recipe. [reproduce.md](reproduce.md) explains scales, verdicts and the store.
+`classgap reproduce NAME` repeats a recipe. [Reproducing the papers](reproduce.md) explains scales, verdicts and the
+store.
 {LEGEND}.
 """
 

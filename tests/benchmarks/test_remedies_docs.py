@@ -1,5 +1,6 @@
 """The tables of docs/remedies.md are those of the stored results, and the page states no other figures."""
 
+import re
 import sys
 from pathlib import Path
 
@@ -23,6 +24,34 @@ def test_page_shows_the_stored_results(remedies):
     page = (ROOT / "docs" / "remedies.md").read_text(encoding="utf-8")
     shown = page.partition(remedies.BEGIN)[2].partition(remedies.END)[0]
     assert shown.strip() == remedies.tables().strip()
+
+
+def test_advice_states_the_gains_of_the_tables(remedies):
+    """Means of the hard and the medium third, read from the tables below the advice."""
+    advice, _, below = (ROOT / "docs" / "remedies.md").read_text(encoding="utf-8").partition("\n## ")
+    cell = r"([+−]?[\d.]+) \([^|]+\)"
+    hard, medium = {}, {}
+    for part in below.split("\n### ")[1:]:
+        problem = part.splitlines()[0]
+        for row in re.findall(rf"^\| (.+?) \| {cell} \| {cell} \|", part, flags=re.MULTILINE):
+            key, (gain, cost) = (problem, row[0]), (float(each.replace("−", "-")) for each in row[1:])
+            hard[key], medium[key] = gain, -cost
+    balanced = [problem for problem, remedy in hard if remedy == "class-offsets" and "tail" not in problem]
+    single, several = ([each for each in balanced if ("five runs" in each) == flag] for flag in (False, True))
+    gains, costs = ([values[each, "class-offsets"] for each in single] for values in (hard, medium))
+    assert (len(single), len(several)) == (6, 3)
+    assert f"gain {min(gains)} to {max(gains)} points and cost the medium third {min(costs)} to {max(costs)};" in advice
+    averages, both = (max(hard[each, f"ensemble{more}"] for each in several) for more in ("", "+class-offsets"))
+    assert f"gains up to {averages} and costs" in advice
+    assert f"with offsets on top, up to {both} |" in advice
+    (images,) = [problem for problem, remedy in hard if remedy == "ten-views"]
+    assert f"gains {hard[images, 'ten-views']} and helps all thirds; with offsets on top, " in advice
+    assert f"with offsets on top, {hard[images, 'ten-views+class-offsets']} |" in advice
+    (tail,) = [problem for problem, remedy in hard if remedy == "train: logit adjustment" and "tail" in problem]
+    assert f"prior correction gains {hard[tail, 'prior-correction']:.0f};" in advice
+    assert f"with logit adjustment gains {hard[tail, 'train: logit adjustment']:.0f} and" in advice
+    tuned = [-hard[f"{name}, one run", "train: default settings, no search"] for name in ("MNIST-1D", "digits")]
+    assert f"worth {tuned[0]} on MNIST-1D and {tuned[1]} on digits" in advice
 
 
 def test_table_is_the_mean_over_splits(remedies):
