@@ -156,6 +156,8 @@ class _Search:
         done = train_finalists(planned, self.config, self.space, self.directory, self.workers, is_over, progress)
         self._check_stopped(stop)
         if len(done) < 2 or done[0] is not planned[0]:
+            if self.config.seconds is None:  # a run failed, or no trial finished
+                return result
             needed = needed_seconds(self.config, seconds, 1, self.workers.count()) / MAX_SHARE
             return replace(result, seconds=self.directory.seconds, seconds_short=needed)
         return replace(result, seconds=self.directory.seconds, finalists=tuple(done))
