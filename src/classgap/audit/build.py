@@ -289,6 +289,7 @@ def _evidence(
         if assignment is None
         else np.bincount(assignment.data.targets_N, minlength=data.num_classes),
         examined_errors_K=None if assignment is None else assignment.errors_K,
+        has_head=data.weight_KD is not None,
     )
 
 
