@@ -316,7 +316,8 @@ def test_printed_pages_keep_headers_and_legends(page: Browser, files: Path):
     style = (
         "(s => [s.breakAfter, s.breakInside, s.printColorAdjust])(getComputedStyle(document.querySelector('SELECTOR')))"
     )
-    for selector in (".legend", "h2", "section > p.soft", "thead"):
+    page.run("document.querySelector('.legend').insertAdjacentHTML('afterend', '<p class=\"note\">A note.</p>')")
+    for selector in (".legend", ".legend + .note", "h2", "section > p.soft", "thead"):
         after, inside, color = page.run(style.replace("SELECTOR", selector))
         assert (selector, after, inside, color) == (selector, "avoid", "avoid", "exact")
     assert page.run("getComputedStyle(document.querySelector('thead')).display") == "table-header-group"
