@@ -232,7 +232,7 @@ def load_run(path: str | os.PathLike[str], *, device: str = "auto") -> LoadedRun
     >>> result.logits.shape, run.class_names
     (torch.Size([2, 2]), ('Head', 'Tail'))
     >>> run
-    LoadedRun('...run': mlp for 2 classes, inputs (2,), on cpu)
+    LoadedRun('...run': elm-mlp for 2 classes, inputs (2,), on cpu)
     """
     place = choose_device(device)
     directory = RunDirectory(Path(path))
