@@ -44,7 +44,7 @@ def test_escaped_cells_are_read_back(name):
 
 def test_predictions_have_no_formulas_and_keep_their_names(tmp_path):
     targets = torch.arange(14) % 7
-    logits = torch.eye(7)[targets.roll(1)]
+    logits = 3 * torch.eye(7)[targets.roll(1)]
     result = PredictResult(logits, logits.softmax(1), HOSTILE)
     samples = InputSamples(torch.zeros(14, 2), targets=targets, filenames=tuple(f"={i}.png" for i in range(14)))
     write_predictions(tmp_path / "p.csv", result, samples, top_k=2)
