@@ -102,3 +102,12 @@ def test_constraints_pin_nothing_else() -> None:
     lines = (Path(__file__).parents[1] / "constraints.txt").read_text().splitlines()
     pins = {canonicalize_name(line.split("==")[0]) for line in lines if line[0] != "#"}
     assert pins <= {canonicalize_name(each.metadata["Name"]) for each in importlib.metadata.distributions()}
+
+
+def test_releases_of_lightning_with_malware_are_excluded() -> None:
+    extras = PROJECT["optional-dependencies"]
+    found = [Requirement(each) for extra in ("lightning", "dev") for each in extras[extra] if "lightning" in each]
+    assert len(found) == 2
+    for requirement in found:
+        allowed = [each for each in ("2.6.1", "2.6.2", "2.6.3", "2.6.6") if requirement.specifier.contains(each)]
+        assert allowed == ["2.6.1", "2.6.6"]

@@ -130,6 +130,11 @@ class Notice:
         code: "unseen-classes", "only-predicted-labels", "no-features", "unused-arrays" and so on; see
             :mod:`classgap.report.notices` for the sentence of each code.
         values: numbers and names that the sentence contains.
+
+    >>> from classgap.audit import Audit
+    >>> audit = Audit.from_predictions(predictions=[0, 1], targets=[0, 1])
+    >>> [notice.code for notice in audit.notices]
+    ['only-predicted-labels', 'no-features']
     """
 
     __pydantic_config__ = STRICT
@@ -240,11 +245,12 @@ class AuditSource:
 
     Attributes:
         predictions: prediction file.
-        has_scores: whether it has logits or probabilities.
+        has_scores: whether it has targets and logits or probabilities of more than one sample of each class, so that
+            ``classgap fix`` can read it.
         run: run directory of ``classgap train`` that holds it.
         epochs: epochs of the run.
         steps: optimizer steps of the run, if it counts these instead.
-        has_validation: whether the run held out validation samples.
+        has_validation: whether the run held out validation samples, at least two of each class.
         key: array or column with the sample ids, if not ``index``.
     """
 

@@ -12,7 +12,6 @@ the lines of the training epochs. :func:`find_metric` reads one number from it:
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -38,6 +37,7 @@ CLASS_FIELDS = (
 )
 _EPOCH_FIELDS = ("epoch", "lr")  # left out of the record: they follow from the settings
 MAP_POINTS = 400
+MAX_NUMBER = 1e300  # NaN, infinity and integers beyond the range of floats are no numbers
 DIGITS, EPOCH_DIGITS = 6, 4  # significant; float32 has no more than 7
 
 
@@ -180,7 +180,7 @@ def _columns(lines: Sequence[Mapping[str, Any]]) -> dict[str, list[float | None]
 
 
 def _is_number(value: Any) -> bool:
-    return isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value)
+    return isinstance(value, int | float) and not isinstance(value, bool) and abs(value) < MAX_NUMBER
 
 
 def _round(value: float, digits: int = DIGITS) -> float:

@@ -80,7 +80,7 @@ def run_plan(
         TrainingInterrupted: If a signal stopped the runs; they were saved.
     """
     check_executor(executor)
-    # All cells of a seed before the next seed: differences to the baseline appear early.
+    # All cells of a seed before the next seed: differences from the baseline appear early.
     wanted = [(cell, seed) for seed in range(plan.seeds) for cell in plan.cells]
     missing = [(cell, seed) for cell, seed in wanted if store.get(cell.key(seed)) is None]
     running = _Runs(store, files or {}, keep_runs, len(wanted), len(wanted) - len(missing), on_progress)

@@ -89,7 +89,10 @@ def open_picture(path: str | IO[bytes]) -> Iterator[Picture]:
 
     _check_file(path)
     with Image.open(path) as picture:
-        ImageOps.exif_transpose(picture, in_place=True)
+        try:
+            ImageOps.exif_transpose(picture, in_place=True)
+        except MemoryError:  # a damaged header states any size
+            raise ValueError("decoding it takes more memory than there is") from None
         yield picture
 
 

@@ -17,12 +17,12 @@ from classgap.report.gate_text import (
     gate_headline,
     group_row,
     level_sentence,
-    match_sentences,
     power_sentence,
     rule_sentence,
     rule_title,
     violation_row,
 )
+from classgap.report.match_text import match_sentences
 from classgap.report.terminal.console import STYLES, name_cell, plain_text, print_page, print_title, render_text
 from classgap.report.terminal.table import new_table
 
@@ -35,12 +35,27 @@ def print_gate(result: GateResult, file: TextIO | None = None) -> None:
     Args:
         result: the gate to print.
         file: destination; standard output by default.
+
+    >>> from classgap.audit import Audit, gate
+    >>> targets = [0] * 40 + [1] * 40
+    >>> audit = Audit.from_predictions(predictions=targets, targets=targets)
+    >>> result = gate(audit, audit, max_class_drop=3)
+    >>> print_gate(result)  # doctest: +ELLIPSIS
+    classgap gate: ...
     """
     print_page(lambda console: _show(console, result), file)
 
 
 def gate_text(result: GateResult) -> str:
-    """Return the terminal output as plain text."""
+    """Return the terminal output as plain text.
+
+    >>> from classgap.audit import Audit, gate
+    >>> targets = [0] * 40 + [1] * 40
+    >>> audit = Audit.from_predictions(predictions=targets, targets=targets)
+    >>> result = gate(audit, audit, max_class_drop=3)
+    >>> "pass" in gate_text(result)
+    True
+    """
     return render_text(lambda console: _show(console, result))
 
 
