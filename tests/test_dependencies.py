@@ -97,6 +97,13 @@ def test_constraints_pin_every_package_that_is_installed() -> None:
     assert needed == {name: pins.get(name) for name in needed}
 
 
+def test_constraints_pin_nothing_else() -> None:
+    """Every pin is of a package that is installed: a name that nothing needs could be registered by anyone."""
+    lines = (Path(__file__).parents[1] / "constraints.txt").read_text().splitlines()
+    pins = {canonicalize_name(line.split("==")[0]) for line in lines if line[0] != "#"}
+    assert pins <= {canonicalize_name(each.metadata["Name"]) for each in importlib.metadata.distributions()}
+
+
 def test_releases_of_lightning_with_malware_are_excluded() -> None:
     extras = PROJECT["optional-dependencies"]
     found = [Requirement(each) for extra in ("lightning", "dev") for each in extras[extra] if "lightning" in each]

@@ -16,6 +16,7 @@ SOURCE = Path(classgap.__file__).parent
 _BASE = {
     "_array_files",
     "_atomic_write",
+    "_csv_cells",
     "_eval_mode",
     "_regular_files",
     "_synonyms",
@@ -28,6 +29,7 @@ _BASE = {
 ALLOWED = {
     "_array_files": set(),
     "_atomic_write": set(),
+    "_csv_cells": set(),
     "_eval_mode": set(),
     "_regular_files": set(),
     "_synonyms": set(),

@@ -13,6 +13,8 @@ import numpy as np
 import torch
 from safetensors.torch import load, save
 
+from classgap._tensor_files import serialize_checked
+
 TOKEN = re.compile(rb"[-+.\w]+|[\[\]{}:,\"']|\n")
 TEXTS = (
     *(
@@ -167,7 +169,37 @@ def replace_tensor(content: bytes, rng: np.random.Generator) -> bytes:
         array = change_array(tensor.numpy(), rng)
         return torch.from_numpy(np.ascontiguousarray(array)) if array.dtype.str in ("<f4", "<f8", "<i8") else tensor
 
-    return save(change_one(load(content), rng, change))
+    tensors, metadata = load(content), metadata_of(content)
+    if metadata is None:
+        return save(change_one(tensors, rng, change))
+    if rng.random() < 0.5:
+        tensors = change_one(tensors, rng, change)
+    else:
+        metadata = change_metadata(metadata, rng)
+    # A hostile file has the right checksums.
+    return serialize_checked(tensors, metadata)
+
+
+def metadata_of(content: bytes) -> dict[str, str] | None:
+    length = int.from_bytes(content[:8], "little")
+    found = json.loads(content[8 : 8 + length]).get("__metadata__")
+    return None if found is None else {name: text for name, text in found.items() if "sha256" not in name}
+
+
+def change_metadata(metadata: dict[str, str], rng: np.random.Generator) -> dict[str, str]:
+    """Remove one text of the metadata, or change the JSON that it holds."""
+    if not metadata:
+        return {"class_names": "[]"}
+    name = list(metadata)[rng.integers(len(metadata))]
+    match rng.integers(8):
+        case 0:
+            return {other: text for other, text in metadata.items() if other != name}
+        case 1:
+            return metadata | {name: TEXTS[rng.integers(len(TEXTS))]}
+    try:
+        return metadata | {name: replace_json(metadata[name].encode(), rng).decode()}
+    except ValueError:  # no JSON
+        return metadata | {name: ""}
 
 
 def change_one(arrays: dict[str, Any], rng: np.random.Generator, change: Callable[..., Any]) -> dict[str, Any]:

@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 import torch
+import yaml
 from PIL import Image
 from safetensors.torch import save_file
 
@@ -27,7 +28,36 @@ from classgap.models.state_files import read_weights
 from classgap.remedies.class_values import read_class_values
 from classgap.remedies.fixed_model import Fix, load_fix
 from classgap.remedies.modules import ClassAffine
+from classgap.remedies.networks import MeanNetwork, Network
+from classgap.remedies.search.config import SearchConfig
+from classgap.remedies.search.directory import SearchDirectory
+from classgap.remedies.search.space import Space
+from classgap.remedies.search.study import TrialStudy
+from classgap.report import write_html
+from classgap.report.reproduction_files import write_reproduction_csv, write_reproduction_markdown
+from classgap.reproduce.catalog import load_recipe
+from classgap.reproduce.cells import make_plan
+from classgap.reproduce.metrics import measure_run
+from classgap.reproduce.results import collect
+from classgap.reproduce.schema import Recipe
+from classgap.reproduce.store import ResultStore
 
+MOONS = """
+paper: elm
+item: Table 9
+title: Two moons
+base: elm-moons
+settings: {data: "two-moons:n_train=32:n_test=32", epochs: 2}
+parts:
+  a:
+    shows: Two moons
+    rows: {CE: {method: erm}, LA: {method: logit-adjustment}}
+    columns: {overall: {metric: accuracy}, hard: {metric: accuracy@hard}}
+    values: {CE: [90.0, 60.0], LA: [89.0, 80]}
+    baseline: {settings: {method: erm}, row: CE}
+    plot: {kind: classes, metric: accuracy}
+"""
+SEARCH = {"data": "two-moons", "seed": 0}
 TRAINING = {"data": "two-moons:n_train=32:n_test=32", "epochs": 2, "batch_size": 16, "val_fraction": 0.25}
 RUN_FILES = ("config.yaml", "metrics.jsonl", "data.json", "env.json", "preprocessing.json", "predictions.safetensors")
 
@@ -52,7 +82,7 @@ class Reader:
     verdict: int = 0
     argument: tuple[str, ...] = ()
 
-    progress = ("erm, seed 0: epoch",)
+    progress = ("erm, seed 0: epoch", "Generating train split", "Loading weights")
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -96,6 +126,30 @@ def _load_data(text: str) -> Callable[[Path], Any]:
     return read
 
 
+def _reproduce(path: Path) -> None:
+    """Read a recipe, and the result of its first run from a store; write a report."""
+    load_recipe.cache_clear()
+    plan = make_plan(load_recipe(str(path.with_name("recipe.yaml"))), "tiny", 1)
+    store = ResultStore(path.with_name("store"))
+    store.entries.mkdir(parents=True, exist_ok=True)
+    entry = path.with_name("entry.json").read_bytes()
+    (store.entries / f"{ENTRY}.json").write_bytes(entry)
+    result = collect(plan, store)
+    write_html(result, path.with_name("o.html"))
+    write_reproduction_markdown(result, path.with_name("o.md"))
+    write_reproduction_csv([result], path.with_name("o.csv"))
+    store.rebuild_index()
+
+
+def _open_search(path: Path) -> None:
+    config = SearchConfig(data=TRAINING["data"], epochs=1, n_trials=2)
+    directory = SearchDirectory(path.parent)
+    with directory.open(SEARCH):
+        study = TrialStudy(directory, Space.from_data(config, load(config.data)), 0)
+        study.history()
+        study.ask()
+
+
 def _audit(target: str, *words: str, needs: tuple[str, ...] = ()) -> Reader:
     return Reader(target, ("audit", *words), needs=needs)
 
@@ -105,6 +159,9 @@ def _option(target: str, flag: str) -> Reader:
     return Reader(target, ("audit", "ok.npz", flag, target), needs=("ok.npz",), argument=argument)
 
 
+CELL = make_plan(Recipe.model_validate({"name": "recipe", **yaml.safe_load(MOONS)}), "tiny", 1).cells[0]
+ENTRY = CELL.key(0)
+_FIXED = ("run", "x.npy", "affine")
 READERS = {
     "npz": _audit("p.npz", "p.npz", "--json", "o.json", "--html", "o.html"),
     "npz-features": _audit("f.npz", "f.npz", "--json", "o.json"),
@@ -172,6 +229,31 @@ READERS = {
         f"resume-{Path(name).name}": Reader(f"half/{name}", read=_resume, needs=("half",))
         for name in ("config.yaml", "metrics.jsonl", "data.json", "checkpoints/last.pt")
     },
+    "run-class_stats.jsonl": Reader(
+        "stats/class_stats.jsonl", read=lambda path: measure_run(path.parent), needs=("stats",)
+    ),
+    "predict-val_predictions": Reader("run/val_predictions.safetensors", ("audit", "run/val_predictions.safetensors")),
+    "recipe": Reader("recipe.yaml", read=_reproduce, needs=("entry.json",), argument=("elm-moons", "recipe")),
+    "entry": Reader("entry.json", read=_reproduce, needs=("recipe.yaml",), argument=("entries",)),
+    "hf": Reader("table.parquet", read=_load_data("hf:{}:target=kind")),
+    "text-folder": Reader(
+        "texts/a/0.txt",
+        read=lambda path: _load_data(f"text:{{}}:encoder={path.parents[2] / 'encoder'}")(path.parents[1]),
+        needs=("texts", "encoder"),
+    ),
+    "text-encoder": Reader(
+        "encoder/config.json",
+        read=lambda path: _load_data(f"text:{{}}:encoder={path.parent}")(path.parents[1] / "texts"),
+        needs=("texts", "encoder"),
+    ),
+    "search.json": Reader("search/search.json", read=_open_search, needs=("search",)),
+    "session.json": Reader("search/session.json", read=_open_search, needs=("search",)),
+    "journal.log": Reader("search/journal.log", read=_open_search, needs=("search",)),
+    "network-fix.json": Reader("network/fix.json", read=lambda path: load_fix(path.parent), needs=("network",)),
+    "network-fix.safetensors": Reader(
+        "network/fix.safetensors", read=lambda path: load_fix(path.parent), needs=("network",)
+    ),
+    "predict-fix": Reader("affine/fix.json", ("predict", "run", "x.npy", "--fix", "affine"), needs=_FIXED),
     "fix.json": Reader("fix/fix.json", read=lambda path: load_fix(path.parent), needs=("fix",)),
     "fix.safetensors": Reader("fix/fix.safetensors", read=lambda path: load_fix(path.parent), needs=("fix",)),
 }
@@ -283,3 +365,28 @@ def _write_runs(directory: Path) -> None:
     Fix("class-offsets", "logits", [ClassAffine(torch.ones(3), torch.zeros(3))], ("a", "b", "c")).save(
         directory / "fix"
     )
+    Fix("class-offsets", "logits", [ClassAffine(torch.ones(2), torch.zeros(2))], ("Head", "Tail")).save(
+        directory / "affine"
+    )
+    config = {"model": "mlp:width=4", "num_classes": 3, "input_shape": [4], "head": "linear"}
+    networks = MeanNetwork([Network.from_config(config), Network.from_config(config)])
+    Fix("ensemble", "samples", [networks], ("a", "b", "c"), details={"input_shape": [4]}).save(directory / "network")
+    stats = TrainConfig(**TRAINING, out=directory / "stats", report=False, class_stats=True)
+    train(stats, quiet=True)
+    _write_stored(directory)
+
+
+def _write_stored(directory: Path) -> None:
+    sys.path.append(str(Path(__file__).parents[1]))
+    from text_encoders import save_encoder
+
+    (directory / "recipe.yaml").write_text(MOONS)
+    record = {"key": ENTRY, "seed": 0, "settings": CELL.to_dict(), **measure_run(directory / "stats", "test")}
+    (directory / "entry.json").write_text(json.dumps({"schema": 1, **record}))
+    for name in ("a", "b"):
+        (directory / "texts" / name).mkdir(parents=True, exist_ok=True)
+        for i in range(4):
+            (directory / "texts" / name / f"{i}.txt").write_text(f"the {name} is very red {i}")
+    save_encoder(directory / "encoder")
+    (directory / "search").mkdir(exist_ok=True)
+    _open_search(directory / "search" / "search.json")

@@ -51,6 +51,16 @@ def test_a_pipe_is_no_settings_file(tmp_path, monkeypatch, capsys, name):
     assert "a pipe" in line
 
 
+@pytest.mark.parametrize(("source", "name"), [("folder", "x.png"), ("text", "x.txt")])
+def test_pipes_among_the_samples_are_reported(tmp_path, source, name):
+    for folder in ("a", "b"):
+        (tmp_path / folder).mkdir()
+        for i in range(4):
+            os.mkfifo(tmp_path / folder / f"{i}{name}")
+    with pytest.raises(ValueError, match=name):
+        load(f"{source}:{tmp_path}:size=8" if source == "folder" else f"text:{tmp_path}:encoder=none")
+
+
 def test_a_pipe_is_no_audit(tmp_path):
     os.mkfifo(tmp_path / "a.json")
     with pytest.raises(ValueError, match=r"a\.json: .*pipe"):

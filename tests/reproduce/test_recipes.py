@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from classgap.cli.main import main
 from classgap.data import DATASETS
 from classgap.methods.catalog import METHODS
 from classgap.models import MODELS
@@ -183,3 +184,28 @@ def check_spec(registry: Registry, text: str, more: set[str] = frozenset()) -> N
     spec = Spec.parse(text)
     entry = registry.entry(spec.name)
     assert set(spec.options) <= set(entry.options()) | more, text
+
+
+@pytest.mark.parametrize(
+    ("row", "fact"),
+    [
+        ("base: nope", "nope"),
+        ("against: 3", "against"),
+        ("baseline: [x]", "baseline"),
+        ("data_options: [x]", "data_op"),
+    ],
+)
+def test_damaged_recipes_are_reported_in_one_line(tmp_path, capsys, row, fact):
+    text = f"""
+paper: elm
+item: Table 9
+title: Two moons
+base: elm-moons
+parts:
+  a: {{shows: Moons, rows: {{CE: {{{row}}}}}, columns: {{all: {{metric: accuracy}}}}}}
+"""
+    (tmp_path / "mine.yaml").write_text(text)
+    for words in (["recipes"], ["reproduce", "--no-train"]):
+        assert main([words[0], str(tmp_path / "mine.yaml"), *words[1:]]) == 2
+        (line,) = capsys.readouterr().err.splitlines()
+        assert fact in line

@@ -61,3 +61,24 @@ def test_entries_of_later_versions_are_rejected(tmp_path: Path) -> None:
     path.write_text(json.dumps(json.loads(path.read_text()) | {"schema": 99}))
     with pytest.raises(ValueError, match="schema 99"):
         ResultStore(tmp_path).get(CELL.key(0))
+
+
+@pytest.mark.parametrize(
+    "damage",
+    [
+        {"metrics": {"accuracy": "high"}},
+        {"metrics": {"accuracy": None}},
+        {"settings": None},
+        {"classes": {"name": ["a"]}},
+        {"classes": {"name": ["a"], "groups": [["easy"]], "accuracy": [1, 2]}},
+        {"epochs": {"loss": ["x"]}},
+        {"map": {"a": [[1, 2, 3]]}},
+    ],
+)
+def test_entries_with_other_types_are_damaged(tmp_path: Path, damage: dict) -> None:
+    store = ResultStore(tmp_path)
+    add(store, 0, 0.5)
+    (path,) = store.entries.iterdir()
+    path.write_text(json.dumps(json.loads(path.read_text()) | damage))
+    with pytest.raises(ValueError, match=rf"{path.name} is damaged \(.*{next(iter(damage))}"):
+        ResultStore(tmp_path).find(CELL, 1)

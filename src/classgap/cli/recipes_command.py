@@ -46,7 +46,7 @@ class RecipesCommand(Command):
 
 def _print_recipe(recipe: Recipe) -> None:
     from classgap.report.reproduction_rows import recipe_title
-    from classgap.reproduce.catalog import load_bases
+    from classgap.reproduce.catalog import find_base
     from classgap.reproduce.results import requirements
 
     print_paragraph(recipe_title(recipe))
@@ -54,7 +54,7 @@ def _print_recipe(recipe: Recipe) -> None:
     if recipe.note:
         print_paragraph(recipe.note)
     print()
-    base = load_bases()[recipe.base]
+    base = find_base(recipe.base)
     for name, value in (base.settings | recipe.settings).items():
         print(f"  {name}: {value}")
     for setting, reason in (base.assumed | recipe.assumed).items():

@@ -89,6 +89,8 @@ class ReproduceCommand(Command):
         outputs = {"--html": self.html, "--markdown": self.markdown, "--csv": self.csv}
         store = ResultStore(self.store)
         check_outputs(outputs, [Path(self.name), store.index, *store.entries.glob("*.json")])
+        if self.store.exists() and not self.store.is_dir():
+            raise ValueError(f"--store {self.store} is a file; name a directory.")
         if self.seeds is not None and self.seeds < 1:
             raise ValueError(f"--seeds must be at least 1, got {self.seeds}.")
         plan = make_plan(load_recipe(self.name), self.scale, self.seeds)

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 import torch
 
+from classgap._regular_files import check_regular_file
 from classgap.audit.io.labels import encode
 from classgap.data import load
 from classgap.data.dataset import Dataset
@@ -152,6 +153,7 @@ def _read_table(path: Path, encoder: TableEncoder) -> tuple[np.ndarray, np.ndarr
 
 def _read_csv(path: Path) -> tuple[np.ndarray, np.ndarray | None]:
     """Read a header, one row of numbers per sample, and the optional column ``target``."""
+    check_regular_file(path)
     try:
         with path.open(newline="", encoding="utf-8-sig") as file:
             rows = csv.reader(file, strict=True)

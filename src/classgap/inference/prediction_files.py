@@ -12,6 +12,7 @@ import numpy as np
 from torch import Tensor
 
 from classgap._atomic_write import atomic_write
+from classgap._csv_cells import escape_cell
 from classgap._tensor_files import serialize_tensors
 from classgap.audit.io.fields import LOGIT_COLUMN
 from classgap.inference.results import PredictResult
@@ -44,7 +45,8 @@ def write_predictions(
     Arrays: ``logits``, ``probabilities`` and, where known, ``targets``, ``index``, ``filenames``, ``train_counts``,
     ``top_k`` (classes, best first) and ``top_k_scores``; ``class_names`` always. Safetensors has texts as JSON in its
     metadata. A CSV file has one row per sample: names in ``target``, ``prediction`` and ``top1``, …, and the columns
-    ``logit:CLASS`` and ``probability:CLASS`` in full precision.
+    ``logit:CLASS`` and ``probability:CLASS`` in full precision. There, text that a spreadsheet would run as a
+    formula starts with an apostrophe, which ``classgap audit`` removes.
 
     Args:
         path: File to write.
@@ -87,18 +89,19 @@ def _write_safetensors(file: BinaryIO, tensors: dict[str, Tensor], texts: dict[s
 
 
 def _write_csv(file: BinaryIO, tensors: dict[str, Tensor], texts: dict[str, tuple[str, ...]]) -> None:
-    names = np.array(texts["class_names"], dtype=object)
+    names = texts["class_names"]
+    cells = np.array([escape_cell(name) for name in names], dtype=object)
     logits_NK = tensors["logits"].numpy()
-    columns: dict[str, Any] = {"filename": texts["filenames"]} if "filenames" in texts else {}
+    columns: dict[str, Any] = {"filename": map(escape_cell, texts["filenames"])} if "filenames" in texts else {}
     if "index" in tensors:
         columns["index"] = tensors["index"].tolist()
     if "targets" in tensors:
-        columns["target"] = names[tensors["targets"].numpy()]
-    columns["prediction"] = names[logits_NK.argmax(axis=1)]
+        columns["target"] = cells[tensors["targets"].numpy()]
+    columns["prediction"] = cells[logits_NK.argmax(axis=1)]
     if "top_k" in tensors:
         scores_Nk = tensors["top_k_scores"].numpy()
         for place in range(scores_Nk.shape[1]):
-            columns[f"top{place + 1}"] = names[tensors["top_k"][:, place].numpy()]
+            columns[f"top{place + 1}"] = cells[tensors["top_k"][:, place].numpy()]
             columns[f"top{place + 1}_score"] = _digits(scores_Nk[:, place])
     columns |= {f"{LOGIT_COLUMN}{name}": _digits(logits_NK[:, k]) for k, name in enumerate(names)}
     if "probabilities" in tensors:

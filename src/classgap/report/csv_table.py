@@ -9,13 +9,13 @@ from collections.abc import Sequence
 from typing import Any
 
 from classgap._atomic_write import atomic_write_text
+from classgap._csv_cells import escape_cell
 from classgap.audit.audit import Audit
 from classgap.audit.class_tables import class_columns
 from classgap.audit.diff import AuditDiff
 from classgap.audit.diff_results import CLASS_CHANGES
 from classgap.audit.figures import column_names, column_values
 
-FORMULA_STARTS = ("=", "+", "-", "@", "\t", "\r")
 SIDES = ("before_name", "after_name")
 
 
@@ -68,16 +68,5 @@ def _write(columns: Sequence[str], lines: Sequence[dict[str, Any]], path: str | 
     text = io.StringIO()
     writer = csv.DictWriter(text, columns, lineterminator="\n")
     writer.writeheader()
-    writer.writerows({name: _cell(value) for name, value in line.items()} for line in lines)
+    writer.writerows({name: escape_cell(value) for name, value in line.items()} for line in lines)
     atomic_write_text(path, text.getvalue())
-
-
-def _cell(value: Any) -> Any:
-    """Prefix text that a spreadsheet would run as a formula with an apostrophe, which it does not show."""
-    if not isinstance(value, str) or not value.startswith(FORMULA_STARTS):
-        return value
-    try:
-        float(value)
-    except ValueError:
-        return f"'{value}"
-    return value

@@ -8,6 +8,7 @@ import os
 from collections.abc import Sequence
 
 from classgap._atomic_write import atomic_write_text
+from classgap._csv_cells import escape_cell
 from classgap.report.gate_files import MARKUP
 from classgap.report.reproduction_rows import (
     LEGEND,
@@ -84,7 +85,8 @@ def write_reproduction_csv(results: Sequence[RecipeResult], path: str | os.PathL
             change = () if found is None else (found.mean, found.low, found.high, found.p_value)
             numbers = [entry.paper_change, len(entry.values), entry.mean, entry.deviation, *(change or (None,) * 4)]
             labels = [result.recipe.name, result.scale, entry.part, entry.row, entry.column, _plain(entry.paper)]
-            table.writerow([*labels, *map(_plain, numbers), entry.verdict, entry.reason, " ".join(entry.keys)])
+            cells = [*labels, *map(_plain, numbers), entry.verdict, entry.reason, " ".join(entry.keys)]
+            table.writerow(map(escape_cell, cells))
     atomic_write_text(path, text.getvalue())
 
 

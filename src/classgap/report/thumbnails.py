@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 import numpy as np
 from markupsafe import Markup
 
+from classgap._regular_files import check_regular_file
 from classgap.audit._types import SampleId
 from classgap.audit.audit import Audit
 from classgap.audit.figures import ClassResult
@@ -183,6 +184,7 @@ def _open(sample: Any) -> Picture:
     from PIL import Image, ImageOps
 
     if isinstance(sample, os.PathLike):
+        check_regular_file(sample)
         with Image.open(sample) as file:
             file.draft("RGB", (2 * SIDE, 2 * SIDE))  # decodes large JPEG files at a fraction of their size
             return _to_rgb(ImageOps.exif_transpose(file))

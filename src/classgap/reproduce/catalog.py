@@ -54,6 +54,18 @@ def load_bases() -> dict[str, Base]:
     return {name: _validate(Base, each, path) for name, each in _mapping(path, content).items()}
 
 
+def find_base(name: str) -> Base:
+    """Return the settings that recipes share under a name.
+
+    Raises:
+        ValueError: If there are none.
+    """
+    bases = load_bases()
+    if name not in bases:
+        raise ValueError(f"base {name!r} is not in {BASES}.yaml; it has {', '.join(bases)}.")
+    return bases[name]
+
+
 def _folder() -> Path:
     return Path(str(resources.files("classgap.recipes")))
 
@@ -70,7 +82,8 @@ def _validate(kind: type[M], content: Any, path: Path) -> M:
     except ValidationError as error:
         first = error.errors()[0]
         where = ".".join(map(str, first["loc"]))
-        raise ValueError(f"{path.name}: {where or 'the recipe'}: {first['msg']}.") from None
+        reason = first["msg"].removeprefix("Value error, ").rstrip(".")
+        raise ValueError(f"{path.name}: {where or 'the recipe'}: {reason}.") from None
 
 
 def _place(name: str) -> tuple[int, bool, int, str]:

@@ -14,8 +14,8 @@ from typing import Any
 
 from classgap.engine import TrainConfig
 from classgap.engine.config import parse_settings
-from classgap.reproduce.catalog import load_bases
-from classgap.reproduce.schema import Base, Part, Recipe, Scale, ScaleSpec, Settings
+from classgap.reproduce.catalog import find_base
+from classgap.reproduce.schema import Part, Recipe, Scale, ScaleSpec, Settings
 
 OWN_KEYS = ("base", "data_options", "metric", "class", "baseline", "against")
 # Settings that do not change a result.
@@ -180,7 +180,7 @@ def make_plan(recipe: Recipe, scale: Scale, seeds: int | None = None) -> Plan:
         for column in part.columns
         if (own.only_rows is None or row in own.only_rows) and (own.only_columns is None or column in own.only_columns)
     )
-    base = _base(recipe.base).scales.get(scale, ScaleSpec())
+    base = find_base(recipe.base).scales.get(scale, ScaleSpec())
     count = seeds or own.seeds or base.seeds or DEFAULT_SEEDS
     each = own.seconds or base.seconds
     plan = Plan(recipe, scale, entries, count, None)
@@ -208,7 +208,7 @@ def _entry(recipe: Recipe, scale: Scale, name: str, part: Part, row: str, column
     labels = f"{recipe.name}, {row} / {column}"
     own = {"base": recipe.base, **recipe.settings, **part.settings, **part.rows[row], **part.columns[column]}
     own |= part.cells.get(f"{row} / {column}", {})
-    base = _base(own["base"])
+    base = find_base(own["base"])
     changes = [base.scales.get(scale, ScaleSpec()), recipe.scales.get(scale, ScaleSpec())]
     settings = {**base.settings, **own}
     for change in changes:
@@ -228,13 +228,6 @@ def _entry(recipe: Recipe, scale: Scale, name: str, part: Part, row: str, column
 
 def _metric(settings: Settings) -> str:
     return str(settings["metric"]).replace("{class}", str(settings.get("class")))
-
-
-def _base(name: str) -> Base:
-    bases = load_bases()
-    if name not in bases:
-        raise ValueError(f"base {name!r} is not in _bases.yaml; it has {', '.join(bases)}.")
-    return bases[name]
 
 
 def _names(entry: Entry) -> Iterator[str]:

@@ -12,8 +12,6 @@ the lines of the training epochs. :func:`find_metric` reads one number from it:
 
 from __future__ import annotations
 
-import json
-import math
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -39,6 +37,7 @@ CLASS_FIELDS = (
 )
 _EPOCH_FIELDS = ("epoch", "lr")  # left out of the record: they follow from the settings
 MAP_POINTS = 400
+MAX_NUMBER = 1e300  # NaN, infinity and integers beyond the range of floats are no numbers
 DIGITS, EPOCH_DIGITS = 6, 4  # significant; float32 has no more than 7
 
 
@@ -65,9 +64,8 @@ def measure_run(path: Path, map_of: str | None = None) -> dict[str, Any]:
         found["train_classes"] = _class_values(to_plain(_audit(directory.train_predictions))["classes"])
     if map_of is not None:
         found["map"] = _map_points(directory.predictions if map_of == "test" else directory.train_predictions)
-    class_stats = path / "class_stats.jsonl"
-    if class_stats.exists():
-        found["class_stats"] = _group_statistics(class_stats, found["classes"])
+    if directory.class_stats.exists():
+        found["class_stats"] = _group_statistics(directory.read_class_stats(), found["classes"])
     return found
 
 
@@ -155,11 +153,10 @@ def _class_values(classes: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
     return found
 
 
-def _group_statistics(path: Path, classes: Mapping[str, Any]) -> dict[str, list[float | None]]:
+def _group_statistics(lines: Sequence[Mapping[str, Any]], classes: Mapping[str, Any]) -> dict[str, list[float | None]]:
     """Return the mean of each class statistic over the easy, medium and hard classes, per epoch, as columns."""
     found = []
-    for text in path.read_text(encoding="utf-8").splitlines():
-        line = json.loads(text)
+    for line in lines:
         values: dict[str, Any] = {"epoch": line.get("epoch")}
         for name, per_class in line.items():
             if not isinstance(per_class, list) or len(per_class) != len(classes["name"]):
@@ -183,7 +180,7 @@ def _columns(lines: Sequence[Mapping[str, Any]]) -> dict[str, list[float | None]
 
 
 def _is_number(value: Any) -> bool:
-    return isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value)
+    return isinstance(value, int | float) and not isinstance(value, bool) and abs(value) < MAX_NUMBER
 
 
 def _round(value: float, digits: int = DIGITS) -> float:

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from classgap.reproduce.catalog import load_bases
+from classgap.reproduce.catalog import find_base
 from classgap.reproduce.cells import Cell, Entry, Plan
 from classgap.reproduce.metrics import find_metric
 from classgap.reproduce.schema import Number, Part, Recipe, Scale
@@ -118,7 +118,7 @@ def requirements(recipe: Recipe) -> str:
     settings = [recipe.settings, *(part.settings for part in recipe.parts.values())]
     settings += [each for part in recipe.parts.values() for each in (*part.rows.values(), *part.columns.values())]
     bases = dict.fromkeys([recipe.base, *(each["base"] for each in settings if "base" in each)])
-    needed = [recipe.requires, *(load_bases()[name].requires for name in bases)]
+    needed = [recipe.requires, *(find_base(name).requires for name in bases)]
     return "; ".join(dict.fromkeys(filter(None, needed)))
 
 

@@ -18,9 +18,9 @@ Besides the settings of :class:`~classgap.engine.TrainConfig`, settings may have
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, model_validator
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, model_validator
 
 PAPERS = {
     "mr2": "MR² (arXiv 2602.00205)",
@@ -30,7 +30,25 @@ PAPERS = {
 }
 
 Scale = Literal["tiny", "cpu", "full-200", "full"]
-Settings = dict[str, Any]
+OWN_TYPES = {
+    "base": str,
+    "data_options": str,
+    "metric": str,
+    "map": str,
+    "class": str | int,
+    "baseline": str,
+    "against": dict,
+}
+
+
+def _check_own_keys(settings: dict[str, Any]) -> dict[str, Any]:
+    for name, kind in OWN_TYPES.items():
+        if not isinstance(settings.get(name), kind | None):
+            raise ValueError(f"{name} has the type {type(settings[name]).__name__}, which is not allowed")
+    return settings
+
+
+Settings = Annotated[dict[str, Any], AfterValidator(_check_own_keys)]
 SCALES: tuple[Scale, ...] = ("tiny", "cpu", "full-200", "full")
 Number = float | Literal["higher", "lower"] | None
 

@@ -5,11 +5,15 @@ from __future__ import annotations
 import csv
 import io
 import json
+import math
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
 from classgap._atomic_write import atomic_write_text
+from classgap._csv_cells import escape_cell
+from classgap.audit.serialization import read_json
+from classgap.registry import short_repr
 from classgap.reproduce.cells import Cell
 
 SCHEMA = 1
@@ -59,13 +63,13 @@ class ResultStore:
         if not path.exists():
             return None
         try:
-            entry = json.loads(path.read_text(encoding="utf-8"))
-            if entry["key"] != key or not isinstance(entry["metrics"], dict):
-                raise ValueError("the key does not fit the file")
-            schema = entry["schema"]
-        except (OSError, ValueError, KeyError, TypeError, RecursionError) as error:
-            raise ValueError(f"{path} is damaged ({error}); delete it to run it again.") from None
-        if schema != SCHEMA:
+            entry = read_json(path)
+            check_entry(entry, key)
+        except ValueError as error:
+            reason = str(error).removeprefix(f"{path} ").rstrip(".")
+            raise ValueError(f"{path} is damaged ({reason}); delete it to run it again.") from None
+        if entry["schema"] != SCHEMA:
+            schema = short_repr(entry["schema"])
             raise ValueError(f"{path} has schema {schema}, this version reads {SCHEMA}; update classgap.")
         self._read[key] = entry
         return entry
@@ -96,7 +100,69 @@ class ResultStore:
             entry = self.get(key)
             if entry is not None:
                 known = {**entry["metrics"], **entry["settings"], **entry}
-                yield tuple("" if known.get(name) is None else str(known[name]) for name in INDEX_COLUMNS)
+                yield tuple("" if known.get(name) is None else escape_cell(str(known[name])) for name in INDEX_COLUMNS)
+
+
+def check_entry(entry: Any, key: str) -> None:
+    """Check the types of an entry: numbers by name, and tables as columns of one length.
+
+    Raises:
+        ValueError: With the field.
+
+    >>> check_entry({"key": "0a", "schema": 1, "settings": {}, "metrics": {"accuracy": "high"}}, "0a")
+    Traceback (most recent call last):
+    ValueError: metrics must contain numbers by name
+    """
+    if not isinstance(entry, dict) or entry.get("key") != key:
+        raise ValueError("the key does not fit the file")
+    if "schema" not in entry:
+        raise ValueError("schema is missing")
+    if not isinstance(entry.get("settings"), dict) or not isinstance(entry["settings"].get("data", ""), str):
+        raise ValueError("settings must be an object")
+    metrics = entry.get("metrics")
+    if not isinstance(metrics, dict) or not all(map(_is_number, metrics.values())):
+        raise ValueError("metrics must contain numbers by name")
+    for name in ("classes", "train_classes", "epochs", "class_stats"):
+        _check_columns(name, entry.get(name, {}))
+    points = entry.get("map", {})
+    if not isinstance(points, dict) or not all(isinstance(each, list) for each in points.values()):
+        raise ValueError("map must contain lists of points by class")
+    if not all(
+        isinstance(point, list) and len(point) == 2 and all(map(_is_number, point))
+        for each in points.values()
+        for point in each
+    ):
+        raise ValueError("map must contain points of two numbers")
+
+
+def _check_columns(name: str, columns: Any) -> None:
+    if not isinstance(columns, dict) or not all(isinstance(column, list) for column in columns.values()):
+        raise ValueError(f"{name} must contain columns")
+    if len({len(column) for column in columns.values()}) > 1:
+        raise ValueError(f"the columns of {name} must have one length")
+    if columns and name.endswith("classes") and not {"name", "groups"} <= columns.keys():
+        raise ValueError(f"{name} must have the columns name and groups")
+    texts = {"name": _is_text, "groups": _is_text_list, "logit_margin_quantiles": _is_number_list}
+    for column, cells in columns.items():
+        check = texts.get(column, _is_number)
+        if not all(check(cell) or (cell is None and column not in ("name", "groups")) for cell in cells):
+            raise ValueError(f"{name}.{column} has a value of another type")
+
+
+def _is_number(value: Any) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value)
+
+
+def _is_text(value: Any) -> bool:
+    return isinstance(value, str)
+
+
+def _is_text_list(value: Any) -> bool:
+    return isinstance(value, list) and all(map(_is_text, value))
+
+
+def _is_number_list(value: Any) -> bool:
+    return isinstance(value, list) and all(map(_is_number, value))
 
 
 def _to_text(content: Mapping[str, Any]) -> str:

@@ -26,6 +26,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from classgap._csv_cells import unescape_cell
 from classgap.audit._types import Floats, Integers
 from classgap.audit.io.csv_layouts import LISTS, NumberedRows, is_timm, parse_lists, rename_columns, timm_content
 from classgap.audit.io.fields import LOGIT_COLUMN, SAMPLE_COLUMNS, suggest_rename
@@ -114,6 +115,8 @@ def _read_logits(header: list[str], rows: Any, extra: ExtraColumns) -> Content:
     logits: list[NDArray[np.float32]] = []
     content = _read_numbers(header, rows, extra, columns, lambda row_K: logits.append(row_K.astype(np.float32)))
     names = [header[i].removeprefix(LOGIT_COLUMN) for i in columns]
+    texts = {name: [unescape_cell(cell) for cell in content[name]] for name in extra.places if name != "valid_labels"}
+    content |= {**texts, "targets": np.array([unescape_cell(label) for label in content["targets"].tolist()])}
     return content | {"logits": np.stack(logits), "class_names": names}, ()
 
 

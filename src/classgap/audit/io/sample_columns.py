@@ -14,8 +14,9 @@ from typing import Any
 import numpy as np
 
 from classgap._array_files import map_npz
+from classgap._csv_cells import unescape_cell
 from classgap.audit._types import SampleId
-from classgap.audit.io.fields import SAMPLE_COLUMNS
+from classgap.audit.io.fields import LOGIT_COLUMN, SAMPLE_COLUMNS
 from classgap.audit.io.labels import is_text
 from classgap.audit.io.parquet import import_pyarrow
 from classgap.audit.io.sample_ids import encode_ids, hashed_ids
@@ -103,8 +104,9 @@ def _from_csv(path: Path, name: str, key: str) -> Column:
         if column not in header:
             return None, None, 0
         cells = [row for row in rows if row]
-    index = [row[header.index(key)].strip() for row in cells] if key in header else None
-    return [row[header.index(column)].strip() for row in cells], index, len(cells)
+    plain = unescape_cell if any(name.startswith(LOGIT_COLUMN) for name in header) else str  # of classgap predict
+    index = [plain(row[header.index(key)].strip()) for row in cells] if key in header else None
+    return [plain(row[header.index(column)].strip()) for row in cells], index, len(cells)
 
 
 def _from_parquet(path: Path, name: str, key: str) -> Column:

@@ -122,8 +122,9 @@ def _open(name: str, path: str, config: str) -> Mapping[str, Any]:
         else:
             found = datasets.load_dataset(str(place) if place.is_dir() else path, config or None)
     except Exception as error:  # of the network, of files, of a wrong name: each library below has its own
-        reason = " ".join(str(error).split())[:300]
-        raise ValueError(f"{name} cannot be loaded ({type(error).__name__}: {reason}).") from None
+        cause = error.__cause__ or error  # datasets say only that an error occurred
+        reason = " ".join(str(cause).split())[:300]
+        raise ValueError(f"{name} cannot be loaded ({type(cause).__name__}: {reason}).") from None
     return found if isinstance(found, Mapping) else {"train": found}
 
 

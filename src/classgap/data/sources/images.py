@@ -13,6 +13,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
+from classgap._regular_files import check_regular_file
 from classgap.data.sources.parallel import map_in_threads
 
 if TYPE_CHECKING:
@@ -56,6 +57,7 @@ def read_image_size(path: str | IO[bytes]) -> tuple[int, int]:
     """Read the height and width from the header, after applying the EXIF orientation."""
     from PIL import Image
 
+    _check_file(path)
     with Image.open(path) as image:
         width, height = image.size
         # Looking for EXIF data in a PNG would decode its pixels, and PNGs rarely have any.
@@ -75,13 +77,22 @@ def read_original(path: str) -> Pixels:
         return np.asarray(_as_rgb(picture)).transpose(2, 0, 1)
 
 
+def _check_file(path: str | IO[bytes]) -> None:
+    if isinstance(path, str):
+        check_regular_file(path)
+
+
 @contextmanager
 def open_picture(path: str | IO[bytes]) -> Iterator[Picture]:
     """Open an image file and apply its EXIF orientation."""
     from PIL import Image, ImageOps
 
+    _check_file(path)
     with Image.open(path) as picture:
-        ImageOps.exif_transpose(picture, in_place=True)
+        try:
+            ImageOps.exif_transpose(picture, in_place=True)
+        except MemoryError:  # a damaged header states any size
+            raise ValueError("decoding it takes more memory than there is") from None
         yield picture
 
 

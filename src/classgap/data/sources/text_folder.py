@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from pathlib import Path
 
+from classgap._regular_files import check_regular_file
 from classgap.data.dataset import Dataset
 from classgap.data.sources.folder import find_files, list_class_folders
 from classgap.data.sources.table import make_table_dataset
@@ -58,6 +59,7 @@ def read_text(path: str) -> str:
     Raises:
         ValueError: If it cannot be read as UTF-8, or is too large.
     """
+    check_regular_file(path)
     try:
         with open(path, "rb") as file:
             data = file.read(MAX_BYTES + 1)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import os
 import secrets
 from collections.abc import Iterator, Mapping
@@ -60,7 +61,7 @@ class SearchDirectory:
             if not self.settings.exists():
                 atomic_write_text(self.settings, json.dumps(dict(settings), indent=2) + "\n")
             if self.session.exists():
-                self.seconds = float(read_json(self.session).get("seconds", 0.0))
+                self.seconds = _read_seconds(self.session)
             self.begin_session()
             try:
                 yield
@@ -91,6 +92,8 @@ class SearchDirectory:
                 raise ValueError(f"{self.path} contains files that are not a search ({foreign[0]}); choose another.")
             return
         stored = read_json(self.settings)
+        if not isinstance(stored, dict):
+            raise ValueError(f"{self.settings} must contain settings by name; choose another --out.")
         differences = [
             f"{name} (stored {stored.get(name)!r}, now {value!r})"
             for name, value in settings.items()
@@ -120,3 +123,13 @@ class SearchDirectory:
             complete = content.rfind(b"\n") + 1
             if complete < len(content):
                 os.truncate(self.journal, complete)
+
+
+def _read_seconds(session: Path) -> float:
+    content = read_json(session)
+    seconds = content.get("seconds", 0.0) if isinstance(content, dict) else None
+    if not isinstance(seconds, int | float) or isinstance(seconds, bool) or not 0 <= seconds < math.inf:
+        raise ValueError(
+            f"{session} is damaged: seconds must be a number, at least 0. Delete it to start the time anew."
+        )
+    return float(seconds)

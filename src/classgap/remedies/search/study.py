@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 from classgap.remedies.search.directory import SearchDirectory
@@ -12,6 +14,18 @@ from classgap.remedies.search.space import Space
 from classgap.remedies.search.trial import TrialOutcome
 
 N_STARTUP_TRIALS = 8  # the first ones and random ones, before a model of the good settings chooses
+
+
+@contextmanager
+def name_damage(journal: Path) -> Iterator[None]:
+    """Name the journal in errors about its records."""
+    try:
+        yield
+    except OSError:
+        raise
+    except Exception as error:  # optuna applies the records without checking them
+        reason = " ".join(f"{type(error).__name__}: {error}".split())[:200]
+        raise ValueError(f"{journal} is damaged ({reason}); choose another --out.") from None
 
 
 @dataclass(frozen=True)
@@ -44,10 +58,10 @@ class TrialStudy:
     def __init__(self, directory: SearchDirectory, space: Space, seed: int) -> None:
         optuna = require_optuna()
         journal = optuna.storages.journal
-        self._space, self._seed = space, seed
+        self._space, self._seed, self._journal = space, seed, directory.journal
         self._first = space.first_trials()
         path = str(directory.journal)
-        with quiet_optuna():
+        with name_damage(directory.journal), quiet_optuna():
             # The lock needs no symbolic links, which Windows restricts.
             backend = journal.JournalFileBackend(path, lock_obj=journal.JournalFileOpenLock(path))
             storage = optuna.storages.JournalStorage(backend)
@@ -73,7 +87,7 @@ class TrialStudy:
     def ask(self) -> Asked:
         """Return a queued trial, or a new one: first the settings that the space names, then those of the sampler."""
         optuna = require_optuna()
-        with quiet_optuna():
+        with name_damage(self._journal), quiet_optuna():
             next_number = self.count
             if 1 <= next_number <= len(self._first) and not self.has_waiting:
                 self.study.enqueue_trial(self._first[next_number - 1])

@@ -12,7 +12,7 @@ from classgap.report.reproduction_rows import (
     reproduction_headline,
     unit_note,
 )
-from classgap.reproduce.catalog import load_bases
+from classgap.reproduce.catalog import find_base
 from classgap.reproduce.results import RecipeResult, requirements
 
 RULES = {
@@ -45,7 +45,7 @@ def reproduction_page(result: RecipeResult) -> dict[str, Any]:
         for name, part in recipe.parts.items()
         if result.part(name) or part.plot is not None
     ]
-    base = load_bases()[recipe.base]
+    base = find_base(recipe.base)
     return {
         "title": recipe_title(recipe),
         "headline": reproduction_headline(result),
