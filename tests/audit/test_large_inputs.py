@@ -13,7 +13,7 @@ from safetensors.torch import save_file
 from classgap import _array_files
 from classgap.audit import Audit, AuditSettings, read_predictions
 from classgap.audit.io import rows
-from classgap.audit.io.rows import Rows, convert_rows, stack_rows, take_rows
+from classgap.audit.io.rows import Rows, convert_rows, highest_scores, stack_rows, take_rows
 from classgap.audit.metrics import scores
 from forked import run_forked
 
@@ -66,6 +66,18 @@ def test_rows_agree_with_a_whole_matrix():
     torch.testing.assert_close(taken.take(np.array([4, 0]))[:], expected[some][[4, 0]])
     assert (parts.shape, len(taken), parts.dtype) == ((20, 3), 5, torch.float32)
     assert parts[3:3].shape == (0, 3)
+
+
+@pytest.mark.parametrize("columns", [9, 97, 250, 1003])
+@pytest.mark.parametrize("values", ["distinct", "tied", "equal"])
+def test_highest_scores_are_those_of_topk(columns, values):
+    scores_BK = torch.randn(30, columns)
+    if values != "distinct":
+        scores_BK = scores_BK.mul(2 if values == "tied" else 0).round()
+    found, where = highest_scores(scores_BK, 9)
+    assert torch.equal(found, scores_BK.topk(9, dim=1).values)
+    assert torch.equal(scores_BK.gather(1, where), found)
+    assert all(len(set(row)) == 9 for row in where.tolist())
 
 
 def test_large_matrices_are_not_copied(monkeypatch):

@@ -90,19 +90,52 @@ def test_a_search_is_shown_with_its_interval_and_against_plain_training(remedies
     line = {
         "problem": "digits",
         "seed": 0,
-        "budget": "5m",
-        "search": "searched 9 trials in 5m00s: 9 complete",
+        "n_trials": 9,
         "chosen": "ensemble",
         "proof": {
             name: {"before": 0.5, "after": after, "interval": [-0.01, 0.05]}
-            for name, after in (("overall", 0.51), ("easy", 0.5), ("hard", 0.52))
+            for name, after in (("overall", 0.51), ("easy", 0.5), ("medium", 0.5), ("hard", 0.52))
         },
-        "plain": {"hard": 0.53, "overall": 0.5},
     }
-    table = remedies.remedies_training.training_table(
-        [line, line | {"seed": 1, "chosen": None, "proof": None}], remedies.SEARCHED
-    )
-    assert table.splitlines()[2] == (
-        "| digits | 5m, 9 trials | ensemble | 50.0 → 52.0 | +2.0 (−1.0 to +5.0) | 0.0 | +1.0 | −1.0 | +1.0 |"
-    )
-    assert table.splitlines()[3] == "| digits | 5m, 9 trials | nothing | – | – | – | – | – | – |"
+    held_out = {"budget": "5m", "search": "searched 9 trials in 5m00s", "plain": {"hard": 0.53, "overall": 0.5}}
+    lines = [line, line | {"seed": 1, "chosen": None, "proof": None}, line | held_out | {"seed": 2}]
+    rows = remedies.remedies_training.training_table(lines, remedies.SEARCHED).splitlines()[2:]
+    shown = "ensemble | 50.0 → 52.0 | +2.0 (−1.0 to +5.0) | 0.0 | +1.0"
+    assert rows == [
+        f"| digits | 9 trials | five folds | {shown} | +2.0 | +1.0 |",
+        "| digits | 9 trials | five folds | nothing | – | – | – | – | – | – |",
+        f"| digits | 5m, 9 trials | held-out fifth | {shown} | −1.0 | +1.0 |",
+    ]
+
+
+def lines_of(problem, hard, easy=0.0, *, count=50, high=0.1):
+    proof = {"hard": hard / 100, "easy": easy / 100}
+    return [{"problem": problem, "split": i, "proof": proof, "interval": [-0.1, high]} for i in range(count)]
+
+
+def test_targets_are_met_only_by_stored_results(remedies):
+    check = remedies.remedies_targets
+    good = [
+        *(line for name, least in check.AVERAGED.items() for line in lines_of(name, least, -0.3)),
+        *(line for name in check.SCORES_ONLY for line in lines_of(name, 0.3)),
+        *(line for name in check.LONG_TAILED for line in lines_of(name, 10.0)),
+    ]
+    search = {"proof": {"hard": {"before": 0.5, "after": 0.525}}}
+    searches = [search | {"problem": name} for name in "abcd"]
+
+    def missed(lines, trained=searches):
+        found = check.targets(lines, trained, remedies.TITLES)
+        return [each.goal for each in found if not each.is_met]
+
+    def without(problem):
+        return [line for line in good if line["problem"] != problem]
+
+    assert missed(good) == []
+    assert len(missed(good, searches[1:])) == 1
+    assert len(missed([*without("digits × 5"), *lines_of("digits × 5", 0.9)])) == 1
+    assert len(missed([*without("cifar100"), *lines_of("cifar100", 2.0, -0.4)])) == 1
+    assert len(missed([*without("20news"), *lines_of("20news", 0.2)])) == 1
+    assert len(missed([*without("20news"), *lines_of("20news", -0.1)])) == 2  # the average, and a negative mean
+    assert len(missed([*without("digits"), *lines_of("digits", 0.3, count=49)])) == 1
+    assert len(missed([*without("digits"), *lines_of("digits", 0.3, high=-0.05)])) == 1
+    assert len(missed(without("mnist1d-lt"))) == 1
