@@ -48,7 +48,7 @@ NUMBERS = {
     "elm-table-3": (12, 0, 2101.2007, 0.0),
 }
 
-DATA_OPTIONS = {"fraction", "imbalance", "label_noise", "data_seed"}
+DATA_OPTIONS = {"fraction", "imbalance", "label_noise", "label_noise_type", "data_seed"}
 
 
 def test_every_table_and_figure_has_a_recipe() -> None:

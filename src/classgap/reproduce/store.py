@@ -76,9 +76,12 @@ class ResultStore:
         return {seed: entry for seed, entry in found.items() if entry is not None}
 
     def add(self, entry: Mapping[str, Any]) -> None:
-        """Write an entry, atomically; an entry with the same key is replaced."""
+        """Write an entry, atomically; an entry with the same key is replaced, except for its other maps."""
         self.entries.mkdir(parents=True, exist_ok=True)
         content = {"schema": SCHEMA, **entry}
+        before = self.get(str(entry["key"])) or {}
+        if maps := {**before.get("maps", {}), **entry.get("maps", {})}:
+            content["maps"] = maps
         atomic_write_text(self.entries / f"{entry['key']}.json", _to_text(content))
         self._read[str(entry["key"])] = content
 
@@ -95,7 +98,7 @@ class ResultStore:
         for key in self.keys():
             entry = self.get(key)
             if entry is not None:
-                known = {**entry["metrics"], **entry["settings"], **entry}
+                known = {**entry, **entry["metrics"], **entry["settings"]}
                 yield tuple("" if known.get(name) is None else str(known[name]) for name in INDEX_COLUMNS)
 
 

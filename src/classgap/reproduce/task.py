@@ -37,14 +37,16 @@ class Task:
         settings: Settings of the run, with its run directory.
         stop: File that stops the run when it no longer has the token.
         token: Token of the process that started the run.
-        map_of: Samples whose features are mapped: "test", "train" or ``None``.
+        maps: Features to map: "test", "train" or the name of an earlier layer.
+        corruptions: Whether to test on corrupted samples too.
     """
 
     key: str
     settings: Mapping[str, Any]
     stop: Path
     token: str
-    map_of: str | None = None
+    maps: tuple[str, ...] = ()
+    corruptions: bool = False
 
 
 @dataclass(frozen=True)
@@ -79,7 +81,7 @@ def run_task(task: Task) -> Outcome:
             "code": code_hash(),
             "environment": read_json(directory.environment),
             "seconds": round(sum(line["timing"]["seconds"] for line in lines if "timing" in line), 1),
-            **measure_run(config.out, task.map_of),
+            **measure_run(config.out, data, task.maps, task.corruptions),
         }
     except TrainingInterrupted:
         return Outcome(task.key, "stopped")

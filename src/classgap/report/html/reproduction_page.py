@@ -6,10 +6,11 @@ from typing import Any
 
 from classgap.report.charts.reproduction_charts import reproduction_charts
 from classgap.report.reproduction_rows import (
-    HEADERS,
     entry_row,
+    headers,
     recipe_title,
     reproduction_headline,
+    stand_in_note,
     unit_note,
 )
 from classgap.reproduce.catalog import load_bases
@@ -51,7 +52,8 @@ def reproduction_page(result: RecipeResult) -> dict[str, Any]:
         "headline": reproduction_headline(result),
         "result": result,
         "parts_shown": parts,
-        "headers": HEADERS,
+        "headers": headers(recipe),
+        "stand_in": stand_in_note(result),
         "settings": {**base.settings, **recipe.settings},
         "assumed": {**base.assumed, **recipe.assumed},
         "needs": requirements(recipe),
