@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 import torch
 
+from classgap.audit import read_predictions
 from classgap.data import load
 from classgap.engine import TrainConfig, train
 from classgap.inference import load_run
@@ -64,3 +65,16 @@ def test_class_statistics_by_epoch() -> None:
     record = {"metrics": {}, "class_stats": {"spread@hard": [4.0, 3.0, 2.0, 1.0]}}
     names = ("epochs.0.25.spread@hard", "epochs.0.5.spread@hard", "epochs.1.spread@hard", "epochs.1.angle@hard")
     assert [find_metric(record, name) for name in names] == [4.0, 3.0, 1.0, None]
+
+
+def test_the_boundary_in_the_plane_separates_the_predictions(tmp_path: Path) -> None:
+    run = tmp_path / "moons"
+    config = TrainConfig(data="two-moons:n_train=300:n_test=200", model="elm-mlp", epochs=5, out=run, report=False)
+    train(config, quiet=True)
+    a, b, c = measure_run(run, maps=["test"])["maps"]["test"]["boundary"]
+    data = read_predictions(run)
+    x, y = data.features_ND.double().T
+    side = (a * x + b * y + c).numpy()
+    clear = np.abs(side) > 0.01 * np.abs(side).max()  # features are stored in half precision
+    assert clear.sum() > 100
+    assert ((side > 0) == (data.predictions_N == 0))[clear].all()

@@ -79,7 +79,7 @@ def measure_run(
     for name in maps:
         if name in PICTURES:
             source = read_predictions(directory.predictions if name == "test" else directory.train_predictions)
-            found.setdefault("maps", {})[name] = {"points": _map_points(source)}
+            found.setdefault("maps", {})[name] = {"points": _map_points(source), **_boundary(source)}
         elif data is not None:
             found.setdefault("maps", {})[name] = _measure_layer(path, data, name)
     if corruptions and data is not None:
@@ -149,6 +149,16 @@ def _measure_layer(path: Path, data: Dataset, layer: str) -> dict[str, Any]:
     audit = Audit.from_checked(source, settings=AuditSettings(map="none", diagnose=False, n_resamples=2))
     ratio = None if audit.features is None else audit.features.within_between
     return {"within_between": None if ratio is None else _round(ratio), "points": _map_points(source)}
+
+
+def _boundary(data: Predictions) -> dict[str, list[float]]:
+    """Return a, b and c of the decision boundary a·x + b·y + c = 0 between two classes in a plane of features."""
+    weight_KD, bias_K = data.weight_KD, data.bias_K
+    if weight_KD is None or tuple(weight_KD.shape) != (2, 2):
+        return {}
+    normal = (weight_KD[0] - weight_KD[1]).tolist()
+    offset = 0.0 if bias_K is None else float(bias_K[0] - bias_K[1])
+    return {"boundary": [_round(value) for value in (*normal, offset)]}
 
 
 def _map_points(data: Predictions) -> dict[str, list[tuple[float, float]]]:

@@ -231,9 +231,12 @@ def _values(records: Mapping[int, Mapping[str, Any]], metric: str, factor: float
 
 
 def _with_map(cell: Cell, records: Mapping[int, Mapping[str, Any]]) -> tuple[Mapping[str, Any], ...]:
-    """Return the records by seed, with the points of the map that the cell asks for as ``map``."""
-    wanted = cell.to_dict().get("map")
-    return tuple({**each, "map": each.get("maps", {}).get(wanted, {}).get("points")} for each in records.values())
+    """Return the records by seed, with the ``map`` that the cell asks for and its decision ``boundary``."""
+    wanted, found = cell.to_dict().get("map"), []
+    for record in records.values():
+        drawn = record.get("maps", {}).get(wanted, {})
+        found.append({**record, "map": drawn.get("points"), "boundary": drawn.get("boundary")})
+    return tuple(found)
 
 
 def _paper_value(part: Part, row: str, column: str) -> Number:

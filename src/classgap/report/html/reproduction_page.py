@@ -40,7 +40,8 @@ def reproduction_page(result: RecipeResult) -> dict[str, Any]:
             "key": name,
             "title": f"({name}) {part.shows}" if len(recipe.parts) > 1 else part.shows,
             "note": unit_note(part),
-            "chart": reproduction_charts(result, name),
+            "charts": reproduction_charts(result, name),
+            "shows_paper": any(isinstance(each.paper, float) for each in result.part(name)),
             "rows": [entry_row(part, entry) for entry in result.part(name)],
         }
         for name, part in recipe.parts.items()
