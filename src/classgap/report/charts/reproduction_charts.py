@@ -26,7 +26,10 @@ def reproduction_charts(result: RecipeResult, name: str) -> list[Markup]:
     if plot.kind == "map":
         runs = _first_runs(result, name)
         panels = [(row, list(_map(record))) for row, record in runs if record.get("map")]
-        return [_draw(f"figure-{name}-{i}", f"{title}; {row}", each, axes) for i, (row, each) in enumerate(panels)]
+        return [
+            _draw(f"figure-{name}-{i}", f"{title}; {row}", each, Axes(plot.x, f"{row}: {plot.y}" if plot.y else row))
+            for i, (row, each) in enumerate(panels)
+        ]
     if plot.kind == "formula":
         series = list(_formula(plot))
     elif plot.kind in ("lines", "bars"):
