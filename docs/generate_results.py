@@ -22,6 +22,7 @@ from classgap.reproduce.verdicts import LEVEL, Comparison
 
 ROOT = Path(__file__).parents[1]
 MAX_SEEDS = 10
+SEEDS = 5
 VERDICTS = {
     "reproduced": "every claim has the paper's direction with p < 0.05",
     "same direction": "every claim has the paper's direction, not every one with p < 0.05",
@@ -52,8 +53,8 @@ NEEDS = {
 RESULTS = """\
 # Results
 
-**Except for ELM's two moons{nearly}, no run on this page has the published scale.** The papers train on CIFAR, SVHN, ImageNet
-and iNaturalist. Our runs use the same methods on small stand-ins: MNIST-1D (10 classes, signals of 40 values) with a
+**Except for ELM's two moons{nearly}, no run on this page has the published scale.** The papers train on CIFAR, SVHN,
+ImageNet and iNaturalist. Our runs use the same methods on small stand-ins: MNIST-1D (10 classes, signals of 40 values) with a
 small 1-D network in place of CIFAR and ImageNet with ResNets, a long-tailed MNIST-1D in place of CIFAR-100-LT, and
 CLINC150 sentence features with a two-layer network in place of ImageNet with CLIP. A verdict says whether an effect
 of the paper also appears on the stand-in. It does not say whether the paper's number is right.
@@ -70,7 +71,7 @@ In the tables below, each number of the paper is followed by ours. {LEGEND}.
 QUESTIONS = """\
 # Open questions
 
-Questions that the three papers leave open, each on two small data sets with 5 seeds. "3 of 4 higher" counts the
+Questions that the three papers leave open, on two small data sets with 5 seeds unless noted. "3 of 4 higher" counts the
 comparisons whose 95 % interval of the paired difference over seeds excludes 0; of 20 comparisons without an effect,
 one does by chance. The range is that of the mean differences. "Yes": on each data set more than half of the
 comparisons are significant in the expected direction, and none in the other. "No": none is on any. These are small
@@ -175,8 +176,12 @@ def answer(result: RecipeResult) -> str:
         words = ("higher", "lower") if entries[0].paper_change == math.inf else ("lower", "higher")
         unit = " points" if part.unit == "percent" else ""
         found.append(f"{data}: {expected} of {len(signs)} {words[0]}, {other} {words[1]} ({span}{unit})")
+    seeds = min(entry.comparison.n for entries in by_data.values() for entry in entries if entry.comparison is not None)
+    if seeds < 2:
+        return "One seed so far, which decides nothing."
+    few = f" ({seeds} seeds so far)" if seeds < SEEDS else ""
     word = "Yes." if set(agree) == {"yes"} else "No." if set(agree) == {"no"} else "It depends."
-    return f"{word} {'; '.join(found)}."
+    return f"{word} {'; '.join(found)}{few}."
 
 
 def _sign(entry: EntryResult) -> int:
@@ -225,7 +230,7 @@ def _glance(results: Sequence[RecipeResult]) -> list[str]:
 def _remark(result: RecipeResult) -> str:
     """Return what is unusual: other seeds, another scale, or missing numbers."""
     done, total = result.coverage
-    seeds = f"{result.seeds} seeds" if done and result.seeds != 5 else ""
+    seeds = f"{result.seeds} seeds" if done and result.seeds != SEEDS else ""
     part = f"{done} of {total} numbers" if 0 < done < total else ""
     scale = "the paper's problem" if result.n_runs and result.scale.startswith("full") else ""
     found = [each for each in (scale, seeds, part) if each]

@@ -131,7 +131,9 @@ def _clip_line(line: Sequence[float], points: Sequence[tuple[float, float]]) -> 
     """
     a, b, c = line
     (x_low, x_high), (y_low, y_high) = ((min(each), max(each)) for each in zip(*points, strict=True))
-    found = [(x, -(a * x + c) / b) for x in (x_low, x_high) if b] + [(-(b * y + c) / a, y) for y in (y_low, y_high) if a]
+    found = [(x, -(a * x + c) / b) for x in (x_low, x_high) if b] + [
+        (-(b * y + c) / a, y) for y in (y_low, y_high) if a
+    ]
     inside = sorted({(x, y) for x, y in found if x_low <= x <= x_high and y_low <= y <= y_high})
     return (inside[0], inside[-1]) if len(inside) > 1 else ()
 
