@@ -185,7 +185,10 @@ def tables() -> str:
         f"{title}\n\n" + "\n".join(f"| {' | '.join(cells)} |" for cells in table)
         for title, table in (
             ("False alarms (nominal 5 %):", alarms),
-            ("Power (drop found), beside the smallest drop that the gate says it finds with 80 %:", powers),
+            (
+                "Power (drops found), and the smallest drop that the gate claims to find with a probability of 80 %:",
+                powers,
+            ),
         )
     )
 

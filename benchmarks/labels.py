@@ -46,7 +46,7 @@ def measure_cost() -> None:
 
 def measure_alarms() -> None:
     """Print how often a slice is named although slices do not matter."""
-    print(f"False alarms of slices at 5 %, {DATA_SETS:,} data sets of 6 classes each")
+    print(f"False alarms of slices at 5 %, {DATA_SETS:,} datasets of 6 classes each")
     for values, each in SIZES:
         rng = np.random.default_rng(values)
         alarms = 0

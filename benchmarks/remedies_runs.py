@@ -38,6 +38,10 @@ CLINC = {
     "MR²": {"method": "mr2", "lr": 1.0, "weight_decay": 0.002},
     "feature norm": {"method": "feature-norm", "lr": 1.0, "weight_decay": 0.002},
 }
+CIFAR100_10 = {
+    BASELINE: {"method": "erm", "lr": 0.1, "weight_decay": 0.002},
+    "MR²": {"method": "mr2", "lr": 0.1, "weight_decay": 0.002},
+}
 
 
 load_cached = functools.cache(load)
@@ -81,11 +85,11 @@ PROBLEMS: dict[str, dict[str, Any]] = {
         "methods": also(CLINC, **GENERAL),
     },
     "cifar100-10": {
-        "base": {"data": "folder:{cifar}:size=32:fraction=0.1:data_seed=2718", "model": "resnet20", "epochs": 50,
-                 "batch_size": 64, "precision": "bf16", "channels_last": True, "augment": "crop-flip", "lr": 0.1,
-                 "weight_decay": 5e-4},
-        "methods": {BASELINE: {"method": "erm"}, "MR²": {"method": "mr2"}, "AutoAugment": {"augment": "auto-augment"}},
-        "seeds": SEEDS[:3],
+        "base": {"data": "folder:{cifar}:size=32:fraction=0.1:data_seed=2718", "model": "resnet20", "epochs": 20,
+                 "batch_size": 64, "precision": "bf16", "channels_last": True, "augment": "crop-flip",
+                 "val_fraction": 0.1},
+        "methods": also(CIFAR100_10, AutoAugment={"augment": "auto-augment"}, EMA={"ema_decay": 0.99}),
+        "seeds": SEEDS[:1],
     },
     "cifar100": {
         "base": {"data": "folder:{cifar}:size=32", "model": "resnet20", "epochs": 30, "batch_size": 128, "lr": 0.1,

@@ -1,5 +1,7 @@
 """`import classgap as cg` offers what people type, lazily; old names are gone everywhere."""
 
+import importlib
+import inspect
 import re
 import subprocess
 import sys
@@ -33,6 +35,25 @@ def test_importing_classgap_imports_nothing_heavy() -> None:
     code = "import sys, classgap; print(sorted({'torch', 'numpy', 'pydantic', 'pandas'} & set(sys.modules)))"
     printed = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout
     assert printed.strip() == "[]"
+
+
+MODULES = ["classgap", *(f"classgap.{name}" for name in PACKAGES)]
+MODULES += [f"classgap.{name}" for name in ("audit", "engine", "inference", "remedies", "report", "testing")]
+MODULES += [f"classgap.integrations.{name}" for name in ("huggingface", "lightning", "sklearn")]
+
+
+@pytest.mark.parametrize("name", MODULES)
+def test_everything_public_is_documented_by_an_example(name: str) -> None:
+    if name.endswith(("huggingface", "lightning")):
+        pytest.importorskip("transformers" if name.endswith("huggingface") else "lightning")
+    module = importlib.import_module(name)
+    public = {each: getattr(module, each) for each in module.__all__}
+    described = {each: found for each, found in public.items() if inspect.isclass(found) or inspect.isfunction(found)}
+    assert [each for each, found in described.items() if ">>> " not in (inspect.getdoc(found) or "")] == []
+    for each, function in described.items():
+        if inspect.isfunction(function):
+            parameters = {*inspect.signature(function).parameters, "return"}
+            assert parameters <= function.__annotations__.keys(), f"{each} has arguments without types"
 
 
 # Patterns of names that were replaced: flags, arguments, fields and exceptions, not English words.

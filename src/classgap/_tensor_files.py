@@ -10,7 +10,7 @@ import torch
 from torch import Tensor
 
 _LENGTH = 8  # bytes of the length of the header, little-endian; the header is padded to a multiple of it
-KEY = "sha256"  # of the metadata
+KEY, METADATA_KEY = "sha256", "metadata_sha256"  # in the metadata: of the tensors, and of the other metadata
 
 
 def serialize_tensors(tensors: Mapping[str, Tensor], metadata: Mapping[str, str] | None = None) -> bytes:
@@ -38,6 +38,16 @@ def serialize_tensors(tensors: Mapping[str, Tensor], metadata: Mapping[str, str]
     return len(text).to_bytes(_LENGTH, "little") + text + content[start:]
 
 
+def serialize_checked(tensors: Mapping[str, Tensor], metadata: Mapping[str, str]) -> bytes:
+    """Serialize tensors with checksums, which :func:`check_checksum` verifies.
+
+    >>> b"metadata_sha256" in serialize_checked({"x": torch.ones(2)}, {"class_names": "[]"})
+    True
+    """
+    added = {KEY: checksum(tensors), METADATA_KEY: _metadata_checksum(metadata)}
+    return serialize_tensors(tensors, {**metadata, **added})
+
+
 class DamagedFileError(ValueError):
     """The contents of a file do not match its checksum."""
 
@@ -57,14 +67,25 @@ def checksum(tensors: Mapping[str, Tensor]) -> str:
     return digest.hexdigest()
 
 
+def has_valid_checksum(tensors: Mapping[str, Tensor], metadata: Mapping[str, str]) -> bool:
+    """Return whether tensors and metadata match their checksums; files without checksums pass."""
+    found = {KEY: checksum(tensors)} if KEY in metadata else {}
+    found |= {METADATA_KEY: _metadata_checksum(metadata)} if METADATA_KEY in metadata else {}
+    return all(metadata[key] == value for key, value in found.items())
+
+
 def check_checksum(path: object, tensors: Mapping[str, Tensor], metadata: Mapping[str, str] | None) -> None:
     """Check tensors that were read from a file against its metadata; files without a checksum pass.
 
     Raises:
         DamagedFileError: If they differ.
     """
-    stored = (metadata or {}).get(KEY)
-    if stored is not None and stored != checksum(tensors):
+    if not has_valid_checksum(tensors, metadata or {}):
         raise DamagedFileError(
             f"{path} is damaged: its contents do not match its checksum. Restore the file or train again."
         )
+
+
+def _metadata_checksum(metadata: Mapping[str, str]) -> str:
+    others = {name: text for name, text in metadata.items() if name not in (KEY, METADATA_KEY)}
+    return hashlib.sha256(json.dumps(others, sort_keys=True).encode()).hexdigest()

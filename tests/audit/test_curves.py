@@ -1,9 +1,9 @@
 import numpy as np
 import pytest
-from scipy.stats import ecdf, gaussian_kde
+from scipy import stats
 
 from classgap.audit.stats import curves
-from classgap.audit.stats.curves import cumulative, density, group_means
+from classgap.audit.stats.curves import density, ecdf, group_means
 
 
 def test_density_agrees_with_scipy_at_the_same_bandwidth(monkeypatch):
@@ -12,7 +12,7 @@ def test_density_agrees_with_scipy_at_the_same_bandwidth(monkeypatch):
     x, y = density(values)
     quartiles = np.quantile(values, [0.25, 0.75])
     bandwidth = 0.9 * min(values.std(ddof=1), (quartiles[1] - quartiles[0]) / 1.34) * 70**-0.2
-    np.testing.assert_allclose(y, gaussian_kde(values, bandwidth / values.std(ddof=1))(x), rtol=1e-6)
+    np.testing.assert_allclose(y, stats.gaussian_kde(values, bandwidth / values.std(ddof=1))(x), rtol=1e-6)
     assert x[0] < values.min() < values.max() < x[-1]
 
 
@@ -34,10 +34,10 @@ def test_equal_values_give_a_peak(values):
     assert y.sum() * (x[1] - x[0]) == pytest.approx(1, abs=0.02)
 
 
-def test_cumulative_is_that_of_scipy():
+def test_ecdf_is_that_of_scipy():
     values = np.random.default_rng(2).integers(0, 9, 40).astype(float)
-    reference = ecdf(values).cdf
-    x, y = cumulative(values)
+    reference = stats.ecdf(values).cdf
+    x, y = ecdf(values)
     np.testing.assert_array_equal(x, reference.quantiles)
     np.testing.assert_allclose(y, reference.probabilities)
 
@@ -54,4 +54,4 @@ def test_group_means_skip_unknown_values():
 @pytest.mark.parametrize("values", [[], [1.0, float("nan")]])
 def test_missing_values_are_rejected(values):
     with pytest.raises(ValueError, match="values must"):
-        cumulative(values)
+        ecdf(values)

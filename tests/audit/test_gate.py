@@ -6,7 +6,7 @@ from scipy import stats
 
 from classgap.audit import Audit, AuditSettings, GateResult, GateRules, gate
 from classgap.audit.gate import GateChecks, accuracy_bounds, sidak
-from classgap.audit.stats.crossfit import crossfit_gap, deal, unpaired_crossfit_drops
+from classgap.audit.stats.crossfit import assign_folds, crossfit_gap, unpaired_crossfit_drops
 from classgap.audit.stats.drop_test import drop_p_values
 
 QUICK = AuditSettings(n_resamples=2, diagnose=False)
@@ -117,7 +117,7 @@ def test_equal_classes_have_no_gap_although_both_models_fail_on_the_same_samples
 
 def test_folds_are_dealt_evenly_within_classes():
     targets = np.repeat([0, 1, 2], [13, 5, 1])
-    folds = deal(targets, 5, np.random.default_rng(0))
+    folds = assign_folds(targets, 5, np.random.default_rng(0))
     for k, size in enumerate((13, 5, 1)):
         counts = np.bincount(folds[targets == k], minlength=5)
         assert counts.sum() == size

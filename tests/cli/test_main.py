@@ -18,7 +18,7 @@ SURFACE = {
         --data --model --method --out --epochs --steps --batch-size --optimizer --lr --loss-lr --momentum --nesterov
         --weight-decay --layer-decay --schedule --warmup-epochs --warmup-steps --warmup-start-factor --min-lr
         --milestones --gamma --clip-grad --micro-batches
-        --precision --channels-last --compile --augment --mix --sampler --val-fraction --split-seed --monitor
+        --precision --channels-last --compile --augment --mix --sampler --val-fraction --val-fold --split-seed --monitor
         --ema-decay --swa-start --swa-lr --wise-ft-alpha --seed --save-every --save-features --save-train-features
         --class-stats --report --tensorboard --device --config --dry-run --overwrite
     """,

@@ -2,8 +2,9 @@ from pathlib import Path
 
 import pytest
 
+from classgap._synonyms import SYNONYMS
 from classgap.cli.main import COMMANDS
-from classgap.cli.parser import OTHER_LIBRARIES, Command, build_parser, parse
+from classgap.cli.parser import Command, build_parser, parse
 
 
 def parse_words(name: str, *words: str) -> Command:
@@ -105,20 +106,47 @@ def test_help_shows_defaults_choices_and_percent_signs():
     assert "--no-nesterov" not in text  # off by default: only needed against a file
 
 
-@pytest.mark.parametrize(
-    ("name", "words", "ours"),
-    [
-        ("train", ["--data", "digits", "--grad-accum-steps", "2"], "--micro-batches"),
-        ("train", ["--data", "digits", "--val_split=0.1"], "--val-fraction"),
-        ("train", ["--data", "digits", "--output-dir", "x"], "--out"),
-        ("compare", ["a.npz", "b.npz", "--runs", "3"], "--n-runs"),
-    ],
-)
-def test_options_of_other_trainers_lead_to_ours(name: str, words: list[str], ours: str):
-    with pytest.raises(ValueError, match=f"did you mean {ours}\\?"):
-        parse_words(name, *words)
+OTHER_NAMES = [
+    ("train", "--grad-accum-steps 4", "--micro-batches", "splits"),  # timm
+    ("train", "--gradient_accumulation_steps=4", "--micro-batches", "splits"),  # Hugging Face
+    ("train", "--accumulate-grad-batches 4", "--micro-batches", "splits"),  # Lightning
+    ("train", "--val-split 0.1", "--val-fraction", "each training class"),
+    ("train", "--validation_split=0.1", "--val-fraction", "each training class"),  # Keras
+    ("train", "--lr-scheduler cosine", "--schedule", ""),
+    ("train", "--sched cosine", "--schedule", ""),  # timm
+    ("train", "--batch 64", "--batch-size", ""),
+    ("train", "-b 64", "--batch-size", ""),  # timm
+    ("train", "--per-device-train-batch-size 64", "--batch-size", "all processes"),  # Hugging Face
+    ("train", "--clip-grad-norm 1", "--clip-grad", ""),
+    ("train", "--max-grad-norm 1", "--clip-grad", ""),  # Hugging Face
+    ("train", "--early-stopping", "--monitor", "does not stop early"),
+    ("train", "--seeds 3", "--seed", "once per seed"),
+    ("train", "--force", "--overwrite", ""),
+    ("train", "--resume", "--out", "same command"),
+    ("train", "--loss focal", "--method", ""),
+    ("train", "--output-dir x", "--out", ""),  # Hugging Face
+    ("compare", "--runs 3", "--n-runs", ""),
+    ("compare", "--seeds 3", "--n-runs", ""),
+    ("compare", "--alpha 0.05", "--confidence-level", "1 - alpha"),
+    ("demo", "--n-runs 3", "--seeds", ""),
+    ("audit", "--out report.html", "--html", "json"),
+    ("audit", "--labels y.npy", "--targets", ""),
+    ("fix", "--n-jobs 2", "--executor", "process"),  # scikit-learn
+    ("predict", "--num-workers 2", "--workers", ""),  # torch
+    ("export", "--output model.onnx", "--onnx", ""),
+]
 
 
-def test_every_option_suggested_for_another_trainer_exists():
-    flags = {option for name in COMMANDS for option in build_parser(name, COMMANDS[name])._option_string_actions}
-    assert {f"--{ours}" for ours in OTHER_LIBRARIES.values()} <= flags
+@pytest.mark.parametrize(("name", "words", "ours", "difference"), OTHER_NAMES)
+def test_names_of_other_libraries_lead_to_ours(name: str, words: str, ours: str, difference: str):
+    with pytest.raises(ValueError, match=f"did you mean {ours}\\?") as error:
+        parse_words(name, *words.split())
+    assert difference in str(error.value)
+
+
+def test_every_synonym_leads_to_an_option_that_exists():
+    flags = {name: build_parser(name, COMMANDS[name])._option_string_actions.keys() for name in COMMANDS}
+    for ours, _, others in SYNONYMS:
+        for other in others.split():
+            words = [f"--{name.replace('_', '-')}" for name in (ours, other)]
+            assert any(words[0] in known and words[1] not in known for known in flags.values()), (ours, other)

@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from classgap.data.dataset import Split
-from classgap.data.splits import hold_out
+from classgap.data.splits import count_folds, hold_out
 
 LABELS = st.lists(st.integers(0, 4), min_size=1, max_size=60)
 
@@ -27,6 +27,29 @@ def test_hold_out_is_stratified(labels: list[int], fraction: float, seed: int) -
     for part in (rest, held):
         assert part.targets.tolist() == [labels[row] for row in part.index.tolist()]
         assert part.inputs[torch.arange(len(part))].flatten().tolist() == part.index.tolist()
+
+
+@settings(deadline=None)
+@given(LABELS.filter(lambda labels: max(Counter(labels).values()) > 1), st.floats(0.05, 0.5), st.integers(0, 5))
+def test_folds_are_disjoint_and_none_takes_all_samples_of_a_class(
+    labels: list[int], fraction: float, seed: int
+) -> None:
+    folds = [hold_out(split_of(labels), fraction, seed, 5, fold) for fold in range(count_folds(fraction))]
+    held = [row for _, part in folds for row in part.index.tolist()]
+    first = hold_out(split_of(labels), fraction, seed, 5)[1]
+    assert len(set(held)) == len(held)
+    assert folds[0][1].index.tolist() == first.index.tolist()
+    for k, total in Counter(labels).items():
+        size = int((first.targets == k).sum())
+        taken = [int((part.targets == k).sum()) for _, part in folds]
+        assert taken == [min(size, max(0, total - fold * size)) for fold in range(len(folds))]
+        assert all(k in rest.targets for rest, _ in folds)
+
+
+def test_five_folds_of_a_fifth_hold_out_every_sample_once() -> None:
+    split = split_of([0] * 20 + [1] * 35)
+    held = [row for fold in range(5) for row in hold_out(split, 0.2, 3, 2, fold)[1].index.tolist()]
+    assert sorted(held) == list(range(55))
 
 
 def test_draws_ignore_other_classes_and_the_sample_order() -> None:

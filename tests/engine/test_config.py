@@ -1,3 +1,4 @@
+import inspect
 import math
 from dataclasses import fields
 from pathlib import Path
@@ -34,6 +35,9 @@ from classgap.engine.config import TrainConfig, parse_settings, read_settings, w
         ({"swa_lr": 0.1}, r"swa_lr=0\.1 .*set swa_start"),
         ({"ema_decay": 0.9, "swa_start": 0.5}, r"ema_decay and swa_start .*0\.9 and 0\.5"),
         ({"val_fraction": 0.1, "split_seed": -1}, "split_seed .*got -1"),
+        ({"val_fraction": 0.2, "val_fold": 5}, r"val_fold .*below 5.*got 5"),
+        ({"val_fraction": 0.2, "val_fold": -1}, "val_fold .*got -1"),
+        ({"val_fold": 1}, r"val_fold .*val_fraction=0\.0; got 1"),
         ({"wise_ft_alpha": 1.5}, r"wise_ft_alpha .*got 1\.5"),
         ({"milestones": (3.0, 2.0)}, r"milestones .*\(3\.0, 2\.0\)"),
         ({"milestones": (math.nan,)}, "milestones .*got nan"),
@@ -106,3 +110,18 @@ def test_yaml_numbers_without_a_point_are_numbers() -> None:
 
 def test_none_in_yaml_stays_a_name() -> None:
     assert parse_settings(yaml.safe_load("augment: none\nmodel: null")) == {"augment": "none", "model": None}
+
+
+def test_names_of_other_libraries_lead_to_ours() -> None:
+    with pytest.raises(ValueError, match=r"'gradient_accumulation_steps'.*'micro_batches'.*splits"):
+        parse_settings({"gradient_accumulation_steps": 4})
+    with pytest.raises(TypeError, match=r"'val_split' .*'val_fraction'.*each training class"):
+        TrainConfig(data="digits", val_split=0.1)
+    with pytest.raises(TypeError, match=r"'epoch' \(value 3\); did you mean 'epochs'"):
+        TrainConfig(data="digits", epoch=3)
+
+
+def test_the_signature_of_the_configuration_lists_its_settings() -> None:
+    parameters = inspect.signature(TrainConfig).parameters
+    assert [*parameters] == [field.name for field in fields(TrainConfig)]
+    assert parameters["lr"].default is None

@@ -2,17 +2,22 @@
 
 import contextlib
 import json
+import os
+import shutil
 from pathlib import Path
 
 import numpy as np
 import pytest
 import torch
 
+from classgap._atomic_write import atomic_write_text
+from classgap._text_checksums import CHECKSUMS, check_text, renew_checksum
 from classgap.audit import read_predictions
 from classgap.engine import RunDirectory, TrainConfig, train
 from classgap.engine.errors import TrainingInterrupted
 from classgap.engine.signals import StopRequest
 from classgap.engine.storage.checkpoint import load_checkpoint, load_weights, save_checkpoint, save_weights
+from classgap.inference import load_run
 
 
 def flip_bits(path: Path, count: int, seed: int) -> None:
@@ -117,6 +122,7 @@ def test_a_damaged_line_of_metrics_is_named(tmp_path: Path, damage: str):
     train(TrainConfig(**SETTINGS, out=tmp_path / "run"), quiet=True)
     directory = RunDirectory(tmp_path / "run")
     lines = directory.metrics.read_text().splitlines()
+    (directory.path / CHECKSUMS).unlink()
     directory.metrics.write_text("\n".join([lines[0], damage, *lines[2:]]) + "\n")
     with pytest.raises(ValueError, match=r"line 2 of .*metrics.jsonl"):
         directory.read_metrics()
@@ -136,3 +142,80 @@ def test_damaged_predictions_are_not_audited(tmp_path: Path):
     content[-3] ^= 4
     path.write_bytes(content)
     assert torch.equal(read_predictions(tmp_path / "run").logits_NK, before.logits_NK)
+
+
+def describe(run: Path) -> dict:
+    """Everything that is read from the text files and the metadata of a finished run."""
+    directory, loaded, predictions = RunDirectory(run), load_run(run, device="cpu"), read_predictions(run)
+    return {
+        "settings": directory.stored_settings(),
+        "metrics": directory.read_metrics(),
+        "batch size": loaded.batch_size,
+        "preprocessing": loaded.preprocessing.to_dict(),
+        "class names": (loaded.class_names, predictions.class_names),
+        "network": str(loaded.model),
+    }
+
+
+@pytest.fixture(scope="module")
+def finished(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    out = tmp_path_factory.mktemp("finished") / "run"
+    train(TrainConfig(**SETTINGS, out=out), quiet=True)
+    return out
+
+
+@pytest.mark.parametrize(
+    "name",
+    ["config.yaml", "metrics.jsonl", "preprocessing.json", "checksums.json", "checkpoints/model.safetensors"],
+)
+def test_a_flipped_bit_of_a_run_is_found_or_harmless(finished: Path, name: str):
+    expected, content = describe(finished), (finished / name).read_bytes()
+    refused = 0
+    try:
+        for seed in range(25):
+            flip_bits(finished / name, 1, seed)
+            with contextlib.suppress(ValueError):
+                refused += 1
+                found = describe(finished)
+                refused -= 1
+                assert found == expected
+            (finished / name).write_bytes(content)
+    finally:
+        (finished / name).write_bytes(content)
+    assert refused >= 15
+
+
+def test_edited_settings_are_used_without_checksums(finished: Path, tmp_path: Path):
+    shutil.copytree(finished, tmp_path / "run")
+    config = tmp_path / "run" / "config.yaml"
+    config.write_text(config.read_text().replace("batch_size: ", "batch_size: 1"))
+    with pytest.raises(ValueError, match=r"config\.yaml does not match its checksum.*checksums\.json"):
+        load_run(tmp_path / "run")
+    (tmp_path / "run" / CHECKSUMS).unlink()
+    assert load_run(tmp_path / "run", device="cpu").config.batch_size != load_run(finished).config.batch_size
+
+
+def test_a_killed_process_leaves_no_wrong_checksums(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    """End the process, in effect, before each replaced file: the files that are left can be read."""
+    path = tmp_path / "config.yaml"
+    writes = 0
+    for last in range(9):
+        with contextlib.suppress(KeyboardInterrupt):
+            writes = 0
+
+            def replace(source: object, target: object, last: int = last) -> None:
+                nonlocal writes
+                writes += 1
+                if writes > last:
+                    raise KeyboardInterrupt
+                os.rename(source, target)
+
+            monkeypatch.setattr("classgap._atomic_write.os.replace", replace)
+            for text in ("lr: 0.1\n", "lr: 0.2\n", "lr: 0.3\n"):
+                with renew_checksum(path):
+                    atomic_write_text(path, text)
+        check_text(path)
+    assert writes == 8  # two for the first text, three for each that replaces one
+    path.write_text("lr: 0.4\n")
+    with pytest.raises(ValueError, match="does not match"):
+        check_text(path)

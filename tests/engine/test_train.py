@@ -149,6 +149,15 @@ def test_split_seed_selects_the_held_out_samples() -> None:
     assert held_out(seed=3) != held_out(seed=7)
 
 
+def test_folds_hold_out_different_samples() -> None:
+    runs = [new_run(val_fraction=0.25, val_fold=fold) for fold in range(4)]
+    held_out = [index for run in runs if run.validation is not None for index in run.validation.index.tolist()]
+    assert len(set(held_out)) == len(held_out) > 0.98 * len(runs[0].data.train)
+    for run in runs:
+        assert run.validation is not None
+        assert not set(run.train.index.tolist()) & set(run.validation.index.tolist())
+
+
 def test_non_finite_loss_stops_the_run(tmp_path: Path) -> None:
     with pytest.raises(NonFiniteLossError, match=r"epoch \d, step \d+: .*logits") as stop:
         trained(tmp_path / "run", lr=1e30)
@@ -253,6 +262,7 @@ def test_milestones_are_fractions_of_the_steps() -> None:
 def test_resuming_fills_missing_settings_from_the_stored_run(tmp_path: Path) -> None:
     out = tmp_path / "run"
     trained(out)
+    (out / "checksums.json").unlink()
     (out / "metrics.jsonl").write_text("")  # as if killed at the very end
     train(TrainConfig(data="digits", out=out), quiet=True)
     assert len(metrics(out)) == 1  # the checkpoint contains its three epochs

@@ -179,6 +179,22 @@ def test_small_floats_are_read(tmp_path, kind):
     assert predictions.targets_N.tolist() == predictions.predictions_N.tolist() == [0, 1, 2]
 
 
+@pytest.mark.parametrize("kind", ["V8", "U8", "M8[s]"])
+def test_shards_of_different_types_are_rejected(tmp_path, kind):
+    np.savez(tmp_path / "p-0.npz", targets=TARGETS, predictions=TARGETS)
+    np.savez(tmp_path / "p-1.npz", targets=TARGETS.astype(kind), predictions=TARGETS)
+    with pytest.raises(ValueError, match=r"targets of p-0\.npz and p-1\.npz are numbers and"):
+        read_predictions(tmp_path / "p-*.npz")
+
+
+def test_shards_of_small_floats_are_joined(tmp_path):
+    for part in range(2):
+        tensors = {"targets": torch.tensor([0, 1.0]).bfloat16(), "logits": torch.eye(2), "train_counts": torch.ones(2)}
+        tensors["train_counts"] = tensors["train_counts"].bfloat16()
+        save_file(tensors, tmp_path / f"p-{part}.safetensors")
+    assert read_predictions(tmp_path / "p-*.safetensors").targets_N.tolist() == [0, 1, 0, 1]
+
+
 def test_filenames_of_an_archive_are_read(tmp_path):
     np.savez_compressed(tmp_path / "p.npz", targets=TARGETS, predictions=TARGETS, filenames=np.array(list("abcd")))
     assert read_sample_column(tmp_path / "p.npz", "filenames") == dict(enumerate("abcd"))

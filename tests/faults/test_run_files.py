@@ -163,6 +163,34 @@ def test_files_of_a_run_are_not_overwritten(tmp_path, monkeypatch, capsys, sourc
     assert Path("run", name).read_text() == ""
 
 
+@pytest.mark.parametrize("name", ["config.yaml", "metrics.jsonl", "env.json", "checkpoints/last.pt", "predictions.npz"])
+@pytest.mark.parametrize("kind", ["file", "folder"])
+def test_links_to_files_of_a_run_are_not_written_through(tmp_path, monkeypatch, capsys, name, kind):
+    monkeypatch.chdir(tmp_path)
+    Path("run/checkpoints").mkdir(parents=True)
+    np.savez("run/predictions.npz", targets=np.arange(6) % 2, predictions=np.arange(6) % 2)
+    for path in ("config.yaml", "metrics.jsonl", "env.json", "checkpoints/last.pt"):
+        Path("run", path).write_text("kept")
+    before = Path("run", name).read_bytes()
+    link = Path("link.json" if kind == "file" else "folder")
+    link.symlink_to(Path("run", name) if kind == "file" else "run")
+    assert main(["audit", "run", "--json", str(link if kind == "file" else link / name)]) == 2
+    assert "would overwrite" in capsys.readouterr().err
+    assert Path("run", name).read_bytes() == before
+
+
+def test_stored_results_and_fixes_are_not_overwritten(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    Path("results/entries").mkdir(parents=True)
+    Path("results/entries/0a.json").write_text("kept")
+    Path("fix").mkdir()
+    Path("fix/fix.safetensors").write_text("kept")
+    words = ["reproduce", "mr2-table-3", "--no-train", "--csv", "results/entries/0a.json"]
+    assert main(words) == main(["predict", "run", "--fix", "fix", "--out", "fix/fix.safetensors"]) == 2
+    assert capsys.readouterr().err.count("would overwrite") == 2
+    assert Path("results/entries/0a.json").read_text() == Path("fix/fix.safetensors").read_text() == "kept"
+
+
 LONE = "\ud800"
 
 

@@ -190,7 +190,8 @@ def test_bad_images_are_named(photos: Path, name: str) -> None:
 def test_runs_of_earlier_versions_derive_their_preparation(photos: Path, tmp_path: Path) -> None:
     old = tmp_path / "old"
     shutil.copytree(photos / "run", old)
-    (old / "preprocessing.json").unlink()
+    for name in ("preprocessing.json", "checksums.json"):
+        (old / name).unlink()
     weights = old / "checkpoints" / "model.safetensors"
     save_file(load_file(weights), weights)  # without metadata
     now, before = cg.load_run(photos / "run", device="cpu"), cg.load_run(old, device="cpu")

@@ -221,6 +221,7 @@ def test_outputs_are_checked_before_any_work(place: Path, capsys: pytest.Capture
 
 def test_a_moved_run_needs_neither_its_data_nor_its_place(place: Path, tmp_path: Path) -> None:
     shutil.copytree(place / "photos", tmp_path / "moved")
+    (tmp_path / "moved" / "checksums.json").unlink()
     config = (tmp_path / "moved" / "config.yaml").read_text()
     (tmp_path / "moved" / "config.yaml").write_text(config.replace("my photos", "gone"))
     expected = load_file(place / "photos" / "predictions.safetensors")["logits"]

@@ -20,6 +20,7 @@ SMALL: dict[str, Any] = {
     "epochs": 3,
     "batch_size": 32,
     "n_trials": 4,
+    "cross_validate": False,
 }
 CONTEXT = Context(10)
 LIMITS = Limits(0.02, 0.02)

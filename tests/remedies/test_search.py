@@ -25,8 +25,9 @@ from classgap.remedies.search import SearchConfig, SearchResult, TrialRecord, fi
 from classgap.remedies.search.budget import parse_budget
 from classgap.remedies.search.executors import ProcessExecutor, Workers
 from classgap.remedies.search.pruning import N_STARTUP_TRIALS, WARMUP
+from classgap.remedies.search.records import best_by_method
 from classgap.remedies.search.space import Space
-from classgap.remedies.search.trained_sources import best_by_method, trained_samples
+from classgap.remedies.search.trained_sources import trained_samples
 from classgap.remedies.stored_runs import open_runs
 
 EPOCHS = 12

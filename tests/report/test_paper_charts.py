@@ -89,7 +89,7 @@ def test_class_statistics_have_a_line_per_run_and_group_with_their_means():
 
 def test_distributions_are_densities_or_fractions():
     samples = {"ERM": np.arange(101.0), SCRIPT: [50.0, 50.0, 51.0]}
-    chart = margin_distribution_chart(samples, name=SCRIPT, cumulated=True)
+    chart = margin_distribution_chart(samples, name=SCRIPT, cumulative=True)
     wide, _ = drawings(chart)
     assert wide.find("desc").text == f"Medians: ERM 50.0; {SCRIPT} 50.0."
     first = paths(wide, "line")[2]  # after two samples of the legend
@@ -97,7 +97,7 @@ def test_distributions_are_densities_or_fractions():
     top, bottom = min(numbers[1], numbers[-1]), max(numbers[1], numbers[-1])
     heights = [float(v) for v in re.findall(r"V([\d.]+)", first)]
     assert heights[50] == pytest.approx((top + bottom) / 2, abs=3)  # half of the samples at the median
-    assert "%" in distribution_chart(samples, key="k", title="t", x_label="x", cumulated=True)
+    assert "%" in distribution_chart(samples, key="k", title="t", x_label="x", cumulative=True)
     for drawn in (farthest_distance_chart({"a": [0.1, 0.4]}, name="b"), margin_distribution_chart(samples, name="b")):
         assert "density" in drawn
 

@@ -86,6 +86,11 @@ class Audit:
         valid: the metrics with every valid label counted as correct; ``None`` unless valid labels were given.
         slices: slices that carry the errors of failing classes; ``None`` unless slices were given.
         superclasses: mistakes within and outside superclasses; ``None`` unless these, or a hierarchy, were given.
+
+    >>> predictions, targets = [0, 0, 1, 0, 2, 2], [0, 0, 1, 1, 2, 2]
+    >>> audit = Audit.from_predictions(predictions=predictions, targets=targets, class_names=["cat", "dog", "fox"])
+    >>> audit.gap.worst_name, audit.classes[1].accuracy, audit.overall.n_samples
+    ('dog', 0.5, 6)
     """
 
     SCHEMA: ClassVar[int] = 2

@@ -69,6 +69,13 @@ class AuditDiff:
         added: classes of the second side only.
         removed: classes of the first side only.
         renamed: class name before → class name after.
+
+    >>> targets = [0] * 20 + [1] * 20
+    >>> before = Audit.from_predictions(predictions=[0] * 30 + [1] * 10, targets=targets, name="before")
+    >>> after = Audit.from_predictions(predictions=targets, targets=targets, name="after")
+    >>> diff = AuditDiff.from_audits(before, after)
+    >>> diff.overall.change, diff.gained, diff.regressed
+    (0.25, ('1',), ())
     """
 
     SCHEMA: ClassVar[int] = 2
@@ -115,8 +122,8 @@ class AuditDiff:
     ) -> AuditDiff:
         """Compare two audits, or several runs on each side, the i-th before with the i-th after.
 
-        Samples are matched by ``index`` if all audits have it, else by position. Samples that not all audits have, and
-        samples of classes that only one side has, are left out.
+        Samples are matched by ``index`` if all audits have it, otherwise by position. Samples that not all audits have,
+        and samples of classes that only one side has, are left out.
 
         Args:
             before: first side.

@@ -191,7 +191,7 @@ def chance_changes(counts: Counts, rng: np.random.Generator) -> dict[str, float]
     """Mean change of the thirds and of their gap when sides are swapped at random and thirds are ranked again.
 
     Thirds are ranked by the accuracies before. A class with a low accuracy by bad luck is ranked hard, and the bad luck
-    does not repeat after: the hard third improves without a cause (regression to the mean).
+    does not repeat after: the hard third improves even if nothing changed (regression to the mean).
     """
     before_RU, after_RU = counts.swap_sides(CHANCE_RESAMPLES, rng)
     found = mean_by_third(before_RU, after_RU - before_RU)

@@ -132,6 +132,13 @@ class GateResult:
         n_samples_after: number of samples of the new model if samples are not paired.
         confidence_level: 1 - the probability that equally good models break any rule.
         seed: seed of the random swaps.
+
+    >>> from classgap.audit import Audit, gate
+    >>> targets = [0] * 40 + [1] * 40
+    >>> audits = [Audit.from_predictions(predictions=[0] * n + [1] * (80 - n), targets=targets) for n in (40, 60)]
+    >>> result = gate(*audits, max_class_drop=3)
+    >>> result.passed, [rule.rule for rule in result.broken]
+    (False, ['max_class_drop'])
     """
 
     SCHEMA: ClassVar[int] = 1

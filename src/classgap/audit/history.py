@@ -59,6 +59,11 @@ class History:
     Attributes:
         releases: one entry per release.
         confidence_level: level of the intervals, that of the first audit.
+
+    >>> targets = [0, 0, 1, 1]
+    >>> audits = [Audit.from_predictions(predictions=each, targets=targets) for each in ([0, 1, 1, 0], targets)]
+    >>> [release.overall for release in History.from_audits(audits, ["v1", "v2"]).releases]
+    [0.5, 1.0]
     """
 
     SCHEMA: ClassVar[int] = 1
@@ -124,6 +129,10 @@ def history(sources: Sequence[Source], *, key: str | None = None) -> History:
 
     Raises:
         ValueError: if a source cannot be read.
+
+    >>> audits = [Audit.from_predictions(predictions=[0, 0, 1], targets=[0, 1, 1], name=name) for name in ("v1", "v2")]
+    >>> [release.name for release in history(audits).releases]
+    ['v1', 'v2']
     """
     from classgap.audit.io.sources import read_audits
 

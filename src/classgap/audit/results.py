@@ -130,6 +130,11 @@ class Notice:
         code: "unseen-classes", "only-predicted-labels", "no-features", "unused-arrays" and so on; see
             :mod:`classgap.report.notices` for the sentence of each code.
         values: numbers and names that the sentence contains.
+
+    >>> from classgap.audit import Audit
+    >>> audit = Audit.from_predictions(predictions=[0, 1], targets=[0, 1])
+    >>> [notice.code for notice in audit.notices]
+    ['only-predicted-labels', 'no-features']
     """
 
     __pydantic_config__ = STRICT

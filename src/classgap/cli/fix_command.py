@@ -174,7 +174,7 @@ class FixCommand(Command):
         check_output_folder("--out", self.out, _belongs_to_fix, inputs)
         for flag, path in outputs.items():
             if path is not None and Path(os.path.realpath(self.out)) in Path(os.path.realpath(path)).parents:
-                raise ValueError(f"{flag} {path} is in --out {self.out}, which is replaced; name another file.")
+                raise ValueError(f"{flag} {path} is in --out {self.out}, which is replaced; choose another file.")
 
     def _fix(self, progress: Callable[[str], None]) -> FixResult:
         from classgap.remedies import fix

@@ -14,7 +14,7 @@ from classgap.cli.parser import Arg, Command
 
 @dataclass(frozen=True)
 class HistoryCommand(Command):
-    """Show accuracy, hard classes and gap over releases.
+    """Show how accuracy, hard classes and the gap change over releases.
 
     Each SOURCE is the audit or the predictions of one release, oldest first.
 

@@ -12,7 +12,10 @@ from pathlib import Path
 
 MAX_NAME = 210  # bytes: most file systems allow 255, and a temporary name is up to 45 longer
 REPORTS = (".html", ".json", ".csv", ".xml", ".md")  # files in a run directory that may be replaced, except:
-RECORDS = ("class_names.json", "data.json", "env.json", "failure.json", "predictions.csv", "preprocessing.json")
+RECORDS = (
+    *("checksums.json", "class_names.json", "data.json", "env.json", "failure.json"),
+    *("predictions.csv", "preprocessing.json"),
+)
 
 
 def check_outputs(outputs: Mapping[str, Path | None], inputs: Iterable[Path]) -> None:
@@ -35,9 +38,9 @@ def check_outputs(outputs: Mapping[str, Path | None], inputs: Iterable[Path]) ->
         _check_name(flag, path)
         resolved = _resolve(path)
         if resolved.is_symlink() or resolved.parent.is_symlink():
-            raise ValueError(f"{flag} {path} is a symbolic link that leads back to itself; name another file.")
+            raise ValueError(f"{flag} {path} is a symbolic link that leads back to itself; choose another file.")
         if path.is_dir():
-            raise ValueError(f"{flag} {path} is a directory; name a file in it.")
+            raise ValueError(f"{flag} {path} is a directory; choose a file in it.")
         if path.exists() and not path.is_file():  # a pipe or a device
             if not os.access(path, os.W_OK):
                 raise ValueError(f"{flag} {path} is not writable.")
@@ -47,13 +50,13 @@ def check_outputs(outputs: Mapping[str, Path | None], inputs: Iterable[Path]) ->
         if not os.access(resolved.parent, os.W_OK):
             raise ValueError(f"{flag} {path}: the directory {path.parent} is not writable.")
         if resolved in sources:
-            raise ValueError(f"{flag} {path} would overwrite an input; name another file.")
+            raise ValueError(f"{flag} {path} would overwrite an input; choose another file.")
         run = next((each for each in resolved.parents if each in sources or _is_run(each)), None)
-        is_report = path.suffix in REPORTS and path.name not in RECORDS
+        is_report = resolved.suffix in REPORTS and resolved.name not in RECORDS  # of the file that a link leads to
         if run is not None and path.exists() and not is_report:
-            raise ValueError(f"{flag} {path} would overwrite a file of the run {run}; name another file.")
+            raise ValueError(f"{flag} {path} would overwrite a file of the run {run}; choose another file.")
         if _is_standard_output(path):
-            raise ValueError(f"{flag} {path} would overwrite the redirected standard output; name another file.")
+            raise ValueError(f"{flag} {path} would overwrite the redirected standard output; choose another file.")
         if resolved in flag_of:
             raise ValueError(f"{flag_of[resolved]} and {flag} name the same file {path}.")
         flag_of[resolved] = flag
@@ -74,18 +77,18 @@ def check_output_folder(flag: str, path: Path, known: Callable[[str], bool], inp
     _check_name(flag, path)
     resolved = _resolve(path)
     if resolved.is_symlink():
-        raise ValueError(f"{flag} {path} is a symbolic link that leads back to itself; name another directory.")
+        raise ValueError(f"{flag} {path} is a symbolic link that leads back to itself; choose another directory.")
     if path.exists() and not path.is_dir():
-        raise ValueError(f"{flag} {path} is a file; name a directory.")
+        raise ValueError(f"{flag} {path} is a file; choose a directory.")
     if not resolved.parent.is_dir():
         raise ValueError(f"{flag} {path}: the directory {path.parent} does not exist.")
     if not os.access(resolved.parent, os.W_OK):
         raise ValueError(f"{flag} {path}: the directory {path.parent} is not writable.")
     if any(resolved == source or resolved in source.parents for source in map(_resolve, inputs)):
-        raise ValueError(f"{flag} {path} holds an input; name another directory.")
+        raise ValueError(f"{flag} {path} holds an input; choose another directory.")
     others = sorted(entry.name for entry in path.iterdir() if not known(entry.name)) if path.exists() else []
     if others:
-        raise ValueError(f"{flag} {path} holds other files ({others[0]}); name a new or empty directory.")
+        raise ValueError(f"{flag} {path} holds other files ({others[0]}); choose a new or empty directory.")
 
 
 def write_folder(path: Path, write: Callable[[Path], None]) -> None:

@@ -15,6 +15,7 @@ from pathlib import Path
 from types import NoneType, UnionType
 from typing import Any, ClassVar, Literal, TypeVar, Union, get_args, get_origin, get_type_hints
 
+from classgap._synonyms import find_synonym
 from classgap.registry import nearest
 
 C = TypeVar("C", bound="Command")
@@ -118,48 +119,16 @@ def parse(name: str, command: type[C], words: Sequence[str]) -> C:
     return command(**values)
 
 
-# Options of other trainers (timm, Hugging Face, Lightning, Keras) that spelling does not lead to ours.
-OTHER_LIBRARIES = {
-    "accumulate-grad-batches": "micro-batches",  # theirs multiply the batch, ours divides it: hence another name
-    "b": "batch-size",
-    "bs": "batch-size",
-    "clip-norm": "clip-grad",
-    "dataset": "data",
-    "force": "overwrite",
-    "grad-accum-steps": "micro-batches",
-    "gradient-accumulation-steps": "micro-batches",
-    "gradient-clip-val": "clip-grad",
-    "learning-rate": "lr",
-    "lr-scheduler": "schedule",
-    "lr-scheduler-type": "schedule",
-    "max-epochs": "epochs",
-    "max-grad-norm": "clip-grad",
-    "max-steps": "steps",
-    "model-ema-decay": "ema-decay",
-    "n-seeds": "n-runs",
-    "num-train-epochs": "epochs",
-    "opt": "optimizer",
-    "output": "out",
-    "output-dir": "out",
-    "per-device-train-batch-size": "batch-size",
-    "runs": "n-runs",
-    "runs-per-side": "n-runs",
-    "sched": "schedule",
-    "seeds": "n-runs",
-    "val-split": "val-fraction",
-    "validation-fraction": "val-fraction",
-    "validation-split": "val-fraction",
-}
-
-
 def _describe_unknown(words: Sequence[str], flags: Collection[str]) -> str:
     option = next((word.partition("=")[0] for word in words if word.startswith("-")), None)
     if option is None:
         return f"unexpected argument {words[0].removeprefix(VALUE)!r}."
-    near: str | None = f"--{OTHER_LIBRARIES.get(option.lstrip('-'))}"
-    if near not in flags:
-        abbreviated = [flag for flag in flags if flag.startswith(option)]
-        near = abbreviated[0] if len(abbreviated) == 1 else nearest(option, flags)
+    synonym = find_synonym(option.lstrip("-"), {flag[2:].replace("-", "_") for flag in flags if flag.startswith("--")})
+    if synonym is not None:
+        ours, note = synonym
+        return f"unknown option {option}; did you mean --{ours.replace('_', '-')}? {note}".strip()
+    abbreviated = [flag for flag in flags if flag.startswith(option)]
+    near = abbreviated[0] if len(abbreviated) == 1 else nearest(option, flags)
     return f"unknown option {option}; did you mean {near}?" if near else f"unknown option {option}."
 
 

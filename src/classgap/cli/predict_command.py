@@ -86,7 +86,8 @@ class PredictCommand(Command):
         self._check_numbers()
         if self.out is not None:
             check_suffix(self.out)
-            check_outputs({"--out": self.out}, [self.run_dir, *map(Path, self.inputs)])
+            read = [self.run_dir, *map(Path, self.inputs), *([] if self.fix is None else [self.fix])]
+            check_outputs({"--out": self.out}, read)
         model = load_run(self.run_dir, device=self.device)
         fix = None if self.fix is None else load_fix(self.fix)
         model.check_fix(fix)

@@ -41,7 +41,7 @@ class RecipesCommand(Command):
             recipe = load_recipe(name)
             line = f"  {name:<{NAME_WIDTH}}  "
             print(line + textwrap.shorten(recipe.title, terminal_width() - len(line), placeholder=" …"))
-        print("\nRun `classgap reproduce NAME` to run one, and `classgap recipes NAME` for its settings.")
+        print("\nRun `classgap recipes NAME` for details, `classgap reproduce NAME` to run one.")
 
 
 def _print_recipe(recipe: Recipe) -> None:

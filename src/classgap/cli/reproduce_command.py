@@ -87,12 +87,12 @@ class ReproduceCommand(Command):
         from classgap.reproduce.store import ResultStore
 
         outputs = {"--html": self.html, "--markdown": self.markdown, "--csv": self.csv}
-        check_outputs(outputs, [])
+        store = ResultStore(self.store)
+        check_outputs(outputs, [Path(self.name), store.index, *store.entries.glob("*.json")])
         if self.seeds is not None and self.seeds < 1:
             raise ValueError(f"--seeds must be at least 1, got {self.seeds}.")
         plan = make_plan(load_recipe(self.name), self.scale, self.seeds)
         plan = plan.select(self.cells) if self.cells else plan
-        store = ResultStore(self.store)
         result = collect(plan, store, self._train(plan, store) if self.train else None)
         if self.html is not None:
             write_html(result, self.html, sources=[self.store], command=command_line())

@@ -52,7 +52,7 @@ class TrainCommand(TrainConfig, Command):
             *("min_lr", "milestones", "gamma"),
         ),
         "augmentation and sampling": ("augment", "mix", "sampler"),
-        "validation": ("val_fraction", "split_seed", "monitor"),
+        "validation": ("val_fraction", "val_fold", "split_seed", "monitor"),
         "weight averaging": ("ema_decay", "swa_start", "swa_lr", "wise_ft_alpha"),
         "hardware": ("device", "precision", "channels_last", "compile"),
         "output": (

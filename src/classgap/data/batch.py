@@ -19,6 +19,12 @@ class Batch:
         rows: Row of each sample in the split, (B,).
         total: Samples in the global batch.
         other_view: A second augmented view of the same samples, (B, …), if ``views=2``.
+
+    >>> import torch
+    >>> targets = torch.tensor([0, 1])
+    >>> batch = Batch(inputs=torch.zeros(2, 3), targets=targets, labels=targets, rows=torch.tensor([4, 7]), total=2)
+    >>> len(batch), batch.inputs.shape
+    (2, torch.Size([2, 3]))
     """
 
     inputs: Tensor

@@ -57,7 +57,16 @@ def holdout_counts(counts: Tensor, fraction: float) -> Tensor:
     return torch.where(counts >= 2, rounded.clamp(min=1).minimum(counts - 1), 0)
 
 
-def hold_out(split: Split, fraction: float, seed: int, num_classes: int) -> tuple[Split, Split]:
+def count_folds(fraction: float) -> int:
+    """Number of disjoint parts that can be held out.
+
+    >>> count_folds(0.2), count_folds(0.3)
+    (5, 3)
+    """
+    return int(1 / fraction + 1e-9)
+
+
+def hold_out(split: Split, fraction: float, seed: int, num_classes: int, fold: int = 0) -> tuple[Split, Split]:
     """Split off a stratified part.
 
     Each class contributes ``round(fraction · n_k)`` samples, at least one if it has two, and never its last.
@@ -67,6 +76,7 @@ def hold_out(split: Split, fraction: float, seed: int, num_classes: int) -> tupl
         fraction: Fraction of samples to hold out, in (0, 1).
         seed: Random seed.
         num_classes: Number of classes.
+        fold: Which part to hold out, from 0 to :func:`count_folds` − 1. The parts of one seed are disjoint.
 
     Returns:
         The remaining split and the held-out split.
@@ -77,5 +87,8 @@ def hold_out(split: Split, fraction: float, seed: int, num_classes: int) -> tupl
     ([8, 1], [2, 1])
     """
     counts = holdout_counts(split.class_counts(num_classes), fraction)
-    rows = draw_per_class(split.targets, split.index, counts, seed, "hold out")
+    rows = draw_per_class(split.targets, split.index, counts * (fold + 1), seed, "hold out")
+    if fold:  # a smaller draw is contained in a larger one
+        earlier = draw_per_class(split.targets, split.index, counts * fold, seed, "hold out")
+        rows = rows[~torch.isin(rows, earlier)]
     return split.subset(other_rows(rows, len(split))), split.subset(rows)

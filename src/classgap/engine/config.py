@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import functools
 import re
 import typing
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Any, Literal
 
 from classgap._atomic_write import atomic_write_text
+from classgap._synonyms import find_synonym
 from classgap._yaml_files import read_yaml
+from classgap.data.splits import count_folds
 from classgap.losses.arguments import check_choice, check_float, check_fraction, check_int, check_probability
 from classgap.registry import short_repr, suggestion, validate
 
@@ -125,8 +128,11 @@ class TrainConfig:
     """Sampler: random, class-balanced, class-aware:per-class=4."""
 
     val_fraction: float = 0.0
-    """Fraction of each training class to hold out for validation. By default the dataset's validation samples, if it
-    has any."""
+    """Fraction of each training class to hold out for validation. By default, the dataset's own validation samples are
+    used, if there are any."""
+
+    val_fold: int = 0
+    """Part of the training set to hold out, for cross-validation: 0 to 1 / val_fraction - 1. The parts are disjoint."""
 
     split_seed: int | None = None
     """Seed for the held-out split; --seed by default. Use one value for all runs passed to `classgap fix`."""
@@ -187,7 +193,7 @@ class TrainConfig:
         for name, value in given.items():
             if name in ("epochs", "steps", "batch_size", "micro_batches"):
                 check_int(name, value, ge=1)
-            if name in ("warmup_steps", "seed", "split_seed"):
+            if name in ("warmup_steps", "seed", "split_seed", "val_fold"):
                 check_int(name, value, ge=0)
             if name in ("seed", "split_seed") and value > MAX_SEED:
                 raise ValueError(f"{name} must be at most {MAX_SEED}, got {short_repr(value)}.")
@@ -200,6 +206,12 @@ class TrainConfig:
             if name in ("ema_decay", "swa_start"):
                 check_fraction(name, value)
         check_fraction("val_fraction", self.val_fraction)
+        n_folds = count_folds(self.val_fraction) if self.val_fraction else 1
+        if self.val_fold >= n_folds:
+            raise ValueError(
+                f"val_fold must be below {n_folds}, the number of parts with val_fraction={self.val_fraction}; got "
+                f"{short_repr(self.val_fold)}."
+            )
         if self.layer_decay is not None and not 0 < self.layer_decay <= 1:
             raise ValueError(f"layer_decay must be in (0, 1], got {self.layer_decay!r}.")
         if self.warmup_start_factor is not None and not 0 < self.warmup_start_factor <= 1:
@@ -241,6 +253,27 @@ class TrainConfig:
         return plain | {"out": None if self.out is None else str(self.out), "milestones": list(self.milestones)}
 
 
+def _hint(name: str) -> str:
+    """Return the end of an error message about an unknown setting."""
+    names = [field.name for field in fields(TrainConfig)]
+    synonym = find_synonym(name, names)
+    return suggestion(name, names) if synonym is None else f"did you mean {synonym[0]!r}? {synonym[1]}".strip()
+
+
+def _name_unknown_settings(init: Callable[..., None]) -> Callable[..., None]:
+    @functools.wraps(init)
+    def checked(self: TrainConfig, *args: Any, **settings: Any) -> None:
+        for name, value in settings.items():
+            if name not in TrainConfig.__dataclass_fields__:
+                raise TypeError(f"TrainConfig has no setting {name!r} (value {short_repr(value)}); {_hint(name)}")
+        init(self, *args, **settings)
+
+    return checked
+
+
+TrainConfig.__init__ = _name_unknown_settings(TrainConfig.__init__)  # type: ignore[method-assign]
+
+
 def parse_settings(settings: Mapping[Any, Any]) -> dict[str, Any]:
     """Convert settings to the types of :class:`TrainConfig`; some may be missing, and dashes equal underscores.
 
@@ -258,7 +291,7 @@ def parse_settings(settings: Mapping[Any, Any]) -> dict[str, Any]:
     for key, value in settings.items():
         name = str(key).replace("-", "_")
         if name not in types:
-            raise ValueError(f"unknown setting {str(key)!r} (value {short_repr(value)}); {suggestion(name, types)}")
+            raise ValueError(f"unknown setting {str(key)!r} (value {short_repr(value)}); {_hint(name)}")
         if name in parsed:
             raise ValueError(f"{name} is given twice, with a dash and an underscore; keep one of them.")
         parsed[name] = validate(name, value, types[name])

@@ -11,6 +11,9 @@ class TrainingInterrupted(Exception):
     Args:
         message: One sentence for the user.
         signal: Name of the signal that this process received; "" if another process received it.
+
+    >>> TrainingInterrupted("stopped by SIGTERM at epoch 3; run the same command to continue.", "SIGTERM").signal
+    'SIGTERM'
     """
 
     def __init__(self, message: str, signal: str = "") -> None:

@@ -74,6 +74,10 @@ class Scores:
         logits_NK: Logits, in at least float32.
         features_ND: Inputs of the head; width 0 if not requested.
         targets_N: True classes.
+
+    >>> scores = Scores(torch.tensor([[2.0, 1.0], [0.0, 3.0]]), torch.empty(2, 0), torch.tensor([0, 0]))
+    >>> scores.accuracies()["accuracy"]
+    0.5
     """
 
     logits_NK: Tensor

@@ -403,4 +403,4 @@ def split_training(config: TrainConfig, data: Dataset) -> tuple[Split, Split | N
     if not config.val_fraction:
         return data.train, data.validation
     seed = config.seed if config.split_seed is None else config.split_seed
-    return hold_out(data.train, config.val_fraction, seed, data.num_classes)
+    return hold_out(data.train, config.val_fraction, seed, data.num_classes, config.val_fold)

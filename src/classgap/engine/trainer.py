@@ -178,6 +178,7 @@ class Trainer:
             "best": self.best,
         }
         if rank() == 0:
+            self.directory.update_checksums()
             save_checkpoint(state, self.directory.last, self.directory.previous)
             self.directory.keep_best(*(best["epoch"] for best in (self.best, self._previous_best) if best is not None))
             self._previous_best = self.best

@@ -13,6 +13,10 @@ class ClassGroups:
     """The class and size of each group, and the group of each sample.
 
     Samples without a class (label -1) have the group index U and are excluded from all sums.
+
+    >>> groups = group_by_class(torch.tensor([2, 0, 2]), num_classes=3)
+    >>> groups.classes_U.tolist(), groups.sum(torch.tensor([1.0, 5.0, 3.0])).tolist()
+    ([0, 2], [5.0, 4.0])
     """
 
     classes_U: Tensor

@@ -13,10 +13,12 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
+from classgap._text_checksums import check_text
 from classgap.data.preprocessing import Preprocessing
 from classgap.distributed import gather_rows, rank, world_size
 from classgap.engine import RunDirectory, TrainConfig
 from classgap.engine.optim import autocast
+from classgap.engine.storage.checkpoint import load_weights
 from classgap.engine.storage.networks import load_network, read_finished_config
 from classgap.engine.train import choose_device
 from classgap.features import FeatureTap
@@ -28,7 +30,7 @@ from classgap.remedies.modules import ExpectedCost
 
 @dataclass(frozen=True)
 class LoadedRun:
-    """A trained model with all that is needed to use it.
+    """A trained model with everything needed to use it.
 
     Attributes:
         model: The network with the weights that the run was tested with, in evaluation mode.
@@ -37,6 +39,15 @@ class LoadedRun:
         config: Settings of the run.
         directory: Its files.
         device: Device of the model.
+
+    >>> from tempfile import TemporaryDirectory
+    >>> from classgap.engine.train import train
+    >>> with TemporaryDirectory() as folder:
+    ...     out = Path(folder) / "moons"
+    ...     config = TrainConfig(data="two-moons:n_train=64:n_test=64", epochs=1, out=out, report=False)
+    ...     run = load_run(train(config, quiet=True).run_dir, device="cpu")
+    ...     run.features([[0.0, 1.0], [1.0, -0.5]]).shape
+    torch.Size([2, 2])
     """
 
     model: nn.Module
@@ -50,6 +61,7 @@ class LoadedRun:
     def batch_size(self) -> int:
         """Batch size with which the run tested its model; with it, logits are the same bit for bit."""
         try:
+            check_text(self.directory.environment)
             processes = int(json.loads(self.directory.environment.read_text(encoding="utf-8"))["processes"])
         except (OSError, ValueError, KeyError, TypeError, OverflowError, RecursionError):
             processes = 1
@@ -58,15 +70,9 @@ class LoadedRun:
     @property
     def train_counts(self) -> Tensor | None:
         """Training samples of each class, (K,), or ``None`` if the run does not store them."""
-        from safetensors import SafetensorError, safe_open
-
         if not self.directory.predictions.is_file():
             return None
-        try:
-            with safe_open(self.directory.predictions, "pt") as file:
-                return file.get_tensor("train_counts") if "train_counts" in file.keys() else None  # noqa: SIM118
-        except SafetensorError as error:
-            raise ValueError(f"{self.directory.predictions} is damaged ({error}); train again.") from None
+        return load_weights(self.directory.predictions).get("train_counts")
 
     def predict(
         self,
@@ -83,7 +89,7 @@ class LoadedRun:
         Args:
             inputs: An array or tensor (N, …), an image, a list of images and image files, or a split of a dataset.
                 Inputs are prepared as in training: images are bytes or numbers in [0, 1], not normalized.
-            batch_size: InputSamples in a batch. By default, as the run tested its model.
+            batch_size: Samples in a batch. By default, as the run tested its model.
             workers: Processes that decode image files.
             fix: A remedy to apply; see :func:`classgap.load_fix`.
             shard: Divide the samples among the processes of the process group. All must pass the same inputs, and all

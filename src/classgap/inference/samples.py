@@ -1,4 +1,4 @@
-"""InputSamples to predict: arrays in memory, image files, or a split of a dataset."""
+"""Samples to predict: arrays in memory, image files, or a split of a dataset."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from classgap.data.transforms.table import Table
 
 @dataclass(frozen=True)
 class InputSamples:
-    """InputSamples to predict.
+    """Samples to predict.
 
     Attributes:
         inputs: Inputs before crop and normalization, (N, …), or a list of images and image files.
@@ -27,6 +27,10 @@ class InputSamples:
         index: Position of each sample in its source, (N,), if it has one.
         filenames: File of each sample, if it has one.
         notes: Messages for the user.
+
+    >>> samples = InputSamples(torch.zeros(3, 2), targets=torch.tensor([0, 1, 1]))
+    >>> len(samples)
+    3
     """
 
     inputs: Inputs | ImageItems
@@ -96,7 +100,7 @@ class InputSamples:
         """Iterate over inputs before crop and normalization.
 
         Args:
-            batch_size: InputSamples in a batch.
+            batch_size: Samples in a batch.
             workers: Processes that decode images; 0 decodes in this one.
 
         Raises:

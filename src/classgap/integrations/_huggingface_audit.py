@@ -24,7 +24,8 @@ class AuditCallback(TrainerCallback):
     Pass it twice: ``Trainer(…, callbacks=[audit], compute_metrics=audit.compute_metrics)``. The metrics appear in the
     logs as ``eval_hard_accuracy``, ``eval_worst_class_accuracy``, …; ``metric_for_best_model="hard_accuracy"`` works.
     Each evaluation writes ``audit.json`` and ``report.html`` to ``output_dir/eval``, each ``predict`` to
-    ``output_dir/test``. ``Trainer`` drops the samples that several processes repeat to get equally many.
+    ``output_dir/test``. With several processes, ``Trainer`` drops the samples that were repeated to give each equally
+    many.
 
     Args:
         class_names: Names of the classes; ``id2label`` of the model by default.
@@ -32,6 +33,13 @@ class AuditCallback(TrainerCallback):
 
     Attributes:
         audit: The last audit.
+
+    >>> import numpy as np
+    >>> from transformers import EvalPrediction
+    >>> audit = AuditCallback(class_names=["cat", "dog"])
+    >>> logits = np.array([[2.0, 0.0], [1.0, 0.0], [0.0, 1.0], [3.0, 0.0]])
+    >>> audit.compute_metrics(EvalPrediction(logits, np.array([0, 0, 1, 1])))["worst_class_accuracy"]
+    0.5
     """
 
     def __init__(self, *, class_names: Sequence[str] | None = None, **settings: Any) -> None:

@@ -42,6 +42,18 @@ def make_compute_loss_func(
 
     Raises:
         ValueError: If the loss has parameters, or an argument is not supported.
+
+    >>> import torch
+    >>> from tempfile import TemporaryDirectory
+    >>> from transformers import BertConfig, BertForSequenceClassification, TrainingArguments
+    >>> sizes = {"hidden_size": 8, "num_hidden_layers": 1, "num_attention_heads": 1, "intermediate_size": 8}
+    >>> model = BertForSequenceClassification(BertConfig(vocab_size=20, num_labels=3, **sizes))
+    >>> with TemporaryDirectory() as folder:
+    ...     args = TrainingArguments(folder, report_to="none", use_cpu=True)
+    ...     compute_loss = make_compute_loss_func("label-smoothing", model, args)
+    >>> output = model(input_ids=torch.tensor([[1, 2], [3, 4]]))
+    >>> compute_loss(output, torch.tensor([0, 2])).dim()
+    0
     """
     func = LossFunc(TappedLoss(loss, model, head=head, class_counts=class_counts), args)
     name = type(func.tapped.loss).__name__

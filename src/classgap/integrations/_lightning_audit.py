@@ -38,7 +38,7 @@ class AuditCallback(Callback):
 
     With several processes every process has the audit of all samples. ``DistributedSampler`` repeats samples so that
     all processes get equally many; the callback counts each once. With another sampler, return ``index``, the position
-    of each sample in the data set.
+    of each sample in the dataset.
 
     Args:
         dirpath: Folder for the files; the folder of the logger by default, or else ``default_root_dir``.
@@ -46,6 +46,20 @@ class AuditCallback(Callback):
 
     Attributes:
         audits: The last audits by name: "val", "test", or "val/dataloader_idx_0", ….
+
+    >>> import torch
+    >>> from lightning.pytorch import LightningModule, Trainer
+    >>> class Net(LightningModule):
+    ...     def validation_step(self, batch, batch_idx):
+    ...         return {"logits": torch.nn.functional.one_hot(batch[1].clamp(max=1), 3).float()}
+    >>> data = torch.utils.data.TensorDataset(torch.randn(6, 4), torch.arange(6) % 3)
+    >>> quiet = {"logger": False, "enable_progress_bar": False, "enable_model_summary": False, "accelerator": "cpu"}
+    >>> from tempfile import TemporaryDirectory
+    >>> with TemporaryDirectory() as folder:
+    ...     audit = AuditCallback(folder, class_names=["cat", "dog", "fox"])
+    ...     _ = Trainer(callbacks=[audit], **quiet).validate(Net(), torch.utils.data.DataLoader(data, 3), verbose=False)
+    >>> audit.audits["val"].gap.worst_name
+    'fox'
     """
 
     def __init__(self, dirpath: str | os.PathLike[str] | None = None, **settings: Any) -> None:
@@ -127,7 +141,7 @@ def _gather(batches: list[dict[str, Tensor]], loader: Any) -> dict[str, Any]:
     if not all_agree("index" in local):
         raise ValueError(
             "AuditCallback cannot identify the samples of several processes: use DistributedSampler with at least one "
-            'sample per process, or return "index", the position of each sample in the data set, from the step.'
+            'sample per process, or return "index", the position of each sample in the dataset, from the step.'
         )
     return {name: gather_rows(each) for name, each in local.items()}
 

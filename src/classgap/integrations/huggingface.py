@@ -28,7 +28,7 @@ STATE_FILE = "class_loss.safetensors"
 
 
 class ClassLossMixin:
-    """Trains a ``Trainer`` with a loss of classgap and saves the state of the loss with each checkpoint.
+    """Mixin that trains with a loss of classgap and saves the state of the loss in each checkpoint.
 
     The model stays a plain ``PreTrainedModel``. Its folder also contains ``class_loss.safetensors``, which
     ``from_pretrained`` ignores and ``train(resume_from_checkpoint=…)`` reads. Parameters of the loss are trained in a
@@ -45,6 +45,12 @@ class ClassLossMixin:
         head: Head of the model or its name, if it is not found.
         class_counts: Training samples per class, for methods built by name that need them.
         kwargs: Keyword arguments of the trainer, except ``compute_loss_func`` and ``model_init``.
+
+    >>> from transformers import Trainer
+    >>> class MyTrainer(ClassLossMixin, Trainer):
+    ...     pass  # MyTrainer(model, args, loss="mr2")
+    >>> issubclass(MyTrainer, Trainer)
+    True
     """
 
     model: nn.Module
@@ -111,7 +117,22 @@ class ClassLossMixin:
 
 
 class ClassLossTrainer(ClassLossMixin, Trainer):  # type: ignore[misc]
-    """``Trainer`` with a loss of classgap; see :class:`ClassLossMixin`."""
+    """``Trainer`` with a loss of classgap; see :class:`ClassLossMixin`.
+
+    >>> import torch
+    >>> from tempfile import TemporaryDirectory
+    >>> from transformers import BertConfig, BertForSequenceClassification, TrainingArguments
+    >>> sizes = {"hidden_size": 8, "num_hidden_layers": 1, "num_attention_heads": 1, "intermediate_size": 8}
+    >>> model = BertForSequenceClassification(BertConfig(vocab_size=20, num_labels=3, **sizes))
+    >>> data = [{"input_ids": torch.tensor([i % 20, 1]), "labels": i % 3} for i in range(12)]
+    >>> with TemporaryDirectory() as folder:
+    ...     quiet = {"save_strategy": "no", "report_to": "none", "disable_tqdm": True, "dataloader_pin_memory": False}
+    ...     args = TrainingArguments(folder, max_steps=1, **quiet)
+    ...     trainer = ClassLossTrainer(model, args, train_dataset=data, loss="mr2")
+    ...     trainer.train().global_step  # doctest: +ELLIPSIS
+    {'train_runtime': ...}
+    1
+    """
 
 
 class _ZeroGrad(TrainerCallback):

@@ -24,6 +24,20 @@ class ClassLossMixin:
 
     Attributes:
         class_loss: The loss.
+
+    >>> import torch
+    >>> from lightning.pytorch import LightningModule
+    >>> class Net(ClassLossMixin, LightningModule):
+    ...     def __init__(self):
+    ...         super().__init__()
+    ...         self.model = torch.nn.Sequential(torch.nn.Linear(4, 8), torch.nn.ReLU(), torch.nn.Linear(8, 3))
+    ...         self.set_class_loss("mr2", self.model)
+    ...
+    ...     def training_step(self, batch, batch_idx):
+    ...         inputs, targets = batch
+    ...         return self.class_loss_of(self.model(inputs), targets)
+    >>> Net().training_step((torch.randn(6, 4), torch.arange(6) % 3), 0).dim()
+    0
     """
 
     class_loss: ClassLoss

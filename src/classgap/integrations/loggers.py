@@ -18,7 +18,23 @@ from classgap.integrations.wandb import WandbAuditLogger
 
 @runtime_checkable
 class AuditLogger(Protocol):
-    """Methods that :func:`log_audit` calls, in this order. Implement them for other trackers."""
+    """Methods that :func:`log_audit` calls, in this order. Implement them for other trackers.
+
+    >>> class Printer:
+    ...     def log_metrics(self, metrics, step):
+    ...         print(metrics["val/worst_class_accuracy"])
+    ...
+    ...     def log_table(self, name, columns, rows, step):
+    ...         print(name, len(rows))
+    ...
+    ...     def log_image(self, name, image, step):
+    ...         print(name, image.shape[2])
+    ...
+    ...     def log_files(self, name, files, step):
+    ...         print(sorted(file.name for file in files))
+    >>> isinstance(Printer(), AuditLogger)
+    True
+    """
 
     def log_metrics(self, metrics: Mapping[str, float], step: int | None) -> None:
         """Log numbers by name."""
@@ -53,6 +69,15 @@ def log_audit(audit: Audit, logger: Any, *, step: int | None = None, name: str =
 
     Raises:
         ValueError: if the logger is of an unknown kind.
+
+    >>> from classgap.audit import Audit
+    >>> audit = Audit.from_predictions(predictions=[0, 0, 1, 0], targets=[0, 0, 1, 1], class_names=["cat", "dog"])
+    >>> from tempfile import TemporaryDirectory
+    >>> from torch.utils.tensorboard import SummaryWriter
+    >>> with TemporaryDirectory() as folder, SummaryWriter(folder) as writer:
+    ...     log_audit(audit, writer, step=3, name="val")
+    ...     sorted(file.name for file in (Path(folder) / "val" / "3").iterdir())
+    ['audit.json', 'report.html']
     """
     target = _as_audit_logger(logger)
     table = [column_values(FIGURES, entry) for entry in audit.classes]

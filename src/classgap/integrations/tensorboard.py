@@ -1,4 +1,4 @@
-"""TensorBoard: audits as scalars, text and images, with the report page beside the events."""
+"""TensorBoard: audits as scalars, text and images, with the report page next to the events."""
 
 from __future__ import annotations
 

@@ -21,7 +21,12 @@ REDUCTIONS = ("mean", "sum", "none")
 
 @dataclass(frozen=True)
 class Part:
-    """One summand of a loss: the mean of per-sample terms over all samples, times a weight."""
+    """One summand of a loss: the mean of per-sample terms over all samples, times a weight.
+
+    >>> part = Part(torch.tensor([1.0, 3.0]), weight=0.5)
+    >>> part.apply_weight(part.terms_B.mean())
+    tensor(1.)
+    """
 
     terms_B: Tensor
     weight: float | Tensor = 1.0

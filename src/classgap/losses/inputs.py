@@ -21,7 +21,13 @@ from classgap.losses.value_checks import IGNORED, SUMMARY_SIZE, find_problem, is
 
 
 class InvalidBatchError(ValueError):
-    """Invalid inputs of a loss. In training all processes raise it, even if only one received an invalid batch."""
+    """Invalid inputs of a loss. In training all processes raise it, even if only one received an invalid batch.
+
+    >>> from classgap.losses import CrossEntropyLoss
+    >>> CrossEntropyLoss(num_classes=3)(torch.zeros(2, 3), torch.tensor([0, 3]))
+    Traceback (most recent call last):
+    classgap.losses.inputs.InvalidBatchError: ...
+    """
 
 
 @dataclass(frozen=True)

@@ -23,6 +23,9 @@ class Stage:
     Attributes:
         name: Name in metrics and progress output.
         fraction: Length as a fraction of the run's epochs or steps.
+
+    >>> [stage.length(100) for stage in (Stage("features"), Stage("classifier", fraction=0.1))]
+    [100, 10]
     """
 
     name: str

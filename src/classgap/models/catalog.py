@@ -144,7 +144,11 @@ def build(
 
 
 def names() -> list[str]:
-    """Return the names of all networks."""
+    """Return the names of all networks.
+
+    >>> "resnet32" in names()
+    True
+    """
     return MODELS.names()
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import warnings
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -12,6 +13,7 @@ import torch
 from torch import Tensor
 
 from classgap._tensor_files import DamagedFileError, check_checksum
+from classgap._text_checksums import check_text
 from classgap._yaml_files import read_yaml
 from classgap.registry import short_repr
 
@@ -76,7 +78,8 @@ def _load(path: Path) -> Mapping[str, Any]:
                 metadata = file.metadata()
             check_checksum(path, tensors, metadata)
             return tensors
-        content = torch.load(path, map_location="cpu", weights_only=True)
+        with warnings.catch_warnings(action="ignore"):  # of the unpickler, about damaged files
+            content = torch.load(path, map_location="cpu", weights_only=True)
     except DamagedFileError:
         raise
     except Exception as error:  # damaged files raise errors of many types; OSErrors among them lack the file
@@ -119,6 +122,7 @@ def _from_run(directory: Path) -> SavedWeights:
     settings = directory / "config.yaml"
     if not settings.is_file():
         raise ValueError(f"{str(directory)!r} is not a run directory: config.yaml is missing.")
+    check_text(settings)
     config, _ = read_yaml(settings)
     found = directory / "checkpoints" / "model.safetensors"
     if not found.is_file():

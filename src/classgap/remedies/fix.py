@@ -1,4 +1,4 @@
-"""``fix``: try remedies on fitting samples, choose one, and prove it on samples that chose nothing."""
+"""``fix``: try remedies on fitting samples, choose one, and test it on samples that were not used for the choice."""
 
 from __future__ import annotations
 

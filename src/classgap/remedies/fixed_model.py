@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import os
 from collections.abc import Iterator, Mapping, Sequence
@@ -14,6 +15,8 @@ import torch
 from torch import Tensor, nn
 
 from classgap._atomic_write import atomic_write, atomic_write_text
+from classgap._regular_files import check_regular_file
+from classgap._tensor_files import has_valid_checksum, serialize_checked
 from classgap.audit.io.predictions import to_tensor
 from classgap.audit.io.probabilities import are_probabilities, log_probabilities, normalize
 from classgap.audit.serialization import read_json
@@ -21,6 +24,7 @@ from classgap.remedies.modules import ExpectedCost, Part, build_part, describe_p
 from classgap.remedies.sources import Inputs
 
 DESCRIPTION, WEIGHTS = "fix.json", "fix.safetensors"
+DESCRIPTION_KEY = "description_sha256"  # in the metadata of the tensors
 SCHEMA = 1
 
 
@@ -124,8 +128,6 @@ class Fix(nn.Module):
 
     def save(self, folder: str | os.PathLike[str]) -> None:
         """Write ``fix.json`` and ``fix.safetensors`` to a folder; :func:`load_fix` reads them."""
-        from safetensors.torch import save
-
         path = Path(folder)
         path.mkdir(parents=True, exist_ok=True)
         tensors = {name: tensor.detach().cpu().contiguous() for name, tensor in self.state_dict().items()}
@@ -138,10 +140,10 @@ class Fix(nn.Module):
             "members": list(self.members),
             "details": self.details,
         }
+        text = json.dumps(description, allow_nan=False, ensure_ascii=False, indent=2) + "\n"
         with atomic_write(path / WEIGHTS) as file:
-            file.write(save(tensors))
-        text = json.dumps(description, allow_nan=False, ensure_ascii=False, indent=2)
-        atomic_write_text(path / DESCRIPTION, text + "\n")  # last: it marks the fix as complete
+            file.write(serialize_checked(tensors, {DESCRIPTION_KEY: hashlib.sha256(text.encode()).hexdigest()}))
+        atomic_write_text(path / DESCRIPTION, text)  # last: it marks the fix as complete
 
     def _checked(self, values: Tensor) -> Tensor:
         values = values.to(torch.promote_types(values.dtype, torch.float32))
@@ -177,19 +179,20 @@ def load_fix(folder: str | os.PathLike[str]) -> Fix:
     ...     load_fix(folder).inputs
     'logits'
     """
-    from safetensors import SafetensorError
-    from safetensors.torch import load_file
-
     import classgap.remedies.networks
     import classgap.remedies.views  # noqa: F401  # both register their parts
+    from classgap.engine.storage.networks import check_sizes
 
     path = Path(folder)
     if not (path / DESCRIPTION).is_file():
         raise ValueError(f"{path} contains no {DESCRIPTION}: pass the folder that `classgap fix --out` wrote.")
     description = read_json(path / DESCRIPTION)
+    state = _read_state(path)
     with _name_damage(path / DESCRIPTION):
         if description["schema"] != SCHEMA:
             raise ValueError(f"schema must be {SCHEMA}, got {description['schema']!r}")
+        parts = description["parts"]
+        check_sizes(lambda: nn.ModuleDict({"parts": nn.Sequential(*map(build_part, parts))}), state, path / WEIGHTS)
         fix = Fix(
             description["name"],
             description["inputs"],
@@ -202,13 +205,32 @@ def load_fix(folder: str | os.PathLike[str]) -> Fix:
             if part.get("num_classes", len(fix.class_names)) != len(fix.class_names):
                 raise ValueError(f"{part['type']} has {part['num_classes']} classes, {len(fix.class_names)} are named")
     try:
-        fix.load_state_dict(load_file(path / WEIGHTS))
-    except (OSError, SafetensorError, RuntimeError) as error:
+        fix.load_state_dict(state)
+    except RuntimeError as error:
         raise ValueError(f"{path / WEIGHTS} is missing or damaged ({error}): run `classgap fix` again.") from None
     bad = next((name for name, tensor in fix.state_dict().items() if not bool(tensor.isfinite().all())), None)
     if bad is not None:
         raise ValueError(f"{path / WEIGHTS} is damaged ({bad} contains NaN or infinity): run `classgap fix` again.")
     return fix
+
+
+def _read_state(path: Path) -> dict[str, Tensor]:
+    """Read the tensors of a fix; they must match their checksum, and so must the description beside them."""
+    from safetensors import SafetensorError, safe_open
+
+    check_regular_file(path / WEIGHTS)
+    try:
+        with safe_open(path / WEIGHTS, "pt") as file:
+            state = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118  # it is no mapping
+            metadata = file.metadata() or {}
+        text = (path / DESCRIPTION).read_bytes()
+    except (OSError, SafetensorError) as error:
+        raise ValueError(f"{path / WEIGHTS} is missing or damaged ({error}): run `classgap fix` again.") from None
+    if not has_valid_checksum(state, metadata):
+        raise ValueError(f"{path / WEIGHTS} does not match its checksum, so it is damaged: run `classgap fix` again.")
+    if metadata.get(DESCRIPTION_KEY, digest := hashlib.sha256(text).hexdigest()) != digest:
+        raise ValueError(f"{path / DESCRIPTION} is damaged, or of another fix: run `classgap fix` again.")
+    return state
 
 
 @contextmanager

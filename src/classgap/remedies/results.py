@@ -28,6 +28,11 @@ class RemedyResult:
         within_limits: whether the estimate respects the limits.
         passes: forward passes of a model per prediction.
         chosen: whether this remedy was chosen.
+
+    >>> change, interval = {"hard": 0.02, "easy": -0.001}, {"hard": (0.01, 0.03), "easy": (-0.004, 0.002)}
+    >>> remedy = RemedyResult("class-offsets", {"strength": 0.5}, change, interval, change, True, 1.0, True)
+    >>> remedy.change["hard"]
+    0.02
     """
 
     __pydantic_config__ = STRICT
@@ -51,6 +56,9 @@ class Proof:
         after: accuracy with the remedy.
         change: after minus before.
         interval: interval of ``change``.
+
+    >>> Proof(before=0.50, after=0.75, change=0.25, interval=(0.1, 0.4)).change
+    0.25
     """
 
     __pydantic_config__ = STRICT
@@ -71,6 +79,9 @@ class Excluded:
         estimate: measure → cross-fitted change on the fitting samples.
         limits: "easy" and "overall" → smallest limit that would allow it, rounded up to 0.1 points; only limits that
             it exceeds.
+
+    >>> Excluded("class-offsets", {"strength": 1.0}, {"hard": 0.03, "easy": -0.01}, {"easy": 0.011}).limits
+    {'easy': 0.011}
     """
 
     __pydantic_config__ = STRICT
@@ -94,12 +105,23 @@ class FixResult:
         nested: whether the proof is by nested cross-fitting; then its intervals are approximate.
         remedies: all remedies, the chosen one first, then by their estimates.
         chosen: name of the chosen remedy; ``None`` if nothing helped.
-        proof: measure → accuracy before and after on samples that chose nothing; ``None`` if nothing was chosen.
+        proof: measure → accuracy before and after, on samples that were not used for the choice; ``None`` if nothing
+            was chosen.
         excluded: the best remedy that the limits exclude, if it would gain more than the chosen one.
         confidence_level: level of all intervals.
         notices: remarks about the inputs.
         diff: class-by-class comparison on the test samples, where there are any.
         fix: the chosen remedy, ready to use.
+
+    >>> import numpy as np
+    >>> from classgap.audit import Predictions
+    >>> from classgap.remedies import fix
+    >>> targets = np.arange(400) % 3
+    >>> logits = 2 * np.eye(3)[targets] + np.random.default_rng(0).normal(size=(400, 3)) - [0, 0, 2]
+    >>> val, test = (Predictions.from_arrays(targets[i::2], logits=logits[i::2]) for i in range(2))
+    >>> result = fix(val, test)
+    >>> result.proof["hard"].after > result.proof["hard"].before
+    True
     """
 
     SCHEMA: ClassVar[int] = 1

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
+import torch
 
 from classgap.audit.io.predictions import Predictions
 from classgap.audit.io.readers import read_predictions
@@ -31,7 +32,7 @@ class StoredRun:
         config: its settings.
         data: its dataset.
         train: its training samples.
-        validation: its held-out samples.
+        validation: its held-out samples; none if it was trained on all.
         network: its network with the final weights.
         preprocessing: preparation of the inputs.
     """
@@ -69,13 +70,17 @@ class StoredRun:
             )
 
 
-def open_runs(paths: Sequence[Path]) -> list[StoredRun]:
+def open_runs(paths: Sequence[Path], *, validated: bool = True) -> list[StoredRun]:
     """Open finished runs of the same data.
+
+    Args:
+        paths: run directories.
+        validated: whether each run must have validation samples.
 
     Raises:
         ValueError: if a run is not finished, has no validation samples, or was trained on other data.
     """
-    configs = [_read_config(RunDirectory(path)) for path in paths]
+    configs = [_read_config(RunDirectory(path), validated=validated) for path in paths]
     for path, config in zip(paths, configs, strict=True):
         if config.data != configs[0].data:
             raise ValueError(
@@ -93,9 +98,9 @@ def open_runs(paths: Sequence[Path]) -> list[StoredRun]:
     ]
 
 
-def _read_config(directory: RunDirectory) -> TrainConfig:
+def _read_config(directory: RunDirectory, *, validated: bool) -> TrainConfig:
     config = read_finished_config(directory)
-    if not directory.val_predictions.is_file():
+    if validated and not directory.val_predictions.is_file():
         raise ValueError(
             f"{directory.path} has no validation samples (val_fraction is 0), which a fix is fitted to: train with "
             "--val-fraction 0.1, or pass predictions of other samples."
@@ -106,6 +111,7 @@ def _read_config(directory: RunDirectory) -> TrainConfig:
 def _open(name: str, directory: RunDirectory, config: TrainConfig, data: Dataset) -> StoredRun:
     trained = load_network(directory, config, data)
     train, validation = split_training(config, data)
-    assert validation is not None
+    if validation is None:
+        validation = train.subset(torch.arange(0))
     network = Network.from_trained(trained)
     return StoredRun(name, directory, config, data, train, validation, network, trained.preprocessing)

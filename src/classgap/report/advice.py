@@ -58,7 +58,7 @@ def fix_command(source: AuditSource | None) -> str:
 
 
 def _train(source: AuditSource | None, flags: str, name: str) -> str:
-    """Return the command that repeats the audited run with other settings, in a directory beside it."""
+    """Return the command that repeats the audited run with other settings, in a directory next to it."""
     if source is None or source.run is None:
         return ""
     run = source.run.rstrip("/")

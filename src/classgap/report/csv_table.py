@@ -25,6 +25,15 @@ def write_csv(audit: Audit, path: str | os.PathLike[str]) -> None:
     Args:
         audit: the audit to write.
         path: the file, which is replaced atomically.
+
+    >>> from classgap.audit import Audit
+    >>> audit = Audit.from_predictions(predictions=[0, 0, 1, 0], targets=[0, 0, 1, 1], class_names=["cat", "dog"])
+    >>> from pathlib import Path
+    >>> from tempfile import TemporaryDirectory
+    >>> with TemporaryDirectory() as folder:
+    ...     write_csv(audit, Path(folder) / "classes.csv")
+    ...     len((Path(folder) / "classes.csv").read_text(encoding="utf-8").splitlines())
+    3
     """
     _write(*class_columns(audit), path)
 
@@ -35,6 +44,17 @@ def write_diff_csv(diffs: Sequence[AuditDiff], path: str | os.PathLike[str]) -> 
     Args:
         diffs: the comparisons to write.
         path: the file, which is replaced atomically.
+
+    >>> from classgap.audit import Audit, compare
+    >>> targets = [0] * 20 + [1] * 20
+    >>> sides = ([0] * 30 + [1] * 10, targets)
+    >>> diff = compare(*(Audit.from_predictions(predictions=side, targets=targets) for side in sides))
+    >>> from pathlib import Path
+    >>> from tempfile import TemporaryDirectory
+    >>> with TemporaryDirectory() as folder:
+    ...     write_diff_csv([diff], Path(folder) / "changes.csv")
+    ...     len((Path(folder) / "changes.csv").read_text(encoding="utf-8").splitlines())
+    3
     """
     lines = [
         column_values(CLASS_CHANGES, entry) | {name: getattr(diff, name) for name in SIDES}

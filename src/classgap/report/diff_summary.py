@@ -12,7 +12,15 @@ NAMED = 3
 
 
 def diff_summary(diff: AuditDiff) -> str:
-    """Summarize the facts below the headline: accuracy, the easy-hard gap, and the classes that changed most."""
+    """Summarize the facts below the headline: accuracy, the easy-hard gap, and the classes that changed most.
+
+    >>> from classgap.audit import Audit, compare
+    >>> targets = [0] * 20 + [1] * 20
+    >>> sides = ([0] * 30 + [1] * 10, targets)
+    >>> diff = compare(*(Audit.from_predictions(predictions=side, targets=targets) for side in sides))
+    >>> print(diff_summary(diff).split(". ")[0])
+    Accuracy rose from 75.0 % to 100.0 %
+    """
     over = f" (mean of {diff.n_runs} runs)" if diff.n_runs > 1 else ""
     sentences = []
     gap = diff.gap.get("easy_hard")

@@ -72,7 +72,7 @@ def evidence_sentence(result: FixResult) -> str:
             "Intervals are approximate."
         )
     test = pluralize(result.n_test, "test sample", "test samples")
-    return f"Changes on {test}, which chose nothing; remedies were fitted and chosen on {fit}."
+    return f"Changes on {test}; remedies were fitted and chosen on {fit} only."
 
 
 def rule_sentence(result: FixResult) -> str:

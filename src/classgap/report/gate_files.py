@@ -35,6 +35,16 @@ def write_junit(result: GateResult, path: str | os.PathLike[str]) -> None:
     Args:
         result: the gate to write.
         path: destination.
+
+    >>> from classgap.audit import Audit, gate
+    >>> targets = [0] * 40 + [1] * 40
+    >>> audit = Audit.from_predictions(predictions=targets, targets=targets)
+    >>> result = gate(audit, audit, max_class_drop=3)
+    >>> from tempfile import TemporaryDirectory
+    >>> with TemporaryDirectory() as folder:
+    ...     write_junit(result, Path(folder) / "gate.xml")
+    ...     'failures="0"' in (Path(folder) / "gate.xml").read_text(encoding="utf-8")
+    True
     """
     counts = {"tests": len(result.rules), "failures": len(result.broken), "errors": 0, "skipped": 0}
     attributes = {name: str(value) for name, value in counts.items()}
@@ -64,11 +74,21 @@ def write_junit(result: GateResult, path: str | os.PathLike[str]) -> None:
 def write_markdown(result: GateResult, path: str | os.PathLike[str]) -> None:
     """Write the gate as Markdown; append to a file that exists, as ``$GITHUB_STEP_SUMMARY`` requires.
 
-    A new file is written atomically. Text is appended with a single write, and what is in the file stays.
+    A new file is written atomically. Text is appended in a single write, and the existing content is kept.
 
     Args:
         result: the gate to write.
         path: destination.
+
+    >>> from classgap.audit import Audit, gate
+    >>> targets = [0] * 40 + [1] * 40
+    >>> audit = Audit.from_predictions(predictions=targets, targets=targets)
+    >>> result = gate(audit, audit, max_class_drop=3)
+    >>> from tempfile import TemporaryDirectory
+    >>> with TemporaryDirectory() as folder:
+    ...     write_markdown(result, Path(folder) / "summary.md")
+    ...     (Path(folder) / "summary.md").read_text(encoding="utf-8") == render_markdown(result)
+    True
     """
     text = render_markdown(result)
     if Path(path).is_file():
@@ -79,7 +99,15 @@ def write_markdown(result: GateResult, path: str | os.PathLike[str]) -> None:
 
 
 def render_markdown(result: GateResult) -> str:
-    """Return the gate as GitHub-flavored Markdown."""
+    """Return the gate as GitHub-flavored Markdown.
+
+    >>> from classgap.audit import Audit, gate
+    >>> targets = [0] * 40 + [1] * 40
+    >>> audit = Audit.from_predictions(predictions=targets, targets=targets)
+    >>> result = gate(audit, audit, max_class_drop=3)
+    >>> print(render_markdown(result).splitlines()[0])
+    ## classgap gate: audit → audit
+    """
     title = f"classgap gate: {_escape(result.before_name)} → {_escape(result.after_name)}"
     rules = [
         ("✅" if rule.passed else "❌", f"`{_code(rule_title(rule))}`", _escape(rule_sentence(rule)))

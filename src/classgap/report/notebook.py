@@ -37,7 +37,13 @@ WORST = 10
 
 
 def audit_fragment(audit: Audit) -> str:
-    """Return the headline, thirds, worst classes and notices of an audit."""
+    """Return the headline, thirds, worst classes and notices of an audit.
+
+    >>> from classgap.audit import Audit
+    >>> audit = Audit.from_predictions(predictions=[0, 0, 1, 0], targets=[0, 0, 1, 1], class_names=["cat", "dog"])
+    >>> "Balanced accuracy" in audit_fragment(audit)
+    True
+    """
     interval = f"{format_level(audit.confidence_level)} CI"
     overall = audit.overall
     rows = [
@@ -78,7 +84,15 @@ def audit_fragment(audit: Audit) -> str:
 
 
 def diff_fragment(diff: AuditDiff) -> str:
-    """Return the headline, key metrics and significant changes of a comparison."""
+    """Return the headline, key metrics and significant changes of a comparison.
+
+    >>> from classgap.audit import Audit, compare
+    >>> targets = [0] * 20 + [1] * 20
+    >>> sides = ([0] * 30 + [1] * 10, targets)
+    >>> diff = compare(*(Audit.from_predictions(predictions=side, targets=targets) for side in sides))
+    >>> "<table" in diff_fragment(diff)
+    True
+    """
     interval = f"{format_level(diff.confidence_level)} CI"
     rows = [
         (
@@ -112,7 +126,14 @@ def diff_fragment(diff: AuditDiff) -> str:
 
 
 def fix_fragment(result: FixResult) -> str:
-    """Return the headline, remedies and sentences of a fix."""
+    """Return the headline, remedies and sentences of a fix.
+
+    >>> from classgap.remedies import FixResult
+    >>> limits = {"easy": 0.003, "medium": 0.01, "overall": 0.001}
+    >>> result = FixResult("photos", "hard", limits, 600, 0, True, (), None, None, None, 0.95, (), None, None)
+    >>> "photos" in fix_fragment(result)
+    True
+    """
     measures = shown_measures(result)
     rows = [
         (

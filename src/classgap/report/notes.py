@@ -168,7 +168,7 @@ def fix_notes(result: FixResult) -> dict[str, str]:
 
 
 def _label_notes(audit: Audit) -> dict[str, str]:
-    """Notes on the inputs beside the labels that were given."""
+    """Notes on the inputs given in addition to the labels."""
     given = {"valid": audit.valid, "slices": audit.slices, "superclasses": audit.superclasses}
     return {key: LABEL_NOTES[key] for key, found in given.items() if found is not None}
 

@@ -17,9 +17,7 @@ MARKS = {
     "cannot be run here": "cannot run",
     "not run": "not run",
 }
-LEGEND = (
-    "✓ reproduced, ≈ same direction, ✗ not reproduced, by a paired t-test on the differences to the baseline over seeds"
-)
+LEGEND = "✓ reproduced, ≈ same direction, ✗ not reproduced, by a paired t-test of the differences from the baseline"
 
 
 def recipe_title(recipe: Recipe) -> str:

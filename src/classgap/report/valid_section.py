@@ -1,4 +1,4 @@
-"""Figures as labeled beside figures as valid, and the classes whose labels are the problem."""
+"""Metrics as labeled next to metrics as valid, and the classes whose labels are the problem."""
 
 from __future__ import annotations
 

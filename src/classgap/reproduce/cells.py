@@ -253,7 +253,7 @@ def fill_files(text: str, files: Mapping[str, str]) -> str:
         text = text.replace(f"{{{name}}}", path)
     if "{" in text and "}" in text and "template=" not in text:
         name = text.partition("{")[2].partition("}")[0]
-        raise ValueError(f"{text} needs the file {name}; name it with --files {name}=PATH.")
+        raise ValueError(f"{text} needs the file {name}; pass it with --files {name}=PATH.")
     return text
 
 

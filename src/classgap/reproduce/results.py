@@ -1,4 +1,4 @@
-"""Results of a recipe beside the paper's numbers."""
+"""Results of a recipe next to the paper's numbers."""
 
 from __future__ import annotations
 
@@ -28,9 +28,9 @@ class EntryResult:
         row: Label of the row.
         column: Label of the column.
         paper: The paper's number, or "higher" or "lower" than the baseline.
-        paper_change: The paper's difference to the baseline; ±inf if only the direction is known.
+        paper_change: The paper's difference from the baseline; ±inf if only the direction is known.
         values: Our numbers by seed, in the unit of the paper.
-        comparison: Our differences to the baseline.
+        comparison: Our differences from the baseline.
         verdict: Whether they agree.
         reason: Why there is no result.
         keys: Keys of the runs in the store, with those of the baseline.
@@ -65,7 +65,7 @@ class RecipeResult:
     Attributes:
         recipe: The recipe.
         scale: The scale.
-        seeds: Number of seeds with results; the number that was asked for without any.
+        seeds: Number of seeds with results, or the requested number if there are none.
         entries: Entries in the order of the paper.
         records: Stored runs by part, row and column, for figures.
         verdict: Verdict on the claims.
@@ -245,7 +245,7 @@ def _paper_value(part: Part, row: str, column: str) -> Number:
 
 
 def _paper_change(part: Part, row: str, column: str) -> float | None:
-    """Return the paper's difference to the baseline: from its values, otherwise the change that it prints."""
+    """Return the paper's difference from the baseline: from its values, otherwise the change that it prints."""
     value = _paper_value(part, row, column)
     if isinstance(value, str):
         return DIRECTIONS[value]

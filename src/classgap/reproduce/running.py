@@ -80,7 +80,7 @@ def run_plan(
         TrainingInterrupted: If a signal stopped the runs; they were saved.
     """
     check_executor(executor)
-    # All cells of a seed before the next seed: differences to the baseline appear early.
+    # All cells of a seed before the next seed: differences from the baseline appear early.
     wanted: dict[str, tuple[Cell, int]] = {}
     for seed in range(plan.seeds):
         for cell in plan.cells:

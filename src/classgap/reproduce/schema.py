@@ -7,7 +7,7 @@ recipe. A setting that is null has its default.
 Besides the settings of :class:`~classgap.engine.TrainConfig`, settings may have these keys:
 
 - ``base``: name of shared settings in ``_bases.yaml``;
-- ``data_options``: appended to ``data``, so that a scale can replace the dataset and keep its share or imbalance;
+- ``data_options``: appended to ``data``, so that a scale can replace the dataset and keep its fraction or imbalance;
 - ``metric``: what the entry shows, see :mod:`classgap.reproduce.metrics`;
 - ``map``: "test" or "train" to keep a map of the features of these samples, or the name of an earlier layer to keep a
   map of its features of the test samples;

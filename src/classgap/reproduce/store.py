@@ -17,7 +17,7 @@ INDEX_COLUMNS = ("key", "data", "model", "method", "epochs", "seed", "accuracy",
 
 
 class ResultStore:
-    """Results by key. The same run twice is one entry.
+    """Results by key. Equal runs share one entry.
 
     Files: ``entries/KEY.json`` (settings, code version, environment, metrics), ``index.csv`` (one line per run, written
     for people and rebuilt from the entries) and ``.work/KEY/`` (run directories of runs that are not finished).
@@ -103,6 +103,6 @@ class ResultStore:
 
 
 def _to_text(content: Mapping[str, Any]) -> str:
-    """Format with one line per top-level key: small files, and differences that people can read."""
+    """Format with one line per top-level key: small files with readable diffs."""
     lines = [f"{json.dumps(name)}: {json.dumps(value, allow_nan=False)}" for name, value in content.items()]
     return "{\n" + ",\n".join(lines) + "\n}\n"

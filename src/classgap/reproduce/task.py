@@ -58,7 +58,7 @@ class Outcome:
         status: "finished", "stopped" (by the process that started it), "diverged" (the loss became infinite),
             "impossible" (data, weights or packages are missing) or "failed".
         found: Metrics, environment, version and training time of a finished run.
-        error: Reason of a failure.
+        error: Reason for a failure.
     """
 
     key: str
@@ -110,7 +110,7 @@ class _Stop(StopRequest):
         pass
 
     def poll(self) -> None:
-        """Look whether the token still stands."""
+        """Check whether the token is still valid."""
         now = time.monotonic()
         if now - self._polled >= POLL_SECONDS:
             self._polled = now

@@ -1,7 +1,7 @@
 """Verdicts: does a result agree with the paper?
 
 Data, networks and epochs of a smaller scale differ from the paper's, so that accuracies cannot be compared. Verdicts
-compare *differences to the baseline*. Let d_i be the difference of seed i between a method and the baseline with the
+compare *differences from the baseline*. Let d_i be the difference of seed i between a method and the baseline with the
 same seed, and P the difference in the paper.
 
 1. ``not run``: no seed has both the result and its baseline. ``cannot be run here``: data, weights or a package are
@@ -53,7 +53,7 @@ MIN_SEEDS_FOR_DEVIATION = 3
 
 @dataclass(frozen=True)
 class Comparison:
-    """Differences to the baseline over seeds.
+    """Differences from the baseline over seeds.
 
     Attributes:
         n: Number of seeds.
@@ -98,7 +98,7 @@ def judge(comparison: Comparison | None, expected: float, *, full: bool, percent
     """Return the verdict on a difference; see the rules of this module.
 
     Args:
-        comparison: Differences to the baseline, in the unit of the paper; ``None`` without results.
+        comparison: Differences from the baseline, in the unit of the paper; ``None`` without results.
         expected: Difference in the paper; ±inf if only its direction is known.
         full: Whether data, network and epochs are those of the paper.
         percent: Whether the unit is percentage points; other units have no rule for ties.

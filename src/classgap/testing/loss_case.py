@@ -24,7 +24,13 @@ def seed_torch() -> None:
 
 @dataclass(frozen=True)
 class Inputs:
-    """Inputs of one call, as leaves that require gradients."""
+    """Inputs of one call, as leaves that require gradients.
+
+    >>> from classgap.losses import CrossEntropyLoss
+    >>> inputs = LossCase(lambda: CrossEntropyLoss(4), num_classes=4).inputs(seed=0, size=8)
+    >>> inputs.logits.shape, inputs.part(slice(0, 2)).features.shape
+    (torch.Size([8, 4]), torch.Size([2, 6]))
+    """
 
     logits: Tensor
     targets: Tensor
@@ -65,6 +71,13 @@ class LossCase:
         compile_backend: "aot_eager" checks for a single graph; "inductor" also generates code.
         device: Device to test on.
         head: Builds a head from D and K, for losses that do not use ``nn.Linear``.
+
+    >>> from functools import partial
+    >>> from classgap.losses import CrossEntropyLoss
+    >>> case = LossCase(partial(CrossEntropyLoss, 4), num_classes=4)
+    >>> inputs = case.inputs(seed=0)
+    >>> case.call(case.build(), inputs).dim()
+    0
     """
 
     factory: Callable[[], ClassLoss]

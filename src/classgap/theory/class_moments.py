@@ -13,7 +13,12 @@ from classgap.theory.arguments import check_labels, check_matrix
 
 @dataclass(frozen=True)
 class ClassMoments:
-    """Number of samples, ‖μ̂_k‖² and ‖ŝ_k‖² of each class; 0 for a class without samples."""
+    """Number of samples, ‖μ̂_k‖² and ‖ŝ_k‖² of each class; 0 for a class without samples.
+
+    >>> moments = class_moments(torch.tensor([[0.0], [2.0], [5.0]]), torch.tensor([0, 0, 1]), 2)
+    >>> moments.mean_K, moments.deviation_K, moments.size_K
+    (tensor([ 1., 25.]), tensor([1., 0.]), tensor([ 2., 25.]))
+    """
 
     counts_K: Tensor
     mean_K: Tensor

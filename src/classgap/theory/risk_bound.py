@@ -16,6 +16,10 @@ class RiskBound:
     """A bound on an error rate: empirical risk, complexity of the functions, and a low-order term for the random draw.
 
     The terms are scalars or have one entry per class.
+
+    >>> bound = RiskBound(risk=torch.tensor(0.25), complexity=torch.tensor(0.5), low_order=torch.tensor(0.125))
+    >>> bound.total, bound.vacuous
+    (tensor(0.8750), tensor(False))
     """
 
     risk: Tensor

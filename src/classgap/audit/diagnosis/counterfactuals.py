@@ -297,7 +297,7 @@ def _head(data: Predictions, folds_N: Integers, temperatures: Floats, rng: np.ra
 
 
 def _mixing_weight(data: Predictions, rows: Integers, head: tuple[Tensor, Tensor], temperature: float) -> float:
-    """Weight of the refitted head beside the given logits with the best accuracy on some samples."""
+    """Weight of the refitted head, mixed with the given logits, that has the best accuracy on some samples."""
     if data.logits_NK is None:
         return 1.0
     labels_B = data.targets_N[rows]

@@ -1,4 +1,4 @@
-"""Arrays in files of their own beside the predictions: targets, features and training counts.
+"""Arrays in separate files next to the predictions: targets, features and training counts.
 
 ``.npy`` holds one array and is mapped into memory; a pattern joins several. ``.json`` holds a list, ``.txt`` one value
 per line. ``.csv`` holds one column of values, or a first column that they belong to: file names for targets, class

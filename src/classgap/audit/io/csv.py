@@ -45,7 +45,7 @@ def read_csv(path: Path, wanted: Wanted = NOTHING) -> Content:
 
     Args:
         path: file to read.
-        wanted: columns to keep beside those of the layout.
+        wanted: columns to keep in addition to those of the layout.
 
     Raises:
         ValueError: if the file is not a valid prediction file. The message does not contain the path.

@@ -52,7 +52,7 @@ def read_parquet(path: Path, wanted: Wanted = NOTHING) -> Content:
 
     Args:
         path: file to read.
-        wanted: columns to keep beside these.
+        wanted: further columns to keep.
 
     Raises:
         ValueError: if pyarrow is not installed, the file is damaged, or a column is missing or invalid. The message

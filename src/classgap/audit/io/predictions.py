@@ -68,6 +68,11 @@ class Predictions:
         source: files that the inputs were read from.
         valid_labels: set of valid classes of each sample.
         slices: metadata columns by name.
+
+    >>> logits = [[2.0, 1.0], [0.0, 3.0], [1.0, 0.5]]
+    >>> data = Predictions.from_arrays([0, 1, 1], logits=logits, class_names=["cat", "dog"])
+    >>> data.predictions_N.tolist(), data.class_names
+    ([0, 1, 0], ('cat', 'dog'))
     """
 
     targets_N: Integers

@@ -26,7 +26,8 @@ import numpy as np
 
 from classgap._array_files import map_directory, map_npy, map_npz
 from classgap._regular_files import check_regular_file
-from classgap._tensor_files import KEY, checksum
+from classgap._tensor_files import has_valid_checksum
+from classgap._text_checksums import check_text
 from classgap.audit._types import Floats
 from classgap.audit.io.companions import add_companions, read_companion
 from classgap.audit.io.csv import Content, read_csv
@@ -38,6 +39,7 @@ from classgap.audit.io.run_settings import describe_source
 from classgap.audit.io.shards import find_shards, join_shards
 from classgap.audit.io.wanted import Wanted
 from classgap.audit.results import Notice
+from classgap.audit.serialization import read_json
 from classgap.registry import nearest
 
 RUN_FILES = ("predictions.safetensors", "predictions.npz", "predictions.csv")  # in order of preference
@@ -72,6 +74,13 @@ def read_predictions(
     Raises:
         ValueError: if a file is missing, unreadable, damaged, of an unknown type, or has invalid content. The
             message is one sentence that starts with the path.
+
+    >>> from tempfile import TemporaryDirectory
+    >>> with TemporaryDirectory() as folder:
+    ...     file = Path(folder) / "test.csv"
+    ...     _ = file.write_text("target,prediction\\ncat,cat\\ndog,cat\\n")
+    ...     read_predictions(file).class_names
+    ('cat', 'dog')
     """
     source = Path(path)
     shards = find_shards(path)
@@ -172,15 +181,23 @@ def _is_unfinished(run: Path) -> bool:
     if not ((run / "config.yaml").is_file() and (run / "checkpoints").is_dir()):
         return False
     try:
+        check_regular_file(run / METRICS_FILE)
         lines = (run / METRICS_FILE).read_text(encoding="utf-8").splitlines()
         return not json.loads(lines[-1]).get("final")
-    except (OSError, ValueError, IndexError, AttributeError):  # no epoch has ended, or the last line is incomplete
+    except (
+        OSError,
+        ValueError,
+        IndexError,
+        AttributeError,
+        RecursionError,
+    ):  # no epoch has ended, or the last line is incomplete
         return True
 
 
 def _read_losses(path: Path) -> tuple[Floats | None, Floats | None]:
     """Read training loss and learning rate of each epoch of the last stage; ``None`` if the file does not have them."""
     try:
+        check_text(path)
         lines = [json.loads(text) for text in path.read_text(encoding="utf-8").splitlines()]
     except (OSError, ValueError, RecursionError):  # missing, damaged, or written by another program
         return None, None
@@ -188,7 +205,7 @@ def _read_losses(path: Path) -> tuple[Floats | None, Floats | None]:
     last = [line for line in epochs if line.get("stage") == epochs[-1].get("stage")]
     try:
         rows_E2 = np.array([(line["loss"], line["lr"]) for line in last], dtype=np.float64)
-    except (KeyError, TypeError, ValueError):
+    except (KeyError, TypeError, ValueError, OverflowError):
         return None, None
     if not len(rows_E2) or not np.isfinite(rows_E2).all():
         return None, None
@@ -197,7 +214,7 @@ def _read_losses(path: Path) -> tuple[Floats | None, Floats | None]:
 
 def _read_failure(path: Path) -> str:
     try:
-        record = json.loads(path.read_text(encoding="utf-8"))
+        record = read_json(path)
         return f"the loss was not finite at {record['where']}: {', '.join(record['not_finite'])}."
     except (OSError, ValueError, KeyError, TypeError, RecursionError):  # damaged, or written by another program
         return f"see {path}."
@@ -291,7 +308,7 @@ def _read_safetensors(path: Path, wanted: Wanted) -> Content:
             metadata = archive.metadata() or {}
     except SafetensorError:
         raise ValueError("not a valid .safetensors file; the file is truncated or damaged.") from None
-    if KEY in metadata and metadata[KEY] != checksum(content):
+    if not has_valid_checksum(content, metadata):
         raise ValueError("the contents do not match the checksum, so the file is damaged: restore it or train again.")
     if "class_names" in metadata:
         try:

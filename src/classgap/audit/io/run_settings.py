@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from classgap._text_checksums import check_text
 from classgap._yaml_files import read_yaml
 from classgap.audit.results import AuditSource
 
@@ -34,6 +35,7 @@ def _run_settings(directory: Path) -> Mapping[str, Any] | None:
     if not ((directory / SETTINGS).is_file() and (directory / "metrics.jsonl").is_file()):
         return None
     try:
+        check_text(directory / SETTINGS)
         settings, _ = read_yaml(directory / SETTINGS)
     except ValueError:
         return None

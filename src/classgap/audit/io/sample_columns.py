@@ -23,7 +23,7 @@ from classgap.audit.io.shards import find_shards
 
 
 def read_sample_column(path: Path, name: str, key: str | None = None) -> dict[SampleId, str] | None:
-    """Return the texts of a column by sample: by ``index`` if the file has it, else by row.
+    """Return the texts of a column by sample: by ``index`` if the file has it, otherwise by row.
 
     Args:
         path: prediction file that was read before, so that its format is known to be valid, or a pattern of files.

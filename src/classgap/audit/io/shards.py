@@ -99,8 +99,12 @@ def _check_same(
             counts = " and ".join(str(shape[0]) if shape else "no" for shape in columns)
             of = "features" if name == "features" else "classes"
             raise ValueError(f"shards must have the same {of}, but {name} of {between} have {counts} columns.")
+    for name in sorted(first.keys() - {*LABEL_SETS}):
+        kinds = [_kind(each[name]) for each in (first, content)]
+        if kinds[0] != kinds[1]:
+            raise ValueError(f"shards must have the same types, but {name} of {between} are {' and '.join(kinds)}.")
     for name in first.keys() - per_sample:
-        if not np.array_equal(np.asarray(first[name]), np.asarray(content[name])):
+        if not np.array_equal(_as_array(first[name]), _as_array(content[name])):
             of = "classes" if name == "class_names" else "values"
             raise ValueError(f"shards must have the same {of}, but {name} of {between} differ.")
 
@@ -110,7 +114,23 @@ def _stack(values: Sequence[Any]) -> Any:
 
     if all(isinstance(value, Tensor | Rows) or np.ndim(value) == 2 for value in values) and len(values[0].shape) == 2:
         return stack_rows([value if isinstance(value, Rows) else to_tensor("shards", value) for value in values])
-    return np.concatenate([value.numpy() if isinstance(value, Tensor) else np.asarray(value) for value in values])
+    return np.concatenate([_as_array(value) for value in values])
+
+
+def _as_array(value: Any) -> Any:
+    if isinstance(value, Tensor):  # numpy has no bfloat16
+        return (value.double() if value.is_floating_point() else value).numpy()
+    return np.asarray(value)
+
+
+def _kind(value: Any) -> str:
+    """Return "numbers" or "texts", which can be joined with their kind, or the name of another type."""
+    if isinstance(value, Tensor | Rows):
+        return "numbers"
+    dtype = np.asarray(value).dtype
+    return {"b": "numbers", "i": "numbers", "u": "numbers", "f": "numbers", "U": "texts", "S": "texts"}.get(
+        dtype.kind, str(dtype)
+    )
 
 
 def _natural(path: Path) -> list[tuple[int, int | str]]:

@@ -25,7 +25,7 @@ def crossfit_gap(
     """Gap of the second side in thirds that the first side ranks, and its lower confidence bound.
 
     Both sides fail on similar samples. A class that has many of them by bad luck would be ranked hard by the first side
-    and have a low accuracy on the second. So samples are dealt into five folds: for each fold, the first side ranks the
+    and have a low accuracy on the second. So samples are split into five folds: for each fold, the first side ranks the
     classes on the other folds, and the second side is judged on the fold. The gap is the mean over folds.
 
     Args:
@@ -45,7 +45,7 @@ def crossfit_gap(
     >>> round(gap, 2), round(bound, 2)
     (0.5, 0.38)
     """
-    fold_N = deal(targets_N, FOLDS, rng)
+    fold_N = assign_folds(targets_N, FOLDS, rng)
     support_K = np.bincount(targets_N, minlength=classes)
     rate_K = (np.bincount(targets_N, weights=after_N, minlength=classes) + 0.5) / (support_K + 1)
     gaps, variance = [], 0.0
@@ -91,7 +91,7 @@ def crossfit_drops(
     >>> {name: drop for name, (drop, _) in drops.items()}
     {'easy': 1.0, 'hard': 0.0}
     """
-    fold_N = deal(targets_N, FOLDS, rng)
+    fold_N = assign_folds(targets_N, FOLDS, rng)
     support_K = np.bincount(targets_N, minlength=classes)
     drop_N = before_N.astype(np.int64) - after_N
     drops: dict[str, list[float]] = {}
@@ -137,7 +137,7 @@ def unpaired_crossfit_drops(
     {'easy': 1.0, 'hard': 0.0}
     """
     classes = len(after_support_K)
-    fold_N = deal(targets_N, FOLDS, rng)
+    fold_N = assign_folds(targets_N, FOLDS, rng)
     support_K = np.bincount(targets_N, minlength=classes)
     rate_K = (np.bincount(targets_N, weights=before_N, minlength=classes) + 0.5) / (support_K + 1)
     after_rate_K = (after_right_K + 0.5) / (after_support_K + 1)
@@ -177,10 +177,10 @@ def fixed_gap(
     return gap, gap - NormalDist().inv_cdf(1 - alpha) * float(np.sqrt(variance))
 
 
-def deal(targets_N: Integers, folds: int, rng: np.random.Generator) -> Integers:
+def assign_folds(targets_N: Integers, folds: int, rng: np.random.Generator) -> Integers:
     """Deal the samples of each class to folds whose sizes differ by at most one; return the fold of each sample.
 
-    >>> np.bincount(deal(np.zeros(7, dtype=np.int64), 5, np.random.default_rng(0))).tolist()
+    >>> np.bincount(assign_folds(np.zeros(7, dtype=np.int64), 5, np.random.default_rng(0))).tolist()
     [2, 2, 1, 1, 1]
     """
     order = np.lexsort((rng.random(len(targets_N)), targets_N))

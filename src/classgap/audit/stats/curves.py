@@ -49,10 +49,10 @@ def density(
     return points, density_P if lower is None else np.where(points < lower, 0.0, density_P)
 
 
-def cumulative(values: Sequence[float] | Floats) -> tuple[Floats, Floats]:
+def ecdf(values: Sequence[float] | Floats) -> tuple[Floats, Floats]:
     """Return the distinct values in ascending order and the fraction of values up to each.
 
-    >>> cumulative([2.0, 1.0, 2.0])
+    >>> ecdf([2.0, 1.0, 2.0])
     (array([1., 2.]), array([0.33333333, 1.        ]))
     """
     values_N = check_values(values)

@@ -146,7 +146,7 @@ class UnpairedTests:
         return unpaired_detectable(counts.before_support_U, counts.after_support_U, accuracy, limit, alpha)
 
     def swaps(self, rng: np.random.Generator) -> Swaps:
-        """Deal the samples of each class to the two sides at random."""
+        """Assign the samples of each class to the two sides at random."""
         before_RU, after_RU = self.counts.swap_sides(SWAPS, rng)
         step_U = 1 / self.counts.before_support_U + 1 / self.counts.after_support_U
         return Swaps(before_RU, before_RU - after_RU, step_U)

@@ -1,4 +1,4 @@
-"""Drops of groups of classes against what random swaps of the two sides produce."""
+"""Drops of groups of classes, compared with random swaps of the two sides."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ class GroupNull:
         If both sides are equally good, the observed drop and the swaps are exchangeable, and the drop exceeds the
         quantile of R + 1 equally probable values with probability at most ``alpha``. Drops have discrete values: above
         the quantile, the next one is a step higher. The bound is one step below the excess, because a limit between
-        two values would else be exceeded as often as the lower value.
+        two values would otherwise be exceeded as often as the lower value.
 
         The swaps describe thirds that the first side ranks only if the true drop is 0. For other limits the bound is
         also at most that of thirds ranked by other samples, which is approximate in small groups but unbiased.
@@ -94,8 +94,8 @@ def group_nulls(
 ) -> dict[str, GroupNull]:
     """Measure the drop of each group, observed and after random swaps of the two sides.
 
-    Thirds that the first side ranks on these samples are ranked again after each swap: a class that ranks easy by good
-    luck falls without a cause (regression to the mean), and the swapped sides show by how much.
+    Thirds that the first side ranks on these samples are ranked again after each swap: a class that is ranked easy by
+    luck drops even if nothing changed (regression to the mean), and the swapped sides show by how much.
 
     Args:
         observed_U: observed drop of each class.

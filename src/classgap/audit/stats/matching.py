@@ -94,7 +94,7 @@ def class_positions(audit: Audit, classes: ClassMatch, *, first_side: bool) -> I
 def match_samples(
     befores: Sequence[Audit], afters: Sequence[Audit], rename: Mapping[str, str] | None = None, *, hint: str = ""
 ) -> MatchedSamples:
-    """Match samples by ``index`` if all audits have it, else by position.
+    """Match samples by ``index`` if all audits have it, otherwise by position.
 
     Args:
         befores: runs of the first side.

@@ -156,7 +156,7 @@ def check_runs(befores: Sequence[Audit], afters: Sequence[Audit]) -> None:
     """Check that both sides have the same number of runs.
 
     Raises:
-        ValueError: if they have not, have none, or an audit has no samples.
+        ValueError: if the numbers differ or are 0, or an audit has no samples.
     """
     for audit in (*befores, *afters):
         if not audit.has_samples:

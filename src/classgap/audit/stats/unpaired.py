@@ -59,10 +59,10 @@ class UnpairedCounts:
         )
 
     def swap_sides(self, n_resamples: int, rng: np.random.Generator) -> tuple[Floats, Floats]:
-        """Draw accuracies with the samples of each class dealt to the two sides at random, (R, U) each.
+        """Draw accuracies with the samples of each class assigned to the two sides at random, (R, U) each.
 
-        This is the null distribution of two equally good sides. The number of correct samples dealt to the first side
-        is hypergeometric.
+        This is the null distribution of two equally good sides. The number of correct samples assigned to the first
+        side is hypergeometric.
         """
         right_U = self.before_right_U + self.after_right_U
         wrong_U = self.before_support_U + self.after_support_U - right_U

@@ -43,7 +43,7 @@ def load_huggingface(
 
     The inputs are the column of images if there is one, the column of texts if ``encoder`` is given, and otherwise all
     columns besides the classes, as in ``csv``. Class names are those of the ``ClassLabel``. If there is a test split, a
-    validation split serves to select an epoch.
+    validation split is used to select an epoch.
 
     Args:
         path: Name on the Hugging Face Hub, a folder that ``save_to_disk`` wrote or that ``load_dataset`` reads, or
@@ -116,7 +116,7 @@ def _open(name: str, path: str, config: str) -> Mapping[str, Any]:
             found = datasets.load_from_disk(str(place))
         elif all(file.is_file() for file in files):
             if len(files) > 2 or {file.suffix for file in files} - FILES.keys():
-                raise ValueError(f"one file or two must end in {' or '.join(FILES)}")
+                raise ValueError(f"expected one or two files that end in {' or '.join(FILES)}")
             data_files = {split: str(file) for split, file in zip(("train", "test"), files, strict=False)}
             found = datasets.load_dataset(FILES[files[0].suffix], data_files=data_files)
         else:

@@ -18,7 +18,7 @@ CROPS = ("stored", "original")
 class OriginalImages(ImageFiles):
     """Image files that random resized crops are taken from, as torchvision does.
 
-    Rows are squares as of other image files, for passes without augmentation.
+    Rows are squares, as for other image files, for passes without augmentation.
 
     Attributes:
         stored: Decoded squares, if they fit into memory.

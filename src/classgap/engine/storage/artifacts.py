@@ -10,7 +10,8 @@ import torch
 from torch import Tensor
 
 from classgap._atomic_write import atomic_write
-from classgap._tensor_files import KEY, checksum, serialize_tensors
+from classgap._tensor_files import serialize_checked
+from classgap._text_checksums import renew_checksum
 from classgap.audit import Audit, read_predictions
 from classgap.data.dataset import Split
 from classgap.distributed import barrier, rank
@@ -33,7 +34,7 @@ def write_artifacts(run: Run, directory: RunDirectory, best: dict[str, Any] | No
     # One split at a time: the logits of several may not fit in memory together.
     if rank() == 0:
         save_weights(run.model, directory.model, network_metadata(run))
-        with explain_write_errors(directory.preprocessing):
+        with explain_write_errors(directory.preprocessing), renew_checksum(directory.preprocessing):
             run_preprocessing(run).save(directory.preprocessing)
     train = _evaluate_training(run, directory)
     if run.validation is not None:
@@ -49,6 +50,7 @@ def write_artifacts(run: Run, directory: RunDirectory, best: dict[str, Any] | No
         final |= {f"train_{name}": value for name, value in train.accuracies().items()}
         final |= {f"test_{name}": value for name, value in test.accuracies().items()}
         directory.add_metrics(final)
+        directory.update_checksums()
     barrier()
 
 
@@ -102,7 +104,7 @@ def _write_predictions(
     plain = {name: tensor.contiguous() for name, tensor in tensors.items()}
     with explain_write_errors(path), atomic_write(path) as file:
         names = json.dumps(list(run.data.class_names))
-        file.write(serialize_tensors(plain, {"class_names": names, KEY: checksum(plain)}))
+        file.write(serialize_checked(plain, {"class_names": names}))
 
 
 def _to_half(values: Tensor) -> Tensor:

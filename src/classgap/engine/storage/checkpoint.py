@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import pickle
 import shutil
+import warnings
 import zipfile
 import zlib
 from itertools import chain
@@ -15,7 +16,7 @@ import torch
 from torch import Tensor, nn
 
 from classgap._atomic_write import atomic_write
-from classgap._tensor_files import KEY, check_checksum, checksum, serialize_tensors
+from classgap._tensor_files import check_checksum, serialize_checked
 from classgap.engine.storage.disk import explain_write_errors
 
 FORMAT = 1
@@ -70,7 +71,8 @@ def load_checkpoint(path: Path) -> dict[str, Any]:
         damaged = _damaged_member(path)
         if damaged is not None:
             raise ValueError(f"wrong checksum of {damaged}")
-        state = torch.load(path, map_location="cpu", weights_only=True)
+        with warnings.catch_warnings(action="ignore"):  # of the unpickler, about damaged files
+            state = torch.load(path, map_location="cpu", weights_only=True)
     except _UNREADABLE as error:
         reason = "it is truncated" if isinstance(error, OSError | EOFError) else " ".join(str(error).split())[:200]
         raise ValueError(f"the checkpoint {path} is damaged ({reason}); start over with --overwrite.") from None
@@ -92,11 +94,11 @@ def save_weights(model: nn.Module, path: Path, metadata: dict[str, str] | None =
     # Clones: safetensors rejects tensors that share memory, such as tied weights.
     tensors = {name: tensor.detach().cpu().contiguous().clone() for name, tensor in model.state_dict().items()}
     with explain_write_errors(path), atomic_write(path) as file:
-        file.write(serialize_tensors(tensors, {**(metadata or {}), KEY: checksum(tensors)}))
+        file.write(serialize_checked(tensors, metadata or {}))
 
 
 def load_weights(path: Path) -> dict[str, Tensor]:
-    """Read a model's weights.
+    """Read the tensors of a file of the run, such as its weights.
 
     Raises:
         ValueError: If the file is damaged.

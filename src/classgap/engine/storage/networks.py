@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 import torch
-from torch import nn
+from torch import Tensor, nn
 
+from classgap._text_checksums import check_text
 from classgap.audit.io.readers import find_predictions
 from classgap.data import load
 from classgap.data.dataset import Dataset
@@ -81,6 +82,28 @@ def build_network(description: Mapping[str, Any]) -> nn.Module:
     return module
 
 
+def check_sizes(build: Callable[[], nn.Module], state: Mapping[str, Tensor], file: Path) -> None:
+    """Compare the shapes of a module with stored weights before it is allocated: a description may name any size.
+
+    Raises:
+        ValueError: With the first tensor that differs.
+
+    >>> check_sizes(lambda: nn.Linear(10**9, 10**9), {"weight": torch.zeros(2, 3)}, Path("w.pt"))
+    Traceback (most recent call last):
+    ValueError: weight has the shape (1000000000, 1000000000), but (2, 3) in w.pt
+    """
+    try:
+        with torch.device("meta"):
+            expected = build().state_dict()
+    except (NotImplementedError, RuntimeError):  # a network that computes with values while it is built
+        return
+    for name, tensor in expected.items():
+        if name in state and tensor.shape != state[name].shape:
+            raise ValueError(f"{name} has the shape {tuple(tensor.shape)}, but {tuple(state[name].shape)} in {file}")
+        if name not in state:
+            raise ValueError(f"{file} lacks {name}")
+
+
 def run_description(run: Run) -> dict[str, Any]:
     """Describe the network of a run."""
     return describe_network(run.model, run.architecture, run.num_classes, run.input_shape)
@@ -139,16 +162,29 @@ def load_network(directory: RunDirectory, config: TrainConfig, data: Dataset | N
     if "network" in metadata and "class_names" in metadata and directory.preprocessing.is_file():
         try:
             description, names = (json.loads(metadata[key]) for key in ("network", "class_names"))
-            if not isinstance(description, dict) or not isinstance(names, list):
-                raise ValueError("network must be an object and class_names a list")
+            if (
+                not isinstance(description, dict)
+                or not isinstance(names, list)
+                or not all(isinstance(name, str) for name in names)
+            ):
+                raise ValueError("network must be an object and class_names a list of strings")
+            if description.get("num_classes") != len(names):
+                raise ValueError(f"{len(names)} classes are named, {description.get('num_classes')!r} are described")
         except (ValueError, RecursionError) as error:
             raise ValueError(f"the metadata of {directory.model} are damaged ({error}); train again.") from None
+        check_text(directory.preprocessing)
         preprocessing = Preprocessing.load(directory.preprocessing)
     else:
         description, names, preprocessing = _derive(directory, config, data)
-    module = build_network(description)
+    state = read_weights(directory.path).state
     try:
-        module.load_state_dict(read_weights(directory.path).state)
+        check_sizes(lambda: build_network(description), state, directory.model)
+        module = build_network(description)
+    except (LookupError, TypeError, AttributeError, OverflowError, RuntimeError, ValueError) as error:
+        reason = error if isinstance(error, ValueError) else f"{type(error).__name__}: {error}"
+        raise ValueError(f"the network that {directory.model} describes cannot be built: {reason}") from None
+    try:
+        module.load_state_dict(state)
     except RuntimeError as error:
         raise ValueError(f"the weights of {directory.path} do not fit {description['model']}: {error}") from None
     return TrainedNetwork(module.eval().requires_grad_(False), description, tuple(names), preprocessing)
@@ -182,6 +218,8 @@ def _read_metadata(path: Path) -> dict[str, str]:
 def _fit_head(module: nn.Module, description: Mapping[str, Any], classes: int) -> None:
     """Replace the head that the architecture was created with, if the trained network has another kind."""
     before, kind = head_of(module), description["head"]
+    if kind not in ("linear", "cosine", "gaussian-mixture"):
+        raise ValueError(f"head must be linear, cosine or gaussian-mixture, got {kind!r}")
     features = before.get_parameter("weight").shape[1]
     bias = description.get("bias", True)
     if kind == "gaussian-mixture":

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any, BinaryIO
 
 from classgap._atomic_write import atomic_write_text, remove_leftovers
+from classgap._text_checksums import CHECKSUMS, check_text, renew_checksum, update_checksum
 from classgap.engine.config import TrainConfig, parse_settings, read_settings, write_config
 from classgap.engine.errors import RunLockedError
 from classgap.engine.storage.checkpoint import load_checkpoint
@@ -27,7 +28,8 @@ class RunDirectory:
     Files: ``config.yaml``, ``env.json``, ``data.json`` (a fingerprint of the data), ``metrics.jsonl`` (one line per
     epoch, then the final one), ``class_stats.jsonl`` (one line per epoch, if configured), ``checkpoints/``,
     ``preprocessing.json``, ``predictions.safetensors``, ``val_predictions.safetensors`` and
-    ``train_predictions.safetensors`` if there are any, ``audit.json``, ``report.html``.
+    ``train_predictions.safetensors`` if there are any, ``audit.json``, ``report.html``, and ``checksums.json`` of the
+    text files that are read back; others contain theirs.
 
     >>> run = RunDirectory(Path("runs/not-yet"))
     >>> run.finished(), run.read_metrics()
@@ -92,11 +94,14 @@ class RunDirectory:
             if data is not None:
                 self._check_data(data)
         with explain_write_errors(self.config):
-            atomic_write_text(self.environment, json.dumps(environment, indent=2) + "\n")
+            with renew_checksum(self.environment):
+                atomic_write_text(self.environment, json.dumps(environment, indent=2) + "\n")
             if not resumed:
                 if data is not None:
-                    atomic_write_text(self.data, write_fingerprint(data))
-                write_config(config, self.config)
+                    with renew_checksum(self.data):
+                        atomic_write_text(self.data, write_fingerprint(data))
+                with renew_checksum(self.config):
+                    write_config(config, self.config)
 
     def check_same(self, config: TrainConfig) -> None:
         """Reject a configuration that differs from the stored one; ``None`` matches any value.
@@ -104,6 +109,7 @@ class RunDirectory:
         Raises:
             ValueError: With the settings that differ.
         """
+        check_text(self.config)
         stored, current = read_settings(self.config), parse_settings(config.to_dict())
         # A run stored before a setting existed was trained as by the setting's default.
         stored = _DEFAULTS | stored
@@ -121,6 +127,7 @@ class RunDirectory:
 
     def _check_data(self, data: dict[str, Any]) -> None:
         """Reject data that changed since the run began. Runs of earlier versions stored no fingerprint."""
+        check_text(self.data)
         try:
             stored = json.loads(self.data.read_text(encoding="utf-8")) if self.data.exists() else {}
             if not isinstance(stored, dict):
@@ -135,6 +142,7 @@ class RunDirectory:
 
     def stored_settings(self) -> dict[str, Any]:
         """Return the settings of the stored run, except ``out``: it may have been moved. Empty if there is no run."""
+        check_text(self.config)
         settings = read_settings(self.config) if self.config.exists() else {}
         return {name: value for name, value in settings.items() if name != "out"}
 
@@ -158,6 +166,12 @@ class RunDirectory:
     def add_class_stats(self, line: dict[str, Any]) -> None:
         """Append a line to ``class_stats.jsonl``."""
         _add_line(self.class_stats, line)
+
+    def update_checksums(self) -> None:
+        """Store the checksums of the lines written so far; a checkpoint counts on them."""
+        for path in (self.metrics, self.class_stats):
+            with explain_write_errors(path):
+                update_checksum(path)
 
     def keep_epochs(self, count: int) -> None:
         """Keep the lines of the first ``count`` epochs; later ones were written after the last checkpoint."""
@@ -206,7 +220,8 @@ class RunDirectory:
             return overwrite and not self._holds_run()
         # A process that was killed while writing its first file leaves a temporary one.
         return any(
-            each.name not in ("checkpoints", self.environment.name, self.data.name) and not each.name.endswith(".tmp")
+            each.name not in ("checkpoints", self.environment.name, self.data.name, CHECKSUMS)
+            and not each.name.endswith(".tmp")
             for each in self.path.iterdir()
         )
 
@@ -228,7 +243,7 @@ class RunDirectory:
 
     def _remove_run(self) -> None:
         records = (self.config, self.environment, self.data, self.preprocessing, self.metrics, self.class_stats)
-        files = (*records, self.audit, self.report, self.failure)
+        files = (*records, self.audit, self.report, self.failure, self.path / CHECKSUMS)
         predictions = (self.predictions, self.val_predictions, self.train_predictions)
         for file in (*files, *predictions, self.last, self.previous, self.damaged, self.initial, self.model):
             file.unlink(missing_ok=True)
@@ -238,6 +253,7 @@ class RunDirectory:
 
 def _read_lines(path: Path) -> list[dict[str, Any]]:
     """Read a file with one JSON object per line, except a last line that a killed process left incomplete."""
+    check_text(path)
     if not path.exists():
         return []
     lines = []
@@ -258,7 +274,8 @@ def _read_lines(path: Path) -> list[dict[str, Any]]:
 
 
 def _write_lines(path: Path, lines: list[dict[str, Any]]) -> None:
-    atomic_write_text(path, "".join(json.dumps(line) + "\n" for line in lines))
+    with renew_checksum(path):
+        atomic_write_text(path, "".join(json.dumps(line) + "\n" for line in lines))
 
 
 def _add_line(path: Path, line: dict[str, Any]) -> None:

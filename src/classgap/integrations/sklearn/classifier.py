@@ -38,9 +38,9 @@ class GapClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
 
         Σ_i w_i ℓ(x_i, y_i) / Σ_i w_i  +  alpha ‖W‖² / (2 Σ_i w_i)
 
-    so ``GapClassifier("erm")`` is ``LogisticRegression(C=1 / alpha)``. A linear model has no features of its own, and
-    terms that pull features together have no effect: "mr2" is then its logit margins, as in the paper's linear probes,
-    and "elm" is logit adjustment. Scale the inputs as for other linear models and perceptrons.
+    so ``GapClassifier("erm")`` equals ``LogisticRegression(C=1 / alpha)``. A linear model has no features of its own,
+    and terms that pull features together have no effect: "mr2" is then its logit margins, as in the paper's linear
+    probes, and "elm" is logit adjustment. Scale the inputs as for other linear models and perceptrons.
 
     Args:
         method: name of a loss, with options as on the command line: "mr2", "elm:strength=0.1", "mr2+logit-adjustment";

@@ -13,7 +13,7 @@ from classgap.registry import suggestion
 from classgap.remedies.search.budget import parse_budget
 from classgap.remedies.search.executors import check_executor
 
-_LIMITS = ("out", "budget", "n_trials", "executor", "device")  # may change when a search continues
+_LIMITS = ("out", "budget", "n_trials", "executor", "device", "cross_validate")  # may change when a search continues
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -33,6 +33,8 @@ class SearchConfig:
         epochs: Epochs of each trial.
         steps: Optimizer steps of each trial, instead of ``epochs``.
         batch_size: Global batch size.
+        cross_validate: Whether to cross-validate the best trials if the budget allows it, so that all training samples
+            choose among them, and to train them on all samples at last.
         prune: Whether to stop trials that are below the median of the others.
         seed: Seed of the trials, of the held-out samples and of the search itself.
         device: Device of the trials.
@@ -53,6 +55,7 @@ class SearchConfig:
     epochs: int | None = None
     steps: int | None = None
     batch_size: int | None = None
+    cross_validate: bool = True
     prune: bool = True
     seed: int = 0
     device: str = "auto"

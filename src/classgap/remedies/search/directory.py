@@ -18,7 +18,8 @@ class SearchDirectory:
     """Directory of one search, finished or not.
 
     Files: ``search.json`` (settings), ``journal.log`` (Optuna's record of all trials), ``session.json`` (the process
-    that runs the search, and the time spent), ``trials/NNN/`` (a run directory each) and ``attempts/NNN`` (how often a
+    that runs the search, and the time spent), ``trials/NNN/`` (a run directory each), ``folds/NNN-F/`` and
+    ``refits/NNN/`` (runs of the best trials that hold out other samples, or none) and ``attempts/NNN`` (how often a
     trial was started).
 
     >>> SearchDirectory(Path("runs/digits-fix")).run(3).as_posix()
@@ -60,12 +61,16 @@ class SearchDirectory:
                 atomic_write_text(self.settings, json.dumps(dict(settings), indent=2) + "\n")
             if self.session.exists():
                 self.seconds = float(read_json(self.session).get("seconds", 0.0))
-            self.token = secrets.token_hex(8)
-            self.save_session()
+            self.begin_session()
             try:
                 yield
             finally:
                 self.end_session()
+
+    def begin_session(self) -> None:
+        """Let trials run that are started from now on; those of an earlier session stop."""
+        self.token = secrets.token_hex(8)
+        self.save_session()
 
     def save_session(self) -> None:
         """Write the time spent; trials run while the file contains the token of their search."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Callable
 from concurrent.futures import FIRST_COMPLETED, Future, wait
 from concurrent.futures.process import BrokenProcessPool
 from contextlib import nullcontext
@@ -17,9 +18,24 @@ from classgap.remedies.search.budget import format_seconds
 from classgap.remedies.search.config import SearchConfig
 from classgap.remedies.search.directory import SearchDirectory
 from classgap.remedies.search.executors import Workers, open_executor
+from classgap.remedies.search.finalists import (
+    MAX_SHARE,
+    affordable,
+    fold_count,
+    needed_seconds,
+    plan,
+    train_finalists,
+)
 from classgap.remedies.search.objective import Judge
 from classgap.remedies.search.optional import require_optuna
-from classgap.remedies.search.records import OnProgress, SearchProgress, SearchResult, TrialRecord, excess_of
+from classgap.remedies.search.records import (
+    OnProgress,
+    SearchProgress,
+    SearchResult,
+    TrialRecord,
+    best_by_method,
+    excess_of,
+)
 from classgap.remedies.search.space import Space
 from classgap.remedies.search.study import Asked, TrialStudy
 from classgap.remedies.search.trial import MAX_ATTEMPTS, TrialOutcome, TrialTask, died_message, run_trial
@@ -36,10 +52,12 @@ def search(
     limits: Limits | None,
     on_progress: OnProgress | None = None,
     workers: Workers | None = None,
+    progress: Callable[[str], None] = lambda message: None,
 ) -> SearchResult:
     """Search training settings that improve the goal on validation samples; continue an earlier search.
 
-    The first trial is the baseline: cross-entropy with default settings. No test sample is used.
+    The first trial is the baseline: cross-entropy with default settings. At last, the baseline and the best trials are
+    cross-validated, if ``config`` says so and the budget allows it. No test sample is used.
 
     Args:
         config: Settings.
@@ -47,6 +65,7 @@ def search(
         limits: Losses of the easy third and overall that a trial may cost; ``None`` if the goal is the cost.
         on_progress: Called when a trial starts or ends.
         workers: Any executor, instead of the one that ``config`` names; it stays open.
+        progress: Called with a line of text before each run of the cross-validation.
 
     Raises:
         ValueError: If a setting is invalid, or the baseline failed or did not finish in time.
@@ -56,11 +75,11 @@ def search(
     directory = SearchDirectory(config.directory)
     space = Space.from_data(config, load_dataset(config.data))
     executor = open_executor(config.executor) if workers is None else nullcontext(workers)
-    with executor as opened, directory.open(_stored(config, context, limits)):  # a cluster that is away writes nothing
-        with StopRequest() as stop:
-            running = _Search(config, context, limits, directory, space, opened, on_progress)
-            running.run(stop)
-        return running.result()
+    session = directory.open(_stored(config, context, limits))
+    with executor as opened, session, StopRequest() as stop:  # a cluster that is away writes nothing
+        running = _Search(config, context, limits, directory, space, opened, on_progress)
+        running.run(stop)
+        return running.cross_validate(running.result(), stop, progress)
 
 
 @dataclass
@@ -87,6 +106,7 @@ class _Search:
         self.on_progress = on_progress
         self.study = TrialStudy(directory, space, config.seed)
         self.judge: Judge | None = None
+        self.baseline_seconds: float | None = None
         self.running: dict[Future[TrialOutcome], _Attempt] = {}
         self.held: list[tuple[Asked, TrialOutcome]] = []  # finished before the baseline, which judges them
         self.stopping = False
@@ -106,13 +126,41 @@ class _Search:
                 self._start(_Attempt(self.study.ask()))
             if not self.running:
                 break
-            if not self.stopping and (stop.name or self._seconds_left() == 0):
+            if not self.stopping and (stop.name or self._trial_seconds_left() == 0):
                 self.stopping = True
                 self.directory.end_session()
             done, _ = wait(self.running, timeout=WAIT_SECONDS, return_when=FIRST_COMPLETED)
             self._save_time(force=bool(done))
             for future in done:
                 self._handle(future, self.running.pop(future))
+        self._check_stopped(stop)
+
+    def cross_validate(self, result: SearchResult, stop: StopRequest, progress: Callable[[str], None]) -> SearchResult:
+        """Train the baseline and the best trials on other folds and on all samples, as far as the budget allows.
+
+        Raises:
+            TrainingInterrupted: If a signal was received.
+        """
+        n_folds = fold_count(self.config)
+        if n_folds < 2:
+            return result
+        seconds = result.baseline.seconds
+        best = list(best_by_method(result).values())[: affordable(self.config, seconds, self.workers.count())]
+        planned = plan(self.directory, [result.baseline, *best], n_folds) if best else []
+        self.directory.begin_session()
+
+        def is_over() -> bool:
+            self._save_time(force=False)
+            return bool(stop.name) or self._seconds_left() == 0
+
+        done = train_finalists(planned, self.config, self.space, self.directory, self.workers, is_over, progress)
+        self._check_stopped(stop)
+        if len(done) < 2 or done[0] is not planned[0]:
+            needed = needed_seconds(self.config, seconds, 1, self.workers.count()) / MAX_SHARE
+            return replace(result, seconds=self.directory.seconds, seconds_short=needed)
+        return replace(result, seconds=self.directory.seconds, finalists=tuple(done))
+
+    def _check_stopped(self, stop: StopRequest) -> None:
         if stop.name:
             raise TrainingInterrupted(
                 f"stopped by {stop.name}; {len(self._records())} trials are saved in {self.directory.path}. Run the "
@@ -136,7 +184,7 @@ class _Search:
         return SearchResult(self.directory.path, self.context.goal, tuple(records), self.directory.seconds)
 
     def _may_start(self) -> bool:
-        if self.stopping or self._seconds_left() == 0 or len(self.running) >= self.workers.count():
+        if self.stopping or self._trial_seconds_left() == 0 or len(self.running) >= self.workers.count():
             return False
         limit = self.config.n_trials
         return self.study.has_waiting or limit is None or self.study.count < limit
@@ -196,6 +244,8 @@ class _Search:
 
     def _make_judge(self) -> None:
         self.judge = Judge.from_run(self.directory.run(0), self.context, self.config.seed)
+        lines = RunDirectory(self.directory.run(0)).read_metrics()
+        self.baseline_seconds = sum(line["timing"]["seconds"] for line in lines if "timing" in line)
 
     def _records(self) -> list[TrialRecord]:
         """Return the last record of each trial that was started."""
@@ -226,6 +276,15 @@ class _Search:
         limit = self.config.seconds
         self.directory.seconds = self._spent + time.monotonic() - self._began
         return None if limit is None else max(0.0, limit - self.directory.seconds)
+
+    def _trial_seconds_left(self) -> float | None:
+        """Return the time left for trials; the cross-validation needs the rest."""
+        left = self._seconds_left()
+        if left is None or self.baseline_seconds is None:
+            return left
+        count = affordable(self.config, self.baseline_seconds, self.workers.count())
+        reserved = needed_seconds(self.config, self.baseline_seconds, count, self.workers.count()) if count else 0.0
+        return max(0.0, left - reserved)
 
     def _save_time(self, *, force: bool) -> None:
         now = time.monotonic()

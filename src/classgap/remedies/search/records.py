@@ -13,6 +13,8 @@ from classgap.remedies.selection import Limits
 if TYPE_CHECKING:
     from classgap.remedies.search.directory import SearchDirectory
 
+PREFIX = "trained:"
+
 
 @dataclass(frozen=True)
 class TrialRecord:
@@ -65,6 +67,21 @@ class TrialRecord:
 
 
 @dataclass(frozen=True)
+class Finalist:
+    """A trial that was cross-validated.
+
+    Attributes:
+        record: The trial.
+        folds: Runs with its settings that hold out different samples; the first is the trial.
+        refit: Run with its settings on all training samples.
+    """
+
+    record: TrialRecord
+    folds: tuple[Path, ...]
+    refit: Path
+
+
+@dataclass(frozen=True)
 class SearchResult:
     """Result of a search.
 
@@ -73,12 +90,16 @@ class SearchResult:
         goal: Measure that was searched for.
         trials: All trials that were started.
         seconds: Time spent.
+        finalists: The baseline and the best trials, cross-validated; empty if the budget was too short.
+        seconds_short: Budget that would have allowed the cross-validation, 0 if there was one.
     """
 
     directory: Path
     goal: str
     trials: tuple[TrialRecord, ...]
     seconds: float
+    finalists: tuple[Finalist, ...] = ()
+    seconds_short: float = 0.0
 
     @property
     def baseline(self) -> TrialRecord:
@@ -117,6 +138,15 @@ class SearchProgress:
 
 
 OnProgress = Callable[[SearchProgress], None]
+
+
+def best_by_method(result: SearchResult) -> dict[str, TrialRecord]:
+    """Return the best completed trial of each training method, without the baseline."""
+    found: dict[str, TrialRecord] = {}
+    for each in result.ranked():
+        if each.number:
+            found.setdefault(f"{PREFIX}{each.method}", each)
+    return found
 
 
 def excess_of(estimate: Mapping[str, Measured], limits: Limits | None) -> dict[str, float]:

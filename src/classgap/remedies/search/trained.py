@@ -11,11 +11,12 @@ from classgap.remedies.fix import fix_samples
 from classgap.remedies.results import FixResult, RemedyResult
 from classgap.remedies.rule import Rule
 from classgap.remedies.runs import Progress
+from classgap.remedies.search.budget import format_seconds
 from classgap.remedies.search.config import SearchConfig
 from classgap.remedies.search.executors import Workers
 from classgap.remedies.search.loop import describe_time, search
-from classgap.remedies.search.records import OnProgress, TrialRecord
-from classgap.remedies.search.trained_sources import best_by_method, trained_samples
+from classgap.remedies.search.records import PREFIX, OnProgress, SearchResult, TrialRecord, best_by_method
+from classgap.remedies.search.trained_sources import cross_validated_samples, trained_samples
 
 
 def fix_by_training(
@@ -36,8 +37,9 @@ def fix_by_training(
 
     The model to fix is the baseline: cross-entropy with default settings. The remedies are the best model of each
     training method ("trained:mr2"), an ensemble of the best models, views of images, and adjustments of all of them.
-    The search and the choice use validation samples, the proof test samples. Estimates of trained models are
-    optimistic, because the same validation samples chose their settings; the changes are not.
+    The search and the choice use validation samples, the proof test samples. If the budget allows it, the two best
+    models and the baseline are cross-validated, so that all training samples choose, and then trained on all of them.
+    Estimates of trained models are optimistic, because the same samples chose their settings; the changes are not.
 
     Args:
         config: Settings of the search.
@@ -59,8 +61,8 @@ def fix_by_training(
     rule = Rule(goal, max_easy_loss, max_overall_loss, max_medium_loss, costs, priors)
     data = load_dataset(config.data)
     context, limits = rule.resolve(data.class_names, data.train_counts.numpy().astype(float))
-    result = search(config, context, None if goal == "cost" else limits, on_progress, workers)
-    samples = trained_samples(result, progress)
+    result = search(config, context, None if goal == "cost" else limits, on_progress, workers, progress)
+    samples = cross_validated_samples(result, progress) if result.finalists else trained_samples(result, progress)
     progress("trying remedies")
     settings = AuditSettings(map="none", diagnose=False, confidence_level=confidence_level, seed=config.seed)
     context = replace(context, train_counts_K=samples.fit.train_counts_K)
@@ -69,8 +71,20 @@ def fix_by_training(
     return replace(
         fixed,
         remedies=tuple(_with_settings(each, best) for each in fixed.remedies),
-        notices=(describe_time(result), *fixed.notices),
+        notices=(describe_time(result), *_describe_choice(result), *fixed.notices),
     )
+
+
+def _describe_choice(result: SearchResult) -> tuple[str, ...]:
+    """Explain which samples chose."""
+    if result.finalists:
+        names = " and ".join(f"{PREFIX}{each.record.method}" for each in result.finalists[1:])
+        folds = len(result.finalists[0].folds)
+        return (f"cross-validated the baseline and {names} in {folds} folds, then trained them on all samples.",)
+    if result.seconds_short:
+        needed = format_seconds(result.seconds_short)
+        return (f"The budget was too short for cross-validation: held-out samples chose. It takes about {needed}.",)
+    return ()
 
 
 def _with_settings(remedy: RemedyResult, best: dict[str, TrialRecord]) -> RemedyResult:

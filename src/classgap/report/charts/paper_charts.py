@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from markupsafe import Markup
 
-from classgap.audit.stats.curves import check_values, cumulative, density, group_means
+from classgap.audit.stats.curves import check_values, density, ecdf, group_means
 from classgap.report.charts.dot_chart import Axes, Dot, dot_chart
 from classgap.report.charts.line_chart import DASHES, TONES, Line, line_chart, plain_tick
 from classgap.report.charts.row_chart import Axis, Row, row_chart
@@ -61,7 +61,7 @@ def distribution_chart(
     key: str,
     title: str,
     x_label: str,
-    cumulated: bool = False,
+    cumulative: bool = False,
     zero: bool = False,
     lower: float | None = None,
 ) -> Markup:
@@ -72,11 +72,11 @@ def distribution_chart(
         key: prefix of the chart's ids, unique on the page.
         title: short title.
         x_label: label of the horizontal axis.
-        cumulated: fractions up to each value instead of a density.
+        cumulative: fractions up to each value instead of a density.
         zero: whether to draw a vertical line at 0.
         lower: smallest possible value, for example 0 for distances.
 
-    >>> chart = distribution_chart({"ERM": [0.1, 2.0, 3.0]}, key="m", title="Margins", x_label="margin", cumulated=True)
+    >>> chart = distribution_chart({"ERM": [0.1, 2.0, 3.0]}, key="m", title="Margins", x_label="m", cumulative=True)
     >>> "samples up to this value" in chart
     True
     """
@@ -85,8 +85,8 @@ def distribution_chart(
     low = min((float(values.min()) for values in known.values()), default=0.0)
     high = max((float(values.max()) for values in known.values()), default=1.0)
     for name, values in known.items():
-        x, y = cumulative(values) if cumulated else density(values, lower=lower)
-        if cumulated:  # from 0 at the left end to 1 at the right end
+        x, y = ecdf(values) if cumulative else density(values, lower=lower)
+        if cumulative:  # from 0 at the left end to 1 at the right end
             line = Line(name, [low, *x.tolist(), high], [0.0, *y.tolist(), 1.0], step=True)
         else:
             line = Line(name, x.tolist(), y.tolist())
@@ -98,31 +98,31 @@ def distribution_chart(
         f"Medians: {medians}.",
         lines,
         x_label=x_label,
-        y_label="samples up to this value, %" if cumulated else "density",
-        y_domain=(0.0, 1.0) if cumulated else None,
-        y_tick=(lambda value: f"{100 * value:g}") if cumulated else plain_tick,
+        y_label="samples up to this value, %" if cumulative else "density",
+        y_domain=(0.0, 1.0) if cumulative else None,
+        y_tick=(lambda value: f"{100 * value:g}") if cumulative else plain_tick,
         zero=zero,
     )
 
 
 def margin_distribution_chart(
-    samples: Mapping[str, Any], *, name: str, key: str = "margin-distribution", cumulated: bool = False
+    samples: Mapping[str, Any], *, name: str, key: str = "margin-distribution", cumulative: bool = False
 ) -> Markup:
-    """Draw the logit margins of one class for several methods: ELM Fig. 3, or Fig. 6 if cumulated.
+    """Draw the logit margins of one class for several methods: ELM Fig. 3, or Fig. 6 if cumulative.
 
     Args:
         samples: name of each method, and the logit of the true class minus the largest other logit of each sample.
         name: name of the class.
         key: prefix of the chart's ids, unique on the page.
-        cumulated: fractions up to each margin instead of a density.
+        cumulative: fractions up to each margin instead of a density.
     """
     title = f"Logit margins of {name}"
     label = "logit of the true class − max other logit"
-    return distribution_chart(samples, key=key, title=title, x_label=label, cumulated=cumulated, zero=True)
+    return distribution_chart(samples, key=key, title=title, x_label=label, cumulative=cumulative, zero=True)
 
 
 def farthest_distance_chart(
-    samples: Mapping[str, Any], *, name: str, key: str = "farthest-distance", cumulated: bool = False
+    samples: Mapping[str, Any], *, name: str, key: str = "farthest-distance", cumulative: bool = False
 ) -> Markup:
     """Draw the distance of each sample of a class to the farthest one of the class, for several methods: ELM Fig. 4.
 
@@ -131,11 +131,11 @@ def farthest_distance_chart(
             by the largest norm of a feature.
         name: name of the class.
         key: prefix of the chart's ids, unique on the page.
-        cumulated: fractions up to each distance instead of a density.
+        cumulative: fractions up to each distance instead of a density.
     """
     title = f"Distance to the farthest sample of {name}"
     label = "farthest distance / largest norm"
-    return distribution_chart(samples, key=key, title=title, x_label=label, cumulated=cumulated, lower=0.0)
+    return distribution_chart(samples, key=key, title=title, x_label=label, cumulative=cumulative, lower=0.0)
 
 
 def class_value_chart(

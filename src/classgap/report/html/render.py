@@ -59,6 +59,15 @@ def write_html(
         date: day shown on the page; by default that of ``SOURCE_DATE_EPOCH`` if the environment has it, else today.
         sources: files shown as the page's sources; by default those that an audit was read from.
         command: command shown as the one that made the page.
+
+    >>> from classgap.audit import Audit
+    >>> audit = Audit.from_predictions(predictions=[0, 0, 1, 0], targets=[0, 0, 1, 1], class_names=["cat", "dog"])
+    >>> from pathlib import Path
+    >>> from tempfile import TemporaryDirectory
+    >>> with TemporaryDirectory() as folder:
+    ...     write_html(audit, Path(folder) / "report.html")
+    ...     "dog" in (Path(folder) / "report.html").read_text(encoding="utf-8")
+    True
     """
     atomic_write_text(path, render_html(content, thumbnails=thumbnails, date=date, sources=sources, command=command))
 
@@ -75,6 +84,11 @@ def render_html(
 
     Raises:
         ValueError: if no thumbnail can be read, or ``content`` is not an audit and cannot show any.
+
+    >>> from classgap.audit import Audit
+    >>> audit = Audit.from_predictions(predictions=[0, 0, 1, 0], targets=[0, 0, 1, 1], class_names=["cat", "dog"])
+    >>> render_html(audit).startswith("<!doctype html>")
+    True
     """
     if thumbnails is not None and not isinstance(content, Audit):
         raise ValueError(f"thumbnails must be None except for an audit, got them for {type(content).__name__}.")

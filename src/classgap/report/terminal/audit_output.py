@@ -54,12 +54,24 @@ def print_audit(audit: Audit, file: TextIO | None = None) -> None:
     Args:
         audit: the audit to print.
         file: destination; standard output by default.
+
+    >>> from classgap.audit import Audit
+    >>> audit = Audit.from_predictions(predictions=[0, 0, 1, 0], targets=[0, 0, 1, 1], class_names=["cat", "dog"])
+    >>> print_audit(audit)  # doctest: +ELLIPSIS
+    classgap audit: audit
+    ...
     """
     print_page(lambda console: _show(console, audit), file)
 
 
 def audit_text(audit: Audit) -> str:
-    """Return the terminal output as plain text."""
+    """Return the terminal output as plain text.
+
+    >>> from classgap.audit import Audit
+    >>> audit = Audit.from_predictions(predictions=[0, 0, 1, 0], targets=[0, 0, 1, 1], class_names=["cat", "dog"])
+    >>> "dog" in audit_text(audit)
+    True
+    """
     return render_text(lambda console: _show(console, audit))
 
 

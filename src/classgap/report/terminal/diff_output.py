@@ -45,12 +45,27 @@ def print_diff(diff: AuditDiff, file: TextIO | None = None) -> None:
     Args:
         diff: the comparison to print.
         file: destination; standard output by default.
+
+    >>> from classgap.audit import Audit, compare
+    >>> targets = [0] * 20 + [1] * 20
+    >>> sides = ([0] * 30 + [1] * 10, targets)
+    >>> diff = compare(*(Audit.from_predictions(predictions=side, targets=targets) for side in sides))
+    >>> print_diff(diff)  # doctest: +ELLIPSIS
+    classgap compare: ...
     """
     print_page(lambda console: _show(console, diff), file)
 
 
 def diff_text(diff: AuditDiff) -> str:
-    """Return the terminal output as plain text."""
+    """Return the terminal output as plain text.
+
+    >>> from classgap.audit import Audit, compare
+    >>> targets = [0] * 20 + [1] * 20
+    >>> sides = ([0] * 30 + [1] * 10, targets)
+    >>> diff = compare(*(Audit.from_predictions(predictions=side, targets=targets) for side in sides))
+    >>> "Accuracy rose from 75.0 % to 100.0 %." in diff_text(diff)
+    True
+    """
     return render_text(lambda console: _show(console, diff))
 
 

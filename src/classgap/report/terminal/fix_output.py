@@ -52,12 +52,26 @@ def print_fix(result: FixResult, file: TextIO | None = None) -> None:
     Args:
         result: the fix to print.
         file: destination; standard output by default.
+
+    >>> from classgap.remedies import FixResult
+    >>> limits = {"easy": 0.003, "medium": 0.01, "overall": 0.001}
+    >>> result = FixResult("photos", "hard", limits, 600, 0, True, (), None, None, None, 0.95, (), None, None)
+    >>> print_fix(result)  # doctest: +ELLIPSIS
+    classgap fix: photos
+    ...
     """
     print_page(lambda console: _show(console, result), file)
 
 
 def fix_text(result: FixResult) -> str:
-    """Return the terminal output as plain text."""
+    """Return the terminal output as plain text.
+
+    >>> from classgap.remedies import FixResult
+    >>> limits = {"easy": 0.003, "medium": 0.01, "overall": 0.001}
+    >>> result = FixResult("photos", "hard", limits, 600, 0, True, (), None, None, None, 0.95, (), None, None)
+    >>> print(fix_text(result).splitlines()[0])
+    classgap fix: photos
+    """
     return render_text(lambda console: _show(console, result))
 
 

@@ -35,12 +35,27 @@ def print_gate(result: GateResult, file: TextIO | None = None) -> None:
     Args:
         result: the gate to print.
         file: destination; standard output by default.
+
+    >>> from classgap.audit import Audit, gate
+    >>> targets = [0] * 40 + [1] * 40
+    >>> audit = Audit.from_predictions(predictions=targets, targets=targets)
+    >>> result = gate(audit, audit, max_class_drop=3)
+    >>> print_gate(result)  # doctest: +ELLIPSIS
+    classgap gate: ...
     """
     print_page(lambda console: _show(console, result), file)
 
 
 def gate_text(result: GateResult) -> str:
-    """Return the terminal output as plain text."""
+    """Return the terminal output as plain text.
+
+    >>> from classgap.audit import Audit, gate
+    >>> targets = [0] * 40 + [1] * 40
+    >>> audit = Audit.from_predictions(predictions=targets, targets=targets)
+    >>> result = gate(audit, audit, max_class_drop=3)
+    >>> "pass" in gate_text(result)
+    True
+    """
     return render_text(lambda console: _show(console, result))
 
 

@@ -18,12 +18,26 @@ def print_history(history: History, file: TextIO | None = None) -> None:
     Args:
         history: the history to print.
         file: destination; standard output by default.
+
+    >>> from classgap.audit import Audit, History
+    >>> audit = Audit.from_predictions(predictions=[0, 0, 1, 0], targets=[0, 0, 1, 1])
+    >>> history = History.from_audits([audit, audit], ["v1", "v2"])
+    >>> print_history(history)  # doctest: +ELLIPSIS
+    classgap history
+    ...
     """
     print_page(lambda console: _show(console, history), file)
 
 
 def history_text(history: History) -> str:
-    """Return the terminal output as plain text."""
+    """Return the terminal output as plain text.
+
+    >>> from classgap.audit import Audit, History
+    >>> audit = Audit.from_predictions(predictions=[0, 0, 1, 0], targets=[0, 0, 1, 1])
+    >>> history = History.from_audits([audit, audit], ["v1", "v2"])
+    >>> "v2" in history_text(history)
+    True
+    """
     return render_text(lambda console: _show(console, history))
 
 

@@ -23,6 +23,12 @@ def print_label_checks(audit: Audit, file: TextIO | None = None) -> None:
 
     Raises:
         ValueError: if the audit has no scores.
+
+    >>> import numpy as np
+    >>> from classgap.audit import Audit
+    >>> targets = np.arange(30) % 3
+    >>> print_label_checks(Audit.from_predictions(3.0 * np.eye(3)[targets], targets))
+    Labels to check: none. No error looks like an ordinary sample of the predicted class.
     """
     checks = label_checks(audit)
 

@@ -36,12 +36,32 @@ def print_reproduction(result: RecipeResult, file: TextIO | None = None) -> None
     Args:
         result: the result to print.
         file: destination; standard output by default.
+
+    >>> from pathlib import Path
+    >>> from classgap.reproduce.catalog import load_recipe
+    >>> from classgap.reproduce.cells import make_plan
+    >>> from classgap.reproduce.results import collect
+    >>> from classgap.reproduce.store import ResultStore
+    >>> result = collect(make_plan(load_recipe("mr2-table-12"), "tiny"), ResultStore(Path("no-results")))
+    >>> print_reproduction(result)  # doctest: +ELLIPSIS
+    MR² (arXiv 2602.00205), Table 12: Mean margin
+    ...
     """
     print_page(lambda console: _show(console, result), file)
 
 
 def reproduction_text(result: RecipeResult) -> str:
-    """Return the terminal output as plain text."""
+    """Return the terminal output as plain text.
+
+    >>> from pathlib import Path
+    >>> from classgap.reproduce.catalog import load_recipe
+    >>> from classgap.reproduce.cells import make_plan
+    >>> from classgap.reproduce.results import collect
+    >>> from classgap.reproduce.store import ResultStore
+    >>> result = collect(make_plan(load_recipe("mr2-table-12"), "tiny"), ResultStore(Path("no-results")))
+    >>> "not run" in reproduction_text(result).lower()
+    True
+    """
     return render_text(lambda console: _show(console, result))
 
 
