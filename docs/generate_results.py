@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from classgap._atomic_write import atomic_write_text
+from classgap.report.formatting import pluralize
 from classgap.report.reproduction_files import escape_markdown, markdown_table, reproduction_markdown
 from classgap.report.reproduction_rows import LEGEND, format_change, recipe_title
 from classgap.reproduce.catalog import load_recipe, recipe_names
@@ -124,7 +125,8 @@ def generate_results(store: ResultStore) -> str:
 
 def generate_questions(store: ResultStore) -> str:
     """Return the page of our own experiments."""
-    results = find_results(store, [name for name in recipe_names() if load_recipe(name).paper == "classgap"])
+    recipes = [load_recipe(name) for name in recipe_names() if load_recipe(name).paper == "classgap"]
+    results = [_largest_measured(recipe, store) for recipe in recipes]
     rows = [
         (f"[{escape_markdown(each.recipe.title)}](#{each.recipe.name})", escape_markdown(answer(each)))
         for each in results
@@ -136,7 +138,7 @@ def generate_questions(store: ResultStore) -> str:
         lines += [f"## {recipe.name}", "", f"{escape_markdown(recipe.title)} {escape_markdown(answer(result))}", ""]
         lines += [
             "```bash",
-            f"classgap reproduce {recipe.name} --scale cpu",
+            f"classgap reproduce {recipe.name} --scale {result.scale}",
             "```",
             "",
             escape_markdown(recipe.note),
@@ -151,6 +153,13 @@ def generate_questions(store: ResultStore) -> str:
             ]
             lines += [*markdown_table(header, body), ""]
     return "\n".join(lines).rstrip() + "\n"
+
+
+def _largest_measured(recipe: Recipe, store: ResultStore) -> RecipeResult:
+    """Return the result at full-200, if it has runs, otherwise at cpu: our own experiments have no published scale."""
+    scales: tuple[Scale, ...] = ("cpu", "full-200") if "full-200" in recipe.scales else ("cpu",)
+    results = [collect(make_plan(recipe, scale, MAX_SEEDS), store) for scale in scales]
+    return best_scale(results) or results[0]
 
 
 def answer(result: RecipeResult) -> str:
@@ -230,7 +239,8 @@ def _glance(results: Sequence[RecipeResult]) -> list[str]:
 def _remark(result: RecipeResult) -> str:
     """Return what is unusual: other seeds, another scale, or missing numbers."""
     done, total = result.coverage
-    seeds = f"{result.seeds} seeds" if done and result.seeds != SEEDS else ""
+    judged = done and not _has_settings_only(result.recipe)
+    seeds = pluralize(result.seeds, "seed", "seeds") if judged and result.seeds != SEEDS else ""
     part = f"{done} of {total} numbers" if 0 < done < total else ""
     scale = "the paper's problem" if result.n_runs and result.scale.startswith("full") else ""
     found = [each for each in (scale, seeds, part) if each]
