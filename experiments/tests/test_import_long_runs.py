@@ -64,6 +64,7 @@ def runs(tmp_path: Path) -> Path:
     run = tmp_path / "runs" / "lt-elm"
     train(TrainConfig(data="digits", model="mlp:width=8", epochs=1, out=run, report=False), quiet=True)
     (run / "config.yaml").write_text(yaml.safe_dump(OLD))
+    (run / "checksums.json").unlink()  # the old version has none
     return tmp_path / "runs"
 
 
