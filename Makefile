@@ -8,10 +8,10 @@ demo: .venv/installed
 	$(BIN)/classgap demo
 
 test: check
-	$(BIN)/python -m pytest -n 2
+	$(BIN)/python -m pytest -n 2 --dist worksteal
 
 test-slow: .venv/installed
-	$(BIN)/python -m pytest -n 2 -m slow
+	$(BIN)/python -m pytest -n 2 --dist worksteal -m slow
 	$(BIN)/python -m pytest -n 2 experiments/tests
 
 check: .venv/installed

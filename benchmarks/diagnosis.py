@@ -43,16 +43,22 @@ SETTINGS = cg.AuditSettings(map="none")  # the map takes longer than everything 
 Result = dict[str, Any]
 
 
-def run(configuration: Configuration, seed: int) -> Result:
-    """Audit one problem and return the truth and the named causes, ready for JSON."""
+def run(configuration: Configuration, seed: int, examined: int | None = None) -> Result:
+    """Audit one problem and return the truth and the named causes, ready for JSON.
+
+    Args:
+        configuration: kind of problem.
+        seed: seed of the problem.
+        examined: number of samples that the error budget examines, instead of that of the configuration.
+    """
     start = time.perf_counter()
     problem = build(configuration, seed)
     built = time.perf_counter()
     known = inspect.signature(cg.Audit.from_predictions).parameters
     given = {name: value for name, value in problem.audit_inputs(configuration.inputs).items() if name in known}
     settings = SETTINGS
-    if configuration.examined is not None:
-        settings = replace(settings, diagnosis_samples=configuration.examined)
+    if (examined or configuration.examined) is not None:
+        settings = replace(settings, diagnosis_samples=examined or configuration.examined)
     audit = cg.Audit.from_predictions(**given, settings=settings)
     sampled = [notice.values for notice in audit.notices if notice.code == "diagnosis-sampled"]
     return {

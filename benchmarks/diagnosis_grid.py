@@ -44,6 +44,11 @@ def _without_cause() -> Iterator[Configuration]:
     yield Configuration("none", "mlp", "scores", classes=7, data="correlated", held_out=True)
     yield Configuration("none", "nb", "all", classes=12, test_each=60, held_out=True)
     yield Configuration("none", "forest", "features", classes=15, held_out=True)
+    yield Configuration("none", "lda", "scores", classes=40, test_each=60, held_out=True)
+    yield Configuration("none", "nb", "labels", classes=25, held_out=True)
+    yield Configuration("none", "forest", "scores", classes=30, held_out=True)
+    yield Configuration("none", "knn", "labels", classes=10, test_each=300, held_out=True)
+    yield Configuration("none", "lda", "scores", classes=6, test_each=400, held_out=True)
 
 
 def _natural() -> Iterator[Configuration]:
@@ -86,7 +91,14 @@ def _overlap() -> Iterator[Configuration]:
     for model, inputs in (("logreg", "scores"), ("nb", "all"), ("mlp", "scores"), ("mlp", "all"), ("forest", "labels")):
         yield Configuration("near", model, inputs)
     yield Configuration("twins", "logreg", "labels", classes=50, test_each=50, train_each=100)
+    for model, inputs in (("logreg", "labels"), ("nb", "scores"), ("mlp", "scores")):
+        yield Configuration("between", model, inputs)
+    yield Configuration("between", "forest", "labels", classes=15, held_out=True)
+    yield Configuration("between", "lda", "scores", classes=20, held_out=True)
+    yield Configuration("between", "knn", "scores", classes=30, held_out=True)
     yield Configuration("twins", "logreg", "features", data="digits", held_out=True)
+    yield Configuration("twins", "nb", "scores", data="digits", held_out=True)
+    yield Configuration("twins", "lda", "all", data="digits", held_out=True)
     yield Configuration("twins", "mlp", "scores", data="digits", held_out=True)
     yield Configuration("near", "lda", "features", classes=15, held_out=True)
     yield Configuration("near", "knn", "labels", classes=30, held_out=True)
@@ -98,8 +110,10 @@ def _decision() -> Iterator[Configuration]:
     for model in ("logreg", "nb", "mlp"):
         yield Configuration("prior", model, "scores")
     yield Configuration("prior", "logreg", "features")
+    yield Configuration("bias", "logreg", "features", data="digits")
     yield Configuration("bias", "forest", "scores", classes=15, held_out=True)
-    yield Configuration("bias", "logreg", "features", data="digits", held_out=True)
+    yield Configuration("bias", "nb", "scores", data="digits", held_out=True)
+    yield Configuration("bias", "lda", "all", data="digits", held_out=True)
     yield Configuration("prior", "lda", "features", classes=7, held_out=True)
 
 
@@ -110,8 +124,9 @@ def _head_and_representation() -> Iterator[Configuration]:
         yield Configuration("spread", model, inputs)
     for model, inputs in (("logreg", "features"), ("logreg", "all"), ("nb", "features"), ("mlp", "all")):
         yield Configuration("representation", model, inputs)
+    yield Configuration("head", "logreg", "features", data="digits")
     yield Configuration("head", "lda", "features", classes=15, held_out=True)
-    yield Configuration("head", "logreg", "features", data="digits", held_out=True)
+    yield Configuration("head", "lda", "features", data="digits", held_out=True)
     yield Configuration("spread", "knn", "features", classes=15, held_out=True)
     yield Configuration("spread", "lda", "all", data="correlated", held_out=True)
     yield Configuration("representation", "nb", "all", classes=7, held_out=True)
@@ -123,9 +138,10 @@ def _training() -> Iterator[Configuration]:
     yield Configuration("under", "mlp", "all", data="digits")
     for model in ("mlp", "logreg", "forest"):
         yield Configuration("over", model, "all")
+    yield Configuration("over", "mlp", "all", data="digits")
     yield Configuration("under", "mlp", "all", classes=15, held_out=True)
     yield Configuration("over", "mlp-long", "all", classes=15, held_out=True)
-    yield Configuration("over", "mlp", "all", data="digits", held_out=True)
+    yield Configuration("over", "mlp-long", "all", data="digits", held_out=True)
 
 
 def _valid_labels() -> Iterator[Configuration]:

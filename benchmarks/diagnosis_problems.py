@@ -252,6 +252,15 @@ def near_duplicates(draw: Draw) -> Problem:
     return Problem(samples, draw.fit(samples), (a, b), ("overlap",))
 
 
+def between_others(draw: Draw) -> Problem:
+    """A class whose mean is that of three other classes, so that its errors go to all three."""
+    samples, a = draw.samples(), draw.first
+    assert samples.means_KD is not None
+    others = (a + 1 + draw.rng.choice(samples.num_classes - 1, 3, replace=False)) % samples.num_classes
+    samples = _move_class(samples, a, samples.means_KD[others].mean(axis=0) - samples.means_KD[a])
+    return Problem(samples, draw.fit(samples), (a, *others.tolist()), ("overlap",))
+
+
 def shifted_decision(draw: Draw) -> Problem:
     """A constant subtracted from the score of one class, 0.8 times the median distance of the two highest scores."""
     samples, a = draw.samples(), draw.first
@@ -350,6 +359,7 @@ CAUSES: dict[str, Callable[[Draw], Problem]] = {
     "labels-several": several_answers,
     "twins": twins,
     "near": near_duplicates,
+    "between": between_others,
     "bias": shifted_decision,
     "prior": shifted_priors,
     "head": turned_head_row,

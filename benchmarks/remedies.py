@@ -3,6 +3,7 @@
     python benchmarks/remedies_runs.py RUNS --clinc FILE --cifar FOLDER      # trains; resumes
     python benchmarks/remedies.py measure RUNS --predictions FOLDER          # resumes
     python benchmarks/remedies.py extend RUNS                                # adds methods to measured splits
+    python benchmarks/remedies.py targets                                    # prints goals, results, met or not
     python benchmarks/remedies.py docs                                       # writes the tables of docs/remedies.md
 
 In each split, some of the samples fit and choose (``classgap fix`` with its default settings), and the others measure
@@ -20,6 +21,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import remedies_targets
 import remedies_training
 import torch
 from remedies_runs import BASELINE, PROBLEMS, SEEDS, run_path
@@ -37,7 +39,7 @@ RESULTS = Path(__file__).parent / "results" / "remedies.jsonl"
 DOCS = Path(__file__).parents[1] / "docs" / "remedies.md"
 BEGIN, END = "<!-- tables -->", "<!-- end of tables -->"
 FIX_ROW = "**classgap fix**"
-IMAGES = ("cifar100",)
+IMAGES = ("cifar100-10", "cifar100")
 TITLES = {
     "20news": "20 Newsgroups, predictions only",
     "cifar10": "CIFAR-10, predictions only",
@@ -49,6 +51,7 @@ TITLES = {
     "digits × 5": "digits, five runs",
     "clinc150": "CLINC150, one run",
     "clinc150 × 5": "CLINC150, five runs",
+    "cifar100-10": "10 % of CIFAR-100, one run with its images",
     "cifar100": "CIFAR-100, one run with its images",
 }
 SEARCHED = {
@@ -177,7 +180,7 @@ def measure_images(problem: str, runs: list[Path], done: set[tuple[str, int]], s
     for split in range(splits):
         if (problem, split) in done:
             continue
-        fit_rows, test_rows = random_split(targets, len(samples.fit) / len(targets), split)
+        fit_rows, test_rows = random_split(targets, FIT.get(problem, len(samples.fit) / len(targets)), split)
         sources = tuple(
             replace(
                 each, logits_NK=logits[torch.from_numpy(fit_rows)], test_logits_NK=logits[torch.from_numpy(test_rows)]
@@ -201,7 +204,7 @@ def problems(runs: Path, predictions: Path | None) -> Iterator[tuple[str, list[l
     for name, plan in PROBLEMS.items():
         seeds = plan.get("seeds", SEEDS)
         finished = [seed for seed in seeds if is_finished(run_path(runs, name, BASELINE, seed))]
-        if not finished or name not in FIT:
+        if not finished or name in IMAGES:
             continue
         base = [read_predictions(run_path(runs, name, BASELINE, seed)) for seed in finished]
         trained = [
@@ -286,7 +289,18 @@ def tables() -> str:
     """All tables of docs/remedies.md."""
     lines = stored()
     sections = [section(name, own) for name in TITLES if (own := [each for each in lines if each["problem"] == name])]
-    return "\n".join([*sections, training_section()])
+    goals = f"### Goals\n\n{remedies_targets.to_markdown(targets())}\n"
+    return "\n".join([*sections, training_section(), goals])
+
+
+def targets() -> list[remedies_targets.Target]:
+    """The goals, compared with all stored results."""
+    return remedies_targets.targets(stored(), remedies_training.stored(), TITLES)
+
+
+def print_targets(options: argparse.Namespace) -> None:
+    for each in targets():
+        print(f"{'met' if each.is_met else 'NOT MET':8}{each.goal}: {each.reached}")
 
 
 def training_section() -> str:
@@ -325,6 +339,7 @@ def main() -> None:
     extended = commands.add_parser("extend")
     extended.add_argument("runs", type=Path)
     extended.set_defaults(call=extend)
+    commands.add_parser("targets").set_defaults(call=print_targets)
     commands.add_parser("docs").set_defaults(call=write_docs)
     options = parser.parse_args()
     options.call(options)

@@ -5,8 +5,9 @@ Text below the end marker is written by hand and kept.
 
 from __future__ import annotations
 
+import re
 import sys
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 
 from classgap._atomic_write import atomic_write_text
@@ -39,22 +40,36 @@ A composition has one loss or procedure (cross-entropy by default), at most one 
 """
 
 
-def generate() -> str:
-    """Return the generated part of the page."""
+def generate(handwritten: str = "") -> str:
+    """Return the generated part of the page; sections quote the table of the benchmark in the handwritten part."""
+    measured = measurements(handwritten)
     methods = [MethodDescription.from_name(name) for name in METHODS.names()]
     rows = [(f"[`{each.entry.name}`](#{each.entry.name})", *facts(each)) for each in methods]
     overview = table(("method", "summary", "paper", "needs"), rows)
     parts = [INTRODUCTION, overview, "", COMPOSING, _role_table(methods), ""]
-    return "\n".join([*parts, *(section(each) for each in methods), END, ""])
+    return "\n".join([*parts, *(section(each, measured) for each in methods), END, ""])
 
 
 def update(text: str) -> str:
     """Replace the generated part of a page."""
     _, _, handwritten = text.partition(f"{END}\n")
-    return generate() + handwritten
+    return generate(handwritten) + handwritten
 
 
-def section(method: MethodDescription) -> str:
+def measurements(handwritten: str) -> dict[str, str]:
+    """Return a sentence about each row of the table of the benchmark."""
+    rows = [re.split(r" *\| *", line.strip("| ")) for line in handwritten.splitlines() if line.startswith("| ")]
+    hard = {row[0]: (row[1], row[2], row[5]) for row in rows if len(row) == 8 and "±" in row[5]}
+    settings = {name: f"weight decay {row[0]}" if row[0][0].isdigit() else f"`{row[0]}`" for name, row in hard.items()}
+    return {
+        name: f"Measured ([benchmark](#benchmark), MNIST-1D, {settings[name]}): "
+        f"hard third {third} %, accuracy {overall} %"
+        + (f"; cross-entropy: {hard['erm'][2]} % and {hard['erm'][1]} %." if name != "erm" else ".")
+        for name, (_, overall, third) in hard.items()
+    }
+
+
+def section(method: MethodDescription, measured: Mapping[str, str]) -> str:
     """Return the section of one method."""
     entry = method.entry
     _, paper, needs = facts(method)
@@ -66,6 +81,9 @@ def section(method: MethodDescription) -> str:
         lines += [table(("option", "default", "source", "meaning"), rows), ""]
     if method.incompatible:
         lines += [*(f"Does not compose with {each}." for each in method.incompatible), ""]
+    lines += (
+        [measured.get(entry.name, "Measured: see [What to try first](remedies.md#tables)."), ""] if measured else []
+    )
     return "\n".join([*lines, "```bash", method.command, "```", ""])
 
 

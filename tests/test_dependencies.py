@@ -95,3 +95,12 @@ def test_constraints_pin_every_package_that_is_installed() -> None:
                 rest += [(Requirement(text), wanted) for text in found.requires or ()]
     del needed["classgap"]
     assert needed == {name: pins.get(name) for name in needed}
+
+
+def test_releases_of_lightning_with_malware_are_excluded() -> None:
+    extras = PROJECT["optional-dependencies"]
+    found = [Requirement(each) for extra in ("lightning", "dev") for each in extras[extra] if "lightning" in each]
+    assert len(found) == 2
+    for requirement in found:
+        allowed = [each for each in ("2.6.1", "2.6.2", "2.6.3", "2.6.6") if requirement.specifier.contains(each)]
+        assert allowed == ["2.6.1", "2.6.6"]

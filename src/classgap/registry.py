@@ -14,7 +14,11 @@ import types
 import typing
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field
-from typing import Any, Generic, TypeVar
+from functools import cache
+from typing import TYPE_CHECKING, Any, Generic, TypeVar
+
+if TYPE_CHECKING:
+    from pydantic import TypeAdapter
 
 T = TypeVar("T")
 
@@ -210,18 +214,24 @@ def validate(name: str, value: Any, kind: Any) -> Any:
     Traceback (most recent call last):
     ValueError: mode must be one of 'slow', 'exact'; got 'fast'.
     """
-    from pydantic import ConfigDict, TypeAdapter, ValidationError
+    from pydantic import ValidationError
 
     members = _members(kind)
     for member in sorted(members, key=lambda each: each is str):  # any text is a str: try the others first
-        adapter: TypeAdapter[Any] = TypeAdapter(member, config=ConfigDict(arbitrary_types_allowed=True))
         try:
-            converted = adapter.validate_python(value)
+            converted = _adapter(member).validate_python(value)
         except ValidationError:
             continue
         if not isinstance(value, bool) or isinstance(converted, bool):
             return converted
     raise ValueError(f"{name} must be {' or '.join(map(_describe, members))}; got {short_repr(value)}.")
+
+
+@cache
+def _adapter(kind: Any) -> TypeAdapter[Any]:
+    from pydantic import ConfigDict, TypeAdapter
+
+    return TypeAdapter(kind, config=ConfigDict(arbitrary_types_allowed=True))
 
 
 def _members(kind: Any) -> tuple[Any, ...]:

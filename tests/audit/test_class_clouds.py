@@ -69,3 +69,16 @@ def test_outermost_samples_are_enough_for_the_longest_pair():
     squares = points.square().sum(dim=1)
     assert farthest_distances(points, squares, limit=500).max() == pytest.approx(float(expected.max()))
     torch.testing.assert_close(farthest_distances(points, squares, limit=3000), expected)
+
+
+def test_distances_in_a_large_set_are_close_to_all_distances(monkeypatch):
+    rng = np.random.default_rng(4)
+    features = torch.from_numpy(rng.normal(size=(4000, 16))).float()
+    order = ClassOrder.from_labels(np.arange(4000) % 3, 3)
+    every = class_clouds(features, order)
+    monkeypatch.setattr("classgap.audit.geometry.class_clouds.LARGE", 0)
+    some = class_clouds(features, order)
+    assert (some.dispersion_K <= every.dispersion_K * (1 + 1e-6)).all()
+    np.testing.assert_allclose(some.dispersion_K, every.dispersion_K, rtol=0.02)
+    np.testing.assert_allclose(some.max_intra_distance_K, every.max_intra_distance_K, rtol=0.03)
+    np.testing.assert_array_equal(some.spread_K, every.spread_K)

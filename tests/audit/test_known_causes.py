@@ -8,6 +8,7 @@ import pytest
 import torch
 from sklearn.datasets import load_digits
 from sklearn.ensemble import RandomForestClassifier
+from sklearn.linear_model import LogisticRegression
 from sklearn.naive_bayes import GaussianNB
 
 from classgap.audit import Audit, AuditSettings
@@ -41,6 +42,30 @@ def test_over_confident_naive_bayes_does_not_doubt_clean_labels(digits, seed):
     agreed = (forest.predict(images[test][doubted]) == labels[test][doubted]).sum() if doubted else 0
     assert agreed <= 3
     assert len(doubted) <= 0.01 * len(test)
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_naive_bayes_is_not_called_under_trained(digits, seed):
+    """A linear classifier on the pixels is better, and no longer training makes naive Bayes one."""
+    images, labels = digits
+    order = np.random.default_rng(seed).permutation(len(labels))
+    train, test = order[:900], order[900:]
+    model = GaussianNB().fit(images[train], labels[train])
+    scores = {"probabilities": model.predict_proba(images[test]), "targets": labels[test], "settings": QUICK}
+    audit = Audit.from_predictions(
+        **scores,
+        features=images[test],
+        train_targets=labels[train],
+        train_predictions=model.predict(images[train]),
+        train_features=images[train],
+    )
+    assert "under-trained" not in {cause.name for entry in audit.classes for cause in entry.diagnosis}
+    linear = LogisticRegression(max_iter=1000).fit(images[train], labels[train])
+    better = [entry for entry in audit.classes if entry.diagnosis and entry.diagnosis[0].name == "close-boundary"]
+    assert better
+    for entry in better:
+        own = test[labels[test] == entry.index]
+        assert (linear.predict(images[own]) == entry.index).mean() > entry.accuracy + 0.1
 
 
 @pytest.mark.parametrize("seed", range(3))

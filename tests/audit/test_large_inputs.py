@@ -2,9 +2,8 @@
 
 import json
 import os
-import subprocess
-import sys
-import textwrap
+import re
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -14,8 +13,9 @@ from safetensors.torch import save_file
 from classgap import _array_files
 from classgap.audit import Audit, AuditSettings, read_predictions
 from classgap.audit.io import rows
-from classgap.audit.io.rows import Rows, convert_rows, stack_rows, take_rows
+from classgap.audit.io.rows import Rows, convert_rows, highest_scores, stack_rows, take_rows
 from classgap.audit.metrics import scores
+from forked import run_forked
 
 N, K, D = 700, 6, 5
 SETTINGS = AuditSettings(map="none")
@@ -66,6 +66,18 @@ def test_rows_agree_with_a_whole_matrix():
     torch.testing.assert_close(taken.take(np.array([4, 0]))[:], expected[some][[4, 0]])
     assert (parts.shape, len(taken), parts.dtype) == ((20, 3), 5, torch.float32)
     assert parts[3:3].shape == (0, 3)
+
+
+@pytest.mark.parametrize("columns", [9, 97, 250, 1003])
+@pytest.mark.parametrize("values", ["distinct", "tied", "equal"])
+def test_highest_scores_are_those_of_topk(columns, values):
+    scores_BK = torch.randn(30, columns)
+    if values != "distinct":
+        scores_BK = scores_BK.mul(2 if values == "tied" else 0).round()
+    found, where = highest_scores(scores_BK, 9)
+    assert torch.equal(found, scores_BK.topk(9, dim=1).values)
+    assert torch.equal(scores_BK.gather(1, where), found)
+    assert all(len(set(row)) == 9 for row in where.tolist())
 
 
 def test_large_matrices_are_not_copied(monkeypatch):
@@ -196,6 +208,19 @@ def test_a_large_set_is_examined_in_part():
     assert Audit.from_dict(json.loads(json.dumps(part.to_dict()))).error_budget == part.error_budget
 
 
+def anonymous_memory():
+    return int(re.search(r"RssAnon:\s+(\d+)", Path("/proc/self/status").read_text())[1]) * 1024
+
+
+def audit_memory(path):
+    """Return the bytes that an audit of a file keeps, and the number of samples."""
+    settings = AuditSettings(diagnose=False, n_resamples=10)
+    Audit.from_predictions([[1.0, 0.0], [0.0, 1.0]], [0, 1], settings=settings)  # imports
+    before = anonymous_memory()
+    audit = Audit.from_file(path, settings=settings)
+    return anonymous_memory() - before, audit.overall.n_samples
+
+
 @pytest.mark.skipif(not os.path.exists("/proc/self/status"), reason="reads the memory of a process from /proc")
 def test_memory_does_not_grow_with_the_file(tmp_path):
     samples, classes = 60_000, 1000  # 240 MB in single precision
@@ -206,21 +231,6 @@ def test_memory_does_not_grow_with_the_file(tmp_path):
         logits[start : start + 5000] = block
     np.save(tmp_path / "targets.npy", rng.integers(0, classes, samples))
     del logits
-    program = """
-        import re, sys
-        from pathlib import Path
-        from classgap.audit import Audit, AuditSettings
-
-        def anonymous():
-            return int(re.search(r"RssAnon:\\s+(\\d+)", Path("/proc/self/status").read_text())[1]) * 1024
-
-        settings = AuditSettings(diagnose=False, n_resamples=10)
-        Audit.from_predictions([[1.0, 0.0], [0.0, 1.0]], [0, 1], settings=settings)  # imports
-        before = anonymous()
-        audit = Audit.from_file(sys.argv[1], settings=settings)
-        print(anonymous() - before, audit.overall.n_samples)
-    """
-    command = [sys.executable, "-c", textwrap.dedent(program), str(tmp_path)]
-    grown, read = map(int, subprocess.run(command, capture_output=True, text=True, check=True).stdout.split())
+    grown, read = run_forked(audit_memory, tmp_path)
     assert read == samples
     assert grown < 60e6  # the file has 120 MB

@@ -1,5 +1,6 @@
 """The tables of docs/remedies.md are those of the stored results, and the page states no other figures."""
 
+import re
 import sys
 from pathlib import Path
 
@@ -23,6 +24,34 @@ def test_page_shows_the_stored_results(remedies):
     page = (ROOT / "docs" / "remedies.md").read_text(encoding="utf-8")
     shown = page.partition(remedies.BEGIN)[2].partition(remedies.END)[0]
     assert shown.strip() == remedies.tables().strip()
+
+
+def test_advice_states_the_gains_of_the_tables(remedies):
+    """Means of the hard and the medium third, read from the tables below the advice."""
+    advice, _, below = (ROOT / "docs" / "remedies.md").read_text(encoding="utf-8").partition("\n## ")
+    cell = r"([+−]?[\d.]+) \([^|]+\)"
+    hard, medium = {}, {}
+    for part in below.split("\n### ")[1:]:
+        problem = part.splitlines()[0]
+        for row in re.findall(rf"^\| (.+?) \| {cell} \| {cell} \|", part, flags=re.MULTILINE):
+            key, (gain, cost) = (problem, row[0]), (float(each.replace("−", "-")) for each in row[1:])
+            hard[key], medium[key] = gain, -cost
+    balanced = [problem for problem, remedy in hard if remedy == "class-offsets" and "tail" not in problem]
+    single, several = ([each for each in balanced if ("five runs" in each) == flag] for flag in (False, True))
+    gains, costs = ([values[each, "class-offsets"] for each in single] for values in (hard, medium))
+    assert (len(single), len(several)) == (6, 3)
+    assert f"gain {min(gains)} to {max(gains)} points and cost the medium third {min(costs)} to {max(costs)};" in advice
+    averages, both = (max(hard[each, f"ensemble{more}"] for each in several) for more in ("", "+class-offsets"))
+    assert f"gains up to {averages} and costs" in advice
+    assert f"with offsets on top, up to {both} |" in advice
+    (images,) = [problem for problem, remedy in hard if remedy == "ten-views"]
+    assert f"gains {hard[images, 'ten-views']} and helps all thirds; with offsets on top, " in advice
+    assert f"with offsets on top, {hard[images, 'ten-views+class-offsets']} |" in advice
+    (tail,) = [problem for problem, remedy in hard if remedy == "train: logit adjustment" and "tail" in problem]
+    assert f"prior correction gains {hard[tail, 'prior-correction']:.0f};" in advice
+    assert f"with logit adjustment gains {hard[tail, 'train: logit adjustment']:.0f} and" in advice
+    tuned = [-hard[f"{name}, one run", "train: default settings, no search"] for name in ("MNIST-1D", "digits")]
+    assert f"worth {tuned[0]} on MNIST-1D and {tuned[1]} on digits" in advice
 
 
 def test_table_is_the_mean_over_splits(remedies):
@@ -61,19 +90,52 @@ def test_a_search_is_shown_with_its_interval_and_against_plain_training(remedies
     line = {
         "problem": "digits",
         "seed": 0,
-        "budget": "5m",
-        "search": "searched 9 trials in 5m00s: 9 complete",
+        "n_trials": 9,
         "chosen": "ensemble",
         "proof": {
             name: {"before": 0.5, "after": after, "interval": [-0.01, 0.05]}
-            for name, after in (("overall", 0.51), ("easy", 0.5), ("hard", 0.52))
+            for name, after in (("overall", 0.51), ("easy", 0.5), ("medium", 0.5), ("hard", 0.52))
         },
-        "plain": {"hard": 0.53, "overall": 0.5},
     }
-    table = remedies.remedies_training.training_table(
-        [line, line | {"seed": 1, "chosen": None, "proof": None}], remedies.SEARCHED
-    )
-    assert table.splitlines()[2] == (
-        "| digits | 5m, 9 trials | ensemble | 50.0 → 52.0 | +2.0 (−1.0 to +5.0) | 0.0 | +1.0 | −1.0 | +1.0 |"
-    )
-    assert table.splitlines()[3] == "| digits | 5m, 9 trials | nothing | – | – | – | – | – | – |"
+    held_out = {"budget": "5m", "search": "searched 9 trials in 5m00s", "plain": {"hard": 0.53, "overall": 0.5}}
+    lines = [line, line | {"seed": 1, "chosen": None, "proof": None}, line | held_out | {"seed": 2}]
+    rows = remedies.remedies_training.training_table(lines, remedies.SEARCHED).splitlines()[2:]
+    shown = "ensemble | 50.0 → 52.0 | +2.0 (−1.0 to +5.0) | 0.0 | +1.0"
+    assert rows == [
+        f"| digits | 9 trials | five folds | {shown} | +2.0 | +1.0 |",
+        "| digits | 9 trials | five folds | nothing | – | – | – | – | – | – |",
+        f"| digits | 5m, 9 trials | held-out fifth | {shown} | −1.0 | +1.0 |",
+    ]
+
+
+def lines_of(problem, hard, easy=0.0, *, count=50, high=0.1):
+    proof = {"hard": hard / 100, "easy": easy / 100}
+    return [{"problem": problem, "split": i, "proof": proof, "interval": [-0.1, high]} for i in range(count)]
+
+
+def test_targets_are_met_only_by_stored_results(remedies):
+    check = remedies.remedies_targets
+    good = [
+        *(line for name, least in check.AVERAGED.items() for line in lines_of(name, least, -0.3)),
+        *(line for name in check.SCORES_ONLY for line in lines_of(name, 0.3)),
+        *(line for name in check.LONG_TAILED for line in lines_of(name, 10.0)),
+    ]
+    search = {"proof": {"hard": {"before": 0.5, "after": 0.525}}}
+    searches = [search | {"problem": name} for name in "abcd"]
+
+    def missed(lines, trained=searches):
+        found = check.targets(lines, trained, remedies.TITLES)
+        return [each.goal for each in found if not each.is_met]
+
+    def without(problem):
+        return [line for line in good if line["problem"] != problem]
+
+    assert missed(good) == []
+    assert len(missed(good, searches[1:])) == 1
+    assert len(missed([*without("digits × 5"), *lines_of("digits × 5", 0.9)])) == 1
+    assert len(missed([*without("cifar100"), *lines_of("cifar100", 2.0, -0.4)])) == 1
+    assert len(missed([*without("20news"), *lines_of("20news", 0.2)])) == 1
+    assert len(missed([*without("20news"), *lines_of("20news", -0.1)])) == 2  # the average, and a negative mean
+    assert len(missed([*without("digits"), *lines_of("digits", 0.3, count=49)])) == 1
+    assert len(missed([*without("digits"), *lines_of("digits", 0.3, high=-0.05)])) == 1
+    assert len(missed(without("mnist1d-lt"))) == 1

@@ -1,8 +1,6 @@
 import csv
 import json
 import os
-import subprocess
-import sys
 import threading
 from pathlib import Path
 from typing import Any
@@ -15,6 +13,7 @@ from sklearn.metrics import accuracy_score, balanced_accuracy_score, recall_scor
 
 from classgap.audit import Audit
 from classgap.cli import main
+from forked import run_command
 
 
 def predictions(classes: int = 4, samples: int = 80) -> dict[str, np.ndarray]:
@@ -379,11 +378,10 @@ def test_audit_can_be_written_to_a_pipe(npz: Path, tmp_path: Path, capsys):
 
 def test_redirected_standard_output_is_not_overwritten(npz: Path, tmp_path: Path):
     printed = tmp_path / "out.txt"
-    words = [sys.executable, "-m", "classgap", "audit", str(npz), "--json", str(printed)]
-    with printed.open("w") as file:
-        done = subprocess.run(words, stdout=file, stderr=subprocess.PIPE, text=True, check=False)
-    assert done.returncode == 2
-    assert "standard output" in done.stderr
+    errors = tmp_path / "err.txt"
+    with printed.open("w") as out, errors.open("w") as err:
+        assert run_command(["audit", str(npz), "--json", str(printed)], out.fileno(), err.fileno()) == 2
+    assert "standard output" in errors.read_text()
     assert printed.read_text() == ""
 
 

@@ -2,8 +2,6 @@
 
 import json
 import os
-import subprocess
-import sys
 from pathlib import Path
 from xml.etree import ElementTree
 
@@ -12,6 +10,7 @@ import pytest
 
 from classgap.audit import Audit, GateResult
 from classgap.cli import main
+from forked import run_command
 
 TARGETS = np.repeat(np.arange(4), 60)
 NAMES = ["cat", "dog", "a|b`<i>", "yak"]
@@ -176,9 +175,8 @@ def test_samples_that_do_not_match_are_wrong_use(before: str, tmp_path: Path, ca
 def test_a_closed_pipe_does_not_hide_a_failure(before: str, bad: str):
     read, write = os.pipe()
     os.close(read)
-    command = [sys.executable, "-m", "classgap", "gate", before, bad, "--max-class-drop", "3"]
-    with os.fdopen(write, "wb") as closed:
-        assert subprocess.run(command, stdout=closed, stderr=subprocess.PIPE, check=False).returncode == 1
+    assert run_command(["gate", before, bad, "--max-class-drop", "3"], stdout=write, stderr=2) == 1
+    os.close(write)
 
 
 def test_history(before: str, bad: str, tmp_path: Path, capsys):

@@ -57,6 +57,31 @@ def test_val_is_used_as_the_test_split(tmp_path: Path) -> None:
     assert len(load(f"folder:{tmp_path}").test) == 3
 
 
+@pytest.mark.parametrize("name", ["val", "valid", "validation"])
+def test_val_is_the_validation_split_beside_a_test_folder(name: str, tmp_path: Path) -> None:
+    for seed, (tree, counts) in enumerate({"train": {"a": 2, "b": 2}, "test": {"a": 1}, name: {"b": 3}}.items()):
+        write_tree(tmp_path / tree, counts, seed=100 * seed)
+    data = load(f"folder:{tmp_path}")
+    assert data.validation is not None
+    assert (len(data.train), len(data.test), len(data.validation)) == (4, 1, 3)
+    assert data.validation.targets.tolist() == [1, 1, 1]
+    expected = [as_tensor_layout(np.asarray(Image.open(file))) for file in sorted((tmp_path / name / "b").iterdir())]
+    assert np.array_equal(data.validation.inputs[torch.arange(3)].numpy(), np.stack(expected))
+
+
+def test_valid_may_be_a_class(tmp_path: Path) -> None:
+    write_tree(tmp_path, {"invalid": 5, "valid": 5})
+    assert load(f"folder:{tmp_path}").class_names == ("invalid", "valid")
+
+
+def test_a_folder_of_texts_names_its_source(tmp_path: Path) -> None:
+    for name in ("ham", "spam"):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "1.txt").write_text("hello")
+    with pytest.raises(ValueError, match="text:"):
+        load(str(tmp_path))
+
+
 @pytest.mark.parametrize(
     ("trees", "text", "message"),
     [
@@ -64,6 +89,7 @@ def test_val_is_used_as_the_test_split(tmp_path: Path) -> None:
         ({"train": {"a": 1, "b": 0}, "test": {"a": 1}}, "", "train has no images for b"),
         ({"train": {"a": 1}, "test": {"a": 1}}, ":test_fraction=0.5", "remove test_fraction=0.5"),
         ({"test": {"a": 1}}, "", "but no train"),
+        ({"train": {"a": 2}, "val": {"a": 1}, "valid": {"a": 1}}, "", "val/ and valid/"),
         ({}, "", "has no class folders"),
         ({"train": {"a": 2}}, ":on_error=ignore", "on_error must be .*got 'ignore'"),
         ({"train": {"a": 2}}, ":size=0", "size must be at least 1"),

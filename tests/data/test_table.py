@@ -125,3 +125,10 @@ def test_files_that_do_not_fit_are_named(tmp_path: Path) -> None:
         load(f"parquet:{tmp_path / 'broken.parquet'}")
     with pytest.raises(ValueError, match="'size'"):
         load(f"csv:{tmp_path / 'train.csv'}:drop=size")
+
+
+def test_a_column_that_numbers_the_rows_is_named(tmp_path: Path) -> None:
+    made = frame(60).assign(id=np.random.default_rng(2).permutation(60) + 1000)
+    made.to_csv(tmp_path / "table.csv", index=False)
+    assert [note for note in load(f"csv:{tmp_path / 'table.csv'}").notes if "drop=id" in note and "rooms" not in note]
+    assert not [note for note in load(f"csv:{tmp_path / 'table.csv'}:drop=id").notes if "drop=" in note]

@@ -1,6 +1,7 @@
 """The documentation site builds strictly, and its pages work in a browser without any other host."""
 
 import http.server
+import re
 import subprocess
 import sys
 import threading
@@ -9,6 +10,7 @@ from functools import partial
 from pathlib import Path
 
 import pytest
+import yaml
 
 import classgap as cg
 from browser import Browser
@@ -34,7 +36,7 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Path, str]]
     server.server_close()
 
 
-def test_every_page_opens_without_errors_or_other_hosts(site: tuple[Path, str], page: Browser):
+def test_every_page_opens_fits_a_phone_and_asks_no_other_host(site: tuple[Path, str], page: Browser):
     folder, address = site
     pages = sorted(path.parent.relative_to(folder).as_posix() for path in folder.rglob("index.html"))
     assert len(pages) >= 15
@@ -43,14 +45,20 @@ def test_every_page_opens_without_errors_or_other_hosts(site: tuple[Path, str], 
         assert page.run("document.querySelector('h1').innerText.length") > 1, name
         assert not page.errors(), name
         assert not [url for url in page.requests() if not url.startswith((address, "data:"))], name
-
-
-def test_pages_fit_a_phone(site: tuple[Path, str], page: Browser):
-    page.resize(400, 800)
-    for name in ("", "audit/", "remedies/", "api/losses/"):
-        page.open(f"{site[1]}/{name}")
+        assert page.run("[...document.images].every(each => each.complete && each.naturalWidth > 0)"), name
+        page.resize(400, 800)
         assert page.run("document.documentElement.scrollWidth") <= 400, name
-    page.resize(1200, 900)
+        page.resize(1200, 900)
+
+
+def test_pages_are_in_the_order_in_which_people_need_them():
+    navigation = yaml.safe_load((ROOT / "mkdocs.yml").read_text(encoding="utf-8"))["nav"]
+    first = [next(iter(entry)) for entry in navigation]
+    assert first[:6] == ["Start", "See it", "Why a class fails", "What to try first", "Fix it", "Prove it and keep it"]
+    listed = re.findall(r"[\w/-]+\.md", str(navigation))
+    assert len(listed) == len(set(listed))
+    pages = {path.relative_to(ROOT / "docs").as_posix() for path in (ROOT / "docs").rglob("*.md")}
+    assert set(listed) == pages | {"contributing.md", "changelog.md", "security.md"}
 
 
 def test_the_search_finds_a_loss(site: tuple[Path, str], page: Browser):

@@ -4,12 +4,13 @@ from pathlib import Path
 
 import pytest
 import torch
-from training_cases import config, metrics, new_run, start, stopped_after, succeed, trained
+from training_cases import config, metrics, new_run, stopped_after, trained, trained_by_two
 
 from classgap import Audit
 from classgap.data.dataset import Split
 from classgap.engine import Run, RunDirectory, train
 from classgap.engine.storage.checkpoint import load_weights
+from classgap.testing import Processes
 
 STORED = {"val_fraction": 0.2, "save_train_features": True, "report": False}
 
@@ -94,12 +95,10 @@ def test_an_interrupted_run_stores_the_same(tmp_path: Path) -> None:
         assert getattr(resumed, name).read_bytes() == getattr(whole, name).read_bytes()
 
 
-def test_two_processes_store_every_sample_once(tmp_path: Path) -> None:
-    settings = {"epochs": 2, "val_fraction": 0.2}
-    flags = ("--save-train-features", "--class-stats", "--no-report")
-    succeed(start(tmp_path / "two", *flags, processes=2, **settings))
-    alone = trained(tmp_path / "one", save_train_features=True, class_stats=True, report=False, **settings)
-    together = RunDirectory(tmp_path / "two")
+def test_two_processes_store_every_sample_once(tmp_path: Path, processes: Processes) -> None:
+    settings = {"epochs": 2, "val_fraction": 0.2, "save_train_features": True, "class_stats": True, "report": False}
+    alone = trained(tmp_path / "one", **settings)
+    together = trained_by_two(processes, tmp_path / "two", **settings)
     for name in ("val_predictions", "train_predictions"):
         one, two = load_weights(getattr(alone, name)), load_weights(getattr(together, name))
         assert torch.equal(one["index"], two["index"])

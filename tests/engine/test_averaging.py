@@ -6,11 +6,12 @@ from typing import Any
 import pytest
 import torch
 from torch.optim.swa_utils import update_bn
-from training_cases import metrics, new_run, start, stopped_after, succeed, trained
+from training_cases import metrics, new_run, stopped_after, trained, trained_by_two
 
 from classgap import Audit
 from classgap.engine import Run
 from classgap.engine.storage.checkpoint import load_weights
+from classgap.testing import Processes
 
 NORMALIZED: dict[str, Any] = {"model": "resnet20:width=4", "epochs": 2, "batch_size": 200}
 EMA = {"ema_decay": 0.9}
@@ -224,46 +225,39 @@ def _averages_of_two() -> dict[str, torch.Tensor]:
         return {name: tensor.clone() for name, tensor in run.model.state_dict().items()}
 
 
-def test_processes_have_the_same_average(processes) -> None:
+def test_processes_have_the_same_average(processes: Processes) -> None:
     first, second = processes.run(_averages_of_two)
     assert all(torch.equal(tensor, second[name]) for name, tensor in first.items())
 
 
-def assert_two_processes_match_one(tmp_path: Path, **settings: Any) -> None:
+def assert_two_processes_match_one(processes: Processes, tmp_path: Path, **settings: Any) -> None:
     """Compare a network without batch norm, which would use the statistics of each process's samples."""
-    settings = {"epochs": 4, "val_fraction": 0.2, "monitor": "hard", **settings}
-    succeed(start(tmp_path / "two", "--no-report", processes=2, **settings))
-    one = trained(tmp_path / "one", report=False, **settings)
-    for alone, together in zip(metrics(one), metrics(tmp_path / "two"), strict=True):
+    settings = {"epochs": 4, "val_fraction": 0.2, "monitor": "hard", "report": False, **settings}
+    one, two = trained(tmp_path / "one", **settings), trained_by_two(processes, tmp_path / "two", **settings)
+    for alone, together in zip(metrics(one), metrics(two), strict=True):
         numbers = {key: value for key, value in alone.items() if isinstance(value, float)}
         assert {key: together[key] for key in numbers} == pytest.approx(numbers, rel=1e-3, abs=4e-3)
-    ours, theirs = load_weights(one.model), load_weights(tmp_path / "two" / "checkpoints" / "model.safetensors")
+    ours, theirs = load_weights(one.model), load_weights(two.model)
     for name, tensor in ours.items():
         torch.testing.assert_close(tensor, theirs[name], rtol=1e-3, atol=1e-4)
 
 
-def assert_two_processes_predict_with_the_saved_weights(tmp_path: Path, **settings: Any) -> None:
+@pytest.mark.parametrize("average", [{"ema_decay": 0.95}, {"swa_start": 0.5, "swa_lr": 0.03}])
+def test_two_processes_average_as_one(average: dict[str, float], tmp_path: Path, processes: Processes) -> None:
+    assert_two_processes_match_one(processes, tmp_path, **average)
+
+
+@pytest.mark.parametrize("average", [EMA, {"swa_start": 0.0}])
+def test_two_processes_predict_with_the_saved_average(
+    average: dict[str, float], tmp_path: Path, processes: Processes
+) -> None:
     """Evaluate the stored samples again in one process: both processes had the buffers that were saved."""
-    settings = {**NORMALIZED, "val_fraction": 0.2, **settings}
-    succeed(start(tmp_path / "run", "--no-report", processes=2, **settings))
+    settings = {**NORMALIZED, "val_fraction": 0.2, **average}
+    directory = trained_by_two(processes, tmp_path / "run", report=False, **settings)
     run = new_run(**settings)
-    run.model.load_state_dict(load_weights(tmp_path / "run" / "checkpoints" / "model.safetensors"))
+    run.model.load_state_dict(load_weights(directory.model))
     assert run.validation is not None
     scores = run.scores(run.validation)
-    stored = load_weights(tmp_path / "run" / "val_predictions.safetensors")["logits"]
+    stored = load_weights(directory.val_predictions)["logits"]
     torch.testing.assert_close(stored, scores.logits_NK, rtol=1e-4, atol=1e-4)
-    assert metrics(tmp_path / "run")[-2]["val_accuracy"] == pytest.approx(scores.accuracies()["accuracy"])
-
-
-def test_two_processes_average_as_one(tmp_path: Path) -> None:
-    assert_two_processes_match_one(tmp_path, ema_decay=0.95)
-
-
-@pytest.mark.slow
-def test_two_processes_average_epochs_as_one(tmp_path: Path) -> None:
-    assert_two_processes_match_one(tmp_path, swa_start=0.5, swa_lr=0.03)
-
-
-@pytest.mark.parametrize("average", [EMA, pytest.param({"swa_start": 0.0}, marks=pytest.mark.slow)])
-def test_two_processes_predict_with_the_saved_average(average: dict[str, float], tmp_path: Path) -> None:
-    assert_two_processes_predict_with_the_saved_weights(tmp_path, **average)
+    assert metrics(directory)[-2]["val_accuracy"] == pytest.approx(scores.accuracies()["accuracy"])

@@ -1,11 +1,12 @@
-import subprocess
-import sys
+import resource
+import signal
 from pathlib import Path
 
 import pytest
 import torch
 
 from classgap.engine.storage.checkpoint import load_checkpoint, load_weights, save_checkpoint, save_weights
+from forked import run_forked
 
 
 def test_round_trip(tmp_path: Path) -> None:
@@ -38,27 +39,20 @@ def test_a_damaged_file_is_reported(keep: int, tmp_path: Path) -> None:
         load_checkpoint(tmp_path / "last.pt")
 
 
-FULL_DISK = """
-import resource, signal, sys, torch
-from pathlib import Path
-from classgap.engine.storage.checkpoint import save_checkpoint
-path = Path(sys.argv[1])
-save_checkpoint({"a": torch.zeros(10)}, path)
-signal.signal(signal.SIGXFSZ, signal.SIG_IGN)  # writing beyond the limit is then an error, as on a full disk
-resource.setrlimit(resource.RLIMIT_FSIZE, (100_000, 100_000))
-try:
-    save_checkpoint({"a": torch.zeros(100_000)}, path)
-except OSError as error:
-    print(error)
-"""
+def save_beyond_the_limit(path: Path) -> str:
+    signal.signal(signal.SIGXFSZ, signal.SIG_IGN)  # writing beyond the limit is then an error, as on a full disk
+    resource.setrlimit(resource.RLIMIT_FSIZE, (100_000, 100_000))
+    with pytest.raises(OSError, match="cannot write") as error:
+        save_checkpoint({"a": torch.zeros(100_000)}, path)
+    return str(error.value)
 
 
 def test_a_full_disk_keeps_the_last_good_checkpoint(tmp_path: Path) -> None:
     path = tmp_path / "last.pt"
-    done = subprocess.run([sys.executable, "-c", FULL_DISK, str(path)], capture_output=True, text=True, check=True)
-    assert "cannot write" in done.stdout
-    assert "the disk is full" in done.stdout
-    assert "the previous file is kept" in done.stdout
+    save_checkpoint({"a": torch.zeros(10)}, path)
+    message = run_forked(save_beyond_the_limit, path)
+    assert "the disk is full" in message
+    assert "the previous file is kept" in message
     assert load_checkpoint(path)["a"].shape == (10,)
     assert [each.name for each in tmp_path.iterdir()] == ["last.pt"]
 

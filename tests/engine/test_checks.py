@@ -135,3 +135,14 @@ def test_classes_without_training_samples_cause_a_warning() -> None:
     wanted = resolve_config(config(data="mine", model="linear"), made)
     (warning,) = training_warnings(Run(wanted, made, torch.device("cpu")))
     assert "without training samples: dog." in warning
+
+
+@pytest.mark.parametrize(
+    ("samples", "size", "warns"), [(40, 64, True), (40, 40, True), (40, 16, False), (20, 64, False)]
+)
+def test_a_batch_of_all_samples_causes_a_warning(samples: int, size: int, warns: bool) -> None:
+    split = Split.from_arrays(torch.randn(samples, 2), torch.arange(samples) % 2)
+    made = Dataset("mine", split, split, ("cat", "dog"), kind="vector", shape=(2,))
+    wanted = resolve_config(config(data="mine", model="linear", batch_size=size), made)
+    found = training_warnings(Run(wanted, made, torch.device("cpu")))
+    assert [f"batch_size={size}" in each for each in found] == [True] * warns

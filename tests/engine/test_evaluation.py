@@ -1,51 +1,45 @@
 """Passes over a split: how much of it is held at a time, and what comes out."""
 
-import subprocess
-import sys
+import resource
+from pathlib import Path
 
 import pytest
 import torch
-from training_cases import environment, new_run
+from training_cases import new_run
 
-from classgap.data.splits import hold_out
-from classgap.testing import Processes
-
-# 3,000 classes and 40,000 training samples: logits of all of them would take 480 MB.
-MANY_CLASSES = """
-import resource, sys, tempfile, torch
-from pathlib import Path
 from classgap.data.dataset import Dataset, Split
+from classgap.data.splits import hold_out
 from classgap.engine import Run, RunDirectory, TrainConfig
 from classgap.engine.defaults import resolve_config
 from classgap.engine.storage.artifacts import write_artifacts
+from classgap.testing import Processes
+from forked import run_forked
 
-method = sys.argv[1]
-targets = torch.arange(40_000) % 3_000
-train = Split.from_arrays(torch.randn(40_000, 4), targets)
-test = Split.from_arrays(torch.randn(3_000, 4), targets[:3_000])
-data = Dataset("made", train, test, tuple(map(str, range(3_000))), "vector", (4,))
-config = TrainConfig(data="made", model="mlp:width=8", method=method, epochs=2, val_fraction=0.1, report=False)
-run = Run(resolve_config(config, data), data, torch.device("cpu"))
-used = lambda: resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1000
-next(run.iterate_outputs(data.test))  # what the first forward pass loads
-before = used()
-run.method.epoch_start(run)
-run.method.stage_end(run)
-if method == "erm":
-    directory = RunDirectory(Path(tempfile.mkdtemp()) / "run")
-    directory.begin(run.config, {})
-    write_artifacts(run, directory, None)
-print(used() - before)
-"""
+
+def memory_of_passes(method: str, folder: Path) -> float:
+    """Return the megabytes that the passes over the training set and writing all predictions add."""
+    # 3,000 classes and 40,000 training samples: logits of all of them would take 480 MB.
+    targets = torch.arange(40_000) % 3_000
+    train = Split.from_arrays(torch.randn(40_000, 4), targets)
+    test = Split.from_arrays(torch.randn(3_000, 4), targets[:3_000])
+    data = Dataset("made", train, test, tuple(map(str, range(3_000))), "vector", (4,))
+    config = TrainConfig(data="made", model="mlp:width=8", method=method, epochs=2, val_fraction=0.1, report=False)
+    run = Run(resolve_config(config, data), data, torch.device("cpu"))
+    next(run.iterate_outputs(data.test))  # what the first forward pass loads
+    before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    run.method.epoch_start(run)
+    run.method.stage_end(run)
+    if method == "erm":
+        directory = RunDirectory(folder / "run")
+        directory.begin(run.config, {})
+        write_artifacts(run, directory, None)
+    return (resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before) / 1000
 
 
 @pytest.mark.parametrize("method", ["erm", "jtt", "fair-dro"])
-def test_of_a_training_set_no_logits_are_kept(method: str) -> None:
-    done = subprocess.run(
-        [sys.executable, "-c", MANY_CLASSES, method], capture_output=True, text=True, env=environment(), check=True
-    )
+def test_of_a_training_set_no_logits_are_kept(method: str, tmp_path: Path) -> None:
     # Logits of the test set and of the held-out samples are stored, one after the other: 36 MB, joined and written.
-    assert float(done.stdout) < (200 if method == "erm" else 60)
+    assert run_forked(memory_of_passes, method, tmp_path) < (200 if method == "erm" else 60)
 
 
 def test_a_pass_leaves_every_layer_in_the_mode_that_it_had() -> None:

@@ -20,6 +20,7 @@ from classgap.engine import Run, RunDirectory, TrainConfig, TrainingInterrupted
 from classgap.engine.defaults import resolve_config
 from classgap.engine.run import Position
 from classgap.engine.train import train
+from classgap.testing import Processes
 
 SMALL: dict[str, Any] = {"data": "digits", "model": "mlp:width=16", "epochs": 3, "batch_size": 64, "lr": 0.05}
 
@@ -40,6 +41,16 @@ def new_run(**settings: Any) -> Run:
 def trained(out: Path, **settings: Any) -> RunDirectory:
     """Train a run to the end."""
     return RunDirectory(train(config(out=out, **settings), quiet=True).run_dir)
+
+
+def trained_by_two(processes: Processes, out: Path, **settings: Any) -> RunDirectory:
+    """Train a run to the end in two processes that are already there; starting ``torchrun`` takes many seconds."""
+    processes.run(_train, config(out=out, **settings))
+    return RunDirectory(out)
+
+
+def _train(wanted: TrainConfig) -> None:
+    train(wanted, quiet=True)
 
 
 def metrics(directory: RunDirectory | Path) -> list[dict[str, Any]]:

@@ -8,6 +8,7 @@ from types import ModuleType
 import pytest
 
 SOURCE = Path(__file__).parents[2] / "examples" / "compare_methods.py"
+STORED = SOURCE.parents[1] / "experiments" / "compare_methods.jsonl"
 METRICS = ("accuracy", "easy", "medium", "hard", "worst")
 
 
@@ -102,7 +103,7 @@ def test_every_setting_is_valid(example: ModuleType) -> None:
             TrainConfig(data="mnist1d", **(example.SETTINGS | settings))
 
 
+@pytest.mark.skipif(not STORED.exists(), reason="the source distribution has no experiments/")
 def test_the_table_of_the_docs_matches_the_results(example: ModuleType, capsys: pytest.CaptureFixture[str]) -> None:
-    root = SOURCE.parents[1]
-    example.main(["--results", str(root / "experiments" / "compare_methods.jsonl"), "--markdown"])
-    assert capsys.readouterr().out in (root / "docs" / "methods.md").read_text()
+    example.main(["--results", str(STORED), "--markdown"])
+    assert capsys.readouterr().out in (SOURCE.parents[1] / "docs" / "methods.md").read_text()

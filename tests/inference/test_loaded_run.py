@@ -139,6 +139,7 @@ def test_every_kind_of_image_gives_the_same_prediction(photos: Path) -> None:
         str(file),
         np.asarray(image),
         pixels,
+        np.asarray(image) / 255,
         pixels.float() / 255,
         pixels.permute(1, 2, 0).numpy(),
     ):
@@ -149,13 +150,44 @@ def test_every_kind_of_image_gives_the_same_prediction(photos: Path) -> None:
         [image],
         file,
         [str(file)],
+        iter([image]),
+        np.array([str(file)]),
+        np.asarray(image),
         np.asarray(image)[None],
+        np.asarray(image)[None] / 255,
+        torch.from_numpy(np.array(image)).permute(2, 0, 1),
+        pixels,
         pixels[None],
         pixels[None].float() / 255,
     ):
         result = run.predict(inputs)
         torch.testing.assert_close(result.logits, logits, atol=1e-4, rtol=1e-4)
         torch.testing.assert_close(result.probabilities, logits.softmax(dim=1), atol=1e-4, rtol=1e-4)
+
+
+def test_gray_and_transparent_images_become_rgb(photos: Path, tmp_path: Path) -> None:
+    run = cg.load_run(photos / "run", device="cpu")
+    image = Image.open(photos / "data" / "test" / "dog" / "1.png")
+    gray = np.asarray(image.convert("L"))
+    expected = run.preprocessing(np.stack([gray, gray, gray], axis=2))
+    Image.fromarray(gray).save(tmp_path / "gray.png")
+    Image.fromarray(gray.astype(np.uint16) * 257).save(tmp_path / "gray16.png")
+    for each in (gray, gray[..., None], gray / 255, tmp_path / "gray.png", tmp_path / "gray16.png"):
+        assert torch.equal(run.preprocessing(each), expected)
+    opaque = np.asarray(image.convert("RGBA"))
+    for each in (opaque, opaque / 255, image.convert("RGBA")):
+        assert torch.equal(run.preprocessing(each), run.preprocessing(image))
+
+
+def test_a_folder_gives_its_images_with_their_names(photos: Path) -> None:
+    run = cg.load_run(photos / "run", device="cpu")
+    folder = photos / "data" / "test" / "dog"
+    files = sorted(map(str, folder.iterdir()))
+    result = run.predict(folder)
+    assert result.filenames == tuple(files)
+    assert torch.equal(result.logits, run.predict([Image.open(file) for file in files]).logits)
+    assert run.predict([Image.open(files[0])]).filenames is None
+    assert len(run.features(str(folder))) == len(files)
 
 
 def test_turned_photographs_are_turned_back(photos: Path, tmp_path: Path) -> None:
@@ -170,7 +202,10 @@ def test_turned_photographs_are_turned_back(photos: Path, tmp_path: Path) -> Non
 
 BAD_IMAGES = {
     "normalized": (np.full((1, 3, 14, 14), -1.0), "in [0, 1]"),
-    "float in another size": (np.zeros((1, 3, 9, 9)), "(1, 3, 9, 9)"),
+    "normalized in another size": (np.full((1, 3, 9, 9), -1.0), "in [0, 1]"),
+    "integers": (np.full((1, 9, 9, 3), 200), "int64 values from 200 to 200"),
+    "rows of pixels": (np.zeros((2, 14 * 14 * 3)), "(2, 588)"),
+    "nothing": (None, "NoneType"),
     "two channels": (np.zeros((1, 14, 14, 2), dtype=np.uint8), "(14, 14, 2)"),
     "no samples": ([], "at least one"),
     "no image": ([object()], "object"),

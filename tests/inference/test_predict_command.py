@@ -1,10 +1,10 @@
 """`classgap predict` gives the run's own figures, in every format, and rejects bad input before it writes."""
 
+import contextlib
 import csv
+import io
 import json
 import shutil
-import subprocess
-import sys
 from pathlib import Path
 
 import numpy as np
@@ -16,6 +16,7 @@ from safetensors.torch import load_file
 
 import classgap as cg
 from classgap.cli import main
+from classgap.testing import Processes
 
 SMALL = ("--epochs", "5", "--device", "cpu", "--batch-size", "16")
 
@@ -105,15 +106,18 @@ def test_workers_and_batch_size_change_nothing_but_rounding(place: Path, tmp_pat
     np.testing.assert_allclose(one["logits"], other["logits"], atol=1e-5)
 
 
-def test_two_processes_write_what_one_writes(place: Path, tmp_path: Path) -> None:
+def printed_by_main(words: list[str]) -> str:
+    with contextlib.redirect_stdout(io.StringIO()) as output:
+        assert main(words) == 0
+    return output.getvalue()
+
+
+def test_two_processes_write_what_one_writes(place: Path, tmp_path: Path, processes: Processes) -> None:
     size = "5"  # 21 images: the second process gets fewer
     one = np.load(predict(place, "photos", tmp_path / "one.npz", "--batch-size", size))
     words = [str(place / "photos"), str(place / "my photos/test"), "--batch-size", size, "--device", "cpu"]
-    launch = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node=2", "-m", "classgap"]
-    command = [*launch, "predict", *words, "--out", str(tmp_path / "two.npz")]
-    finished = subprocess.run(command, capture_output=True, text=True, timeout=300, check=False)
-    assert finished.returncode == 0, finished.stderr[-4000:]
-    assert finished.stdout.count("accuracy") == 1  # the first process prints
+    printed = processes.run(printed_by_main, ["predict", *words, "--out", str(tmp_path / "two.npz")])
+    assert [text.count("accuracy") for text in printed] == [1, 0]  # the first process prints
     two = np.load(tmp_path / "two.npz")
     assert set(one.files) == set(two.files)
     assert all(np.array_equal(one[key], two[key]) for key in one.files)
@@ -229,3 +233,63 @@ def test_a_moved_run_needs_neither_its_data_nor_its_place(place: Path, tmp_path:
     assert torch.equal(
         cg.load_run(tmp_path / "moved", device="cpu").predict(files, batch_size=16).logits, expected[: len(files)]
     )
+
+
+def test_broken_images_are_skipped_if_asked(place: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    folder = tmp_path / "dog"
+    shutil.copytree(place / "my photos" / "test" / "dog", folder)
+    whole = (folder / "3.png").read_bytes()
+    (folder / "2b.png").write_bytes(whole[: len(whole) // 2])  # the header is fine, the pixels end early
+    words = ["predict", place / "photos", folder, "--device", "cpu", "--out"]
+    assert main([*map(str, words), str(tmp_path / "out.npz")]) == 2
+    assert "--on-error skip" in capsys.readouterr().err
+    run(*words, tmp_path / "out.npz", "--on-error", "skip")
+    assert "1 of 8 images" in (out := capsys.readouterr().out)
+    assert "2b.png" in out
+    got, expected = np.load(tmp_path / "out.npz"), load_file(place / "photos" / "predictions.safetensors")
+    assert [Path(name).name for name in got["filenames"]] == [f"{i}.png" for i in range(7)]
+    assert got["targets"].tolist() == [2] * 7
+    np.testing.assert_allclose(got["logits"], expected["logits"][expected["targets"] == 2].numpy(), atol=1e-5)
+    (tmp_path / "none").mkdir()
+    (tmp_path / "none" / "x.png").write_bytes(b"")
+    assert main(["predict", str(place / "photos"), str(tmp_path / "none"), "--on-error", "skip"]) == 2
+    assert "1 of 1 images" in capsys.readouterr().err
+
+
+def test_a_folder_with_training_images_is_noted(place: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    run("predict", place / "photos", place / "my photos", "--device", "cpu")
+    out = capsys.readouterr().out
+    assert str(place / "my photos" / "test") in out.splitlines()[0]
+    assert "57 samples" in out  # 3 classes of 12 training and 7 test images
+
+
+def test_a_single_image_is_one_row_with_its_classes(place: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    file = place / "my photos" / "test" / "dog" / "0.png"
+    run("predict", place / "photos", file, "--top-k", "3", "--device", "cpu")
+    header, row, count = capsys.readouterr().out.splitlines()
+    logits = load_file(place / "photos" / "predictions.safetensors")
+    probabilities = logits["logits"][logits["targets"] == 2][0].double().softmax(dim=0)
+    best = [f"{CLASSES[k]} {probabilities[k]:.3f}" for k in probabilities.argsort(descending=True)]
+    assert header.split("  ")[0] == "sample"
+    assert [cell.strip() for cell in row.split("  ") if cell] == [str(file), "dog", *best]
+    assert count.startswith("1 sample,")
+
+
+def test_a_fix_of_a_moved_run_gives_the_proven_figures(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    rng, arrays = np.random.default_rng(1), {"class_names": np.array(["ant", "bee", "cow"])}
+    for split, counts in {"train": (200, 20, 10), "val": (40, 40, 40), "test": (40, 40, 40)}.items():
+        targets = np.repeat(np.arange(3), counts)
+        arrays[f"{split}_features"] = rng.normal(size=(len(targets), 5)) + 1.5 * np.eye(3, 5)[targets]
+        arrays[f"{split}_targets"] = targets
+    monkeypatch.chdir(tmp_path)
+    np.savez("data.npz", **arrays)
+    run("train", "--data", "data.npz", "--model", "linear", "--out", "run", *SMALL)
+    run("fix", "run", "--out", "fixed", "--json", "fix.json")
+    Path("elsewhere").mkdir()
+    for name in ("run", "fixed", "data.npz"):
+        shutil.move(name, f"elsewhere/{name}")
+    run("predict", "elsewhere/run", "elsewhere/data.npz", "--fix", "elsewhere/fixed", "--out", "new.csv")
+    run("audit", "new.csv", "--json", "audit.json")
+    proof, got = json.loads(Path("fix.json").read_text())["proof"], json.loads(Path("audit.json").read_text())
+    assert proof["overall"]["change"] > 0
+    assert got["overall"]["accuracy"] == pytest.approx(proof["overall"]["after"], abs=1e-12)

@@ -71,6 +71,7 @@ def test_three_lines_train_a_model() -> None:
     assert model[0].weight.grad.any()
 
 
+@pytest.mark.slow  # generates and compiles C++
 def test_a_loss_of_one_part_keeps_its_gradient_when_compiled() -> None:
     """Code generation once took the detached term for the loss, which it equals."""
     loss = torch.compile(MR2Loss(2, logit="none", strength=0), fullgraph=True)

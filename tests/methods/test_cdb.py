@@ -5,10 +5,11 @@ from pathlib import Path
 import pytest
 import torch
 from method_cases import MOONS, STEPS, assert_resumes, metrics, moons_run, moons_trained
-from training_cases import start, succeed
+from training_cases import trained, trained_by_two
 
 from classgap.engine import Run
 from classgap.engine.storage.checkpoint import load_checkpoint, load_weights
+from classgap.testing import Processes
 
 
 def trained_for_an_epoch(val_fraction: float) -> Run:
@@ -73,13 +74,11 @@ def test_rare_classes_gain(tmp_path: Path) -> None:
     assert balanced["test_balanced"] > plain["test_balanced"] + 0.05
 
 
-@pytest.mark.slow
-def test_two_processes_weigh_as_one(tmp_path: Path) -> None:
-    settings = {**MOONS, "method": "cdb", "val_fraction": 0.25}
-    succeed(start(tmp_path / "two", "--no-report", processes=2, **settings))
-    alone = moons_trained(tmp_path / "one", "cdb", val_fraction=0.25, report=False)
+def test_two_processes_weigh_as_one(tmp_path: Path, processes: Processes) -> None:
+    settings = {**MOONS, "method": "cdb", "val_fraction": 0.25, "report": False}
+    alone, together = trained(tmp_path / "one", **settings), trained_by_two(processes, tmp_path / "two", **settings)
     ours, theirs = (load_checkpoint(tmp_path / name / "checkpoints" / "last.pt")["method"] for name in ("one", "two"))
     torch.testing.assert_close(ours["loss.weight"], theirs["loss.weight"], rtol=1e-3, atol=1e-3)
-    for one, two in zip(metrics(alone), metrics(tmp_path / "two"), strict=True):
+    for one, two in zip(metrics(alone), metrics(together), strict=True):
         numbers = {key: value for key, value in one.items() if isinstance(value, float)}
         assert {key: two[key] for key in numbers} == pytest.approx(numbers, rel=1e-3, abs=6e-3)

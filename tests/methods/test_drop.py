@@ -6,10 +6,11 @@ from typing import Any
 import pytest
 import torch
 from method_cases import MOONS, assert_resumes, metrics, moons_run, moons_trained
-from training_cases import start, succeed
+from training_cases import trained, trained_by_two
 
 from classgap.engine import Run
 from classgap.engine.storage.checkpoint import load_checkpoint
+from classgap.testing import Processes
 
 
 def measured(method: str = "drop", **settings: Any) -> Run:
@@ -106,14 +107,12 @@ def test_stopped_in_each_training_and_between_them(redraw: str, tmp_path: Path) 
     assert ours["method"]["quotas"].all()
 
 
-@pytest.mark.slow
-def test_two_processes_use_the_same_quotas(tmp_path: Path) -> None:
-    settings = {**MOONS, "method": "drop", "val_fraction": 0.25}
-    succeed(start(tmp_path / "two", "--no-report", processes=2, **settings))
-    alone = moons_trained(tmp_path / "one", "drop", val_fraction=0.25, report=False)
+def test_two_processes_use_the_same_quotas(tmp_path: Path, processes: Processes) -> None:
+    settings = {**MOONS, "method": "drop", "val_fraction": 0.25, "report": False}
+    alone, together = trained(tmp_path / "one", **settings), trained_by_two(processes, tmp_path / "two", **settings)
     ours, theirs = (load_checkpoint(tmp_path / name / "checkpoints" / "last.pt")["method"] for name in ("one", "two"))
     assert torch.equal(ours["quotas"], theirs["quotas"])
-    for one, two in zip(metrics(alone), metrics(tmp_path / "two"), strict=True):
+    for one, two in zip(metrics(alone), metrics(together), strict=True):
         numbers = {key: value for key, value in one.items() if isinstance(value, float)}
         assert {key: two[key] for key in numbers} == pytest.approx(numbers, rel=1e-3, abs=6e-3)
 

@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
+
+import pytest
 
 from classgap.engine import TrainConfig, train
 from classgap.engine.storage.checkpoint import load_weights
@@ -17,6 +21,15 @@ DIGITS: dict[str, Any] = {
     "val_fraction": 0.2,
     "report": False,
 }
+
+
+@contextmanager
+def short_refits() -> Iterator[None]:
+    """Refit heads for a few steps, where it does not matter what they learn."""
+    with pytest.MonkeyPatch.context() as patch:
+        for limit in ("MIN_STEPS", "MAX_STEPS"):
+            patch.setattr(f"classgap.remedies.heads.{limit}", 10)
+        yield
 
 
 def trained(out: Path, **settings: Any) -> Path:

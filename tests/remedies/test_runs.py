@@ -1,15 +1,22 @@
 """Runs as inputs of a fix: their samples and scores, and errors before anything is computed."""
 
+from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
 import pytest
 import torch
-from run_cases import stored, trained
+from run_cases import short_refits, stored, trained
 
 from classgap.remedies import fix, load_fix
 from classgap.remedies.runs import read_runs
 from classgap.remedies.sources import Source
+
+
+@pytest.fixture(scope="module", autouse=True)
+def _short_refits() -> Iterator[None]:
+    with short_refits():
+        yield
 
 
 @pytest.fixture(scope="module")

@@ -1,17 +1,24 @@
 """Weight averages against direct computations."""
 
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 import torch
-from run_cases import stored, trained
+from run_cases import short_refits, stored, trained
 from torch import nn
 
 from classgap.data import load
 from classgap.remedies.runs import read_runs
 from classgap.remedies.soup import recompute_batch_norm
 
-SETTINGS = {"model": "resnet20", "epochs": None, "steps": 10, "split_seed": 0}
+SETTINGS = {"model": "resnet20:width=4", "epochs": None, "steps": 10, "split_seed": 0}
+
+
+@pytest.fixture(scope="module", autouse=True)
+def _short_refits() -> Iterator[None]:
+    with short_refits():
+        yield
 
 
 @pytest.fixture(scope="module")

@@ -1,12 +1,13 @@
 """Views, ensembles and their export, against probabilities averaged by hand."""
 
+from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
 import onnxruntime
 import pytest
 import torch
-from run_cases import trained
+from run_cases import short_refits, trained
 from torch import Tensor, nn
 
 from classgap.data import load
@@ -18,11 +19,17 @@ from classgap.remedies.sources import Source
 from classgap.remedies.views import Views, shift_size
 
 
+@pytest.fixture(scope="module", autouse=True)
+def _short_refits() -> Iterator[None]:
+    with short_refits():
+        yield
+
+
 @pytest.fixture(scope="module")
 def sources(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Source]:
     """Sources of two convolutional networks."""
     folder = tmp_path_factory.mktemp("runs")
-    settings = {"model": "resnet20", "epochs": None, "steps": 20, "split_seed": 0}
+    settings = {"model": "resnet20:width=4", "epochs": None, "steps": 20, "split_seed": 0}
     runs = [trained(folder / f"run{seed}", seed=seed, **settings) for seed in (0, 1)]
     return {source.name: source for source in read_runs(runs).sources}
 

@@ -51,7 +51,7 @@ FULL = {
     "overlap": cause("overlap", 0.3, None, "notebook", count=11, errors=23, back_count=4, rate=0.3),
     "large-spread": cause("large-spread", 3.0, 2.0),
     "representation": cause("representation", left=6, errors=23),
-    "too-few-test-samples": cause("too-few-test-samples", 20, 90, accuracy=0.4, classes=10),
+    "too-few-test-samples": cause("too-few-test-samples", 20, 90, accuracy=0.4, classes=10, mean=0.75),
     "not-enough-evidence": cause("not-enough-evidence", missing=("features", "train-counts")),
 }
 
@@ -79,15 +79,15 @@ def test_a_cause_has_one_name_in_the_class_table_the_diagnosis_and_the_note(name
     ("name", "facts"),
     [
         ("few-training-samples", ("27 training samples", "100")),
-        ("under-trained", ("61.0 %", "60.0 %", "97.0 %", "1.52 to 1.21", "epoch 10 of 20", "train longer")),
+        ("under-trained", ("61.0 %", "60.0 %", "97.0 %", "1.52 to 1.21", "epoch 10 of 20")),
         ("over-fitted", ("99.0 %", "59.0 %", "8.0 points")),
         ("wrong-labels", ("12 of its 23 errors", "3.0 %")),
-        ("decision-bias", ("5 of its 23 errors", "break 2 correct predictions")),
-        ("close-boundary", ("7 of its 23 errors", "breaks 1 correct prediction.")),
+        ("decision-bias", ("5 of its 23 errors", "break 2 of its correct predictions")),
+        ("close-boundary", ("7 of its 23 errors", "breaks 1 of its correct predictions.")),
         ("overlap", ("11 of its 23 errors", "predicted as notebook", "4 samples of notebook")),
         ("large-spread", ("3.00", "1.50 times", "2.00")),
         ("representation", ("6 of its 23 errors",)),
-        ("too-few-test-samples", ("40.0 %", "20 test samples", "10 classes", "about 90")),
+        ("too-few-test-samples", ("40.0 %", "20 test samples", "35.0 points below", "10 equally", "about 90")),
         ("not-enough-evidence", ("features, training counts",)),
     ],
 )
@@ -113,7 +113,7 @@ def run_source(tmp_path_factory: pytest.TempPathFactory) -> AuditSource:
     config = TrainConfig(data="digits", model="mlp", method="erm", epochs=30, out=run)
     write_config(config, run / "config.yaml")
     (run / "metrics.jsonl").write_text('{"final": true}\n')
-    np.savez(run / "predictions.npz", logits=np.eye(3), targets=[0, 1, 2])
+    np.savez(run / "predictions.npz", logits=np.tile(np.eye(3), (2, 1)), targets=[0, 1, 2] * 2)
     source = read_predictions(run).source
     assert source is not None
     return source
@@ -173,6 +173,8 @@ def test_run_with_validation_samples_is_fixed_as_a_run(entry: ClassResult, run_s
 
 def test_longer_training_doubles_epochs_or_steps(entry: ClassResult, run_source: AuditSource):
     assert parsed(advice_parts(FULL["under-trained"], entry, run_source)[1]).epochs == 60
+    brief = replace(run_source, epochs=1)  # two epochs would be too few as well
+    assert parsed(advice_parts(FULL["under-trained"], entry, brief)[1]).epochs == 10
     by_steps = replace(run_source, epochs=None, steps=500)
     assert parsed(advice_parts(FULL["under-trained"], entry, by_steps)[1]).steps == 1000
 
@@ -188,6 +190,19 @@ def test_advice_has_the_numbers(entry: ClassResult):
     assert "features, training counts" in advice(FULL["not-enough-evidence"], entry)
     assert "3, 1" in advice(cause("not-enough-evidence"), entry)
     assert "notebook" in advice(FULL["overlap"], entry)
+
+
+def test_several_overlapping_classes_are_named(entry: ClassResult):
+    found = cause("overlap", 0.4, None, "a", count=20, errors=30, rate=0.4, others=("a", "b", "c"))
+    assert cause_evidence(found) == "20 of its 30 errors are predicted as a, b or c."
+    assert "with a, b or c if" in advice(found, entry)
+
+
+def test_models_without_a_head_get_no_advice_to_retrain_it(entry: ClassResult, run_source: AuditSource):
+    found = cause("close-boundary", removed=7, errors=23, added=1, head="none")
+    assert "linear classifier" in cause_evidence(found)
+    assert "linear classifier" in advice(found, entry)
+    assert advice_parts(found, entry, run_source)[1] == ""
 
 
 def test_prior_correction_needs_training_counts(entry: ClassResult):

@@ -49,6 +49,12 @@ def test_lower_bound_is_named():
     assert "at least" not in budget_line(exact) + dict(budget_legend([exact]))["head"]
 
 
+def test_errors_are_not_blamed_on_missing_inputs_if_there_are_none():
+    some, all_tried = make_budget((None, 5, None, None), unexplained=1), make_budget((1, 2, 3, 4), unexplained=1)
+    assert "more inputs" in dict(budget_legend([some]))["unexplained"]
+    assert "more inputs" not in dict(budget_legend([all_tried]))["unexplained"]
+
+
 def test_bar_is_filled_without_gaps():
     budget = make_budget((12, 5, 0, 6), unexplained=2)
     parts = parts_of(budget_chart([Bar("all", budget)], 0.95))

@@ -7,6 +7,7 @@ import pytest
 from classgap.reproduce.cells import Cell
 from classgap.reproduce.store import ResultStore
 
+RESULTS = Path(__file__).parents[2] / "results"
 CELL = Cell.from_settings({"data": "digits", "method": "mr2"})
 
 
@@ -47,8 +48,9 @@ def test_the_index_shows_the_number_of_epochs(tmp_path: Path) -> None:
     assert row["epochs"] == "20"
 
 
+@pytest.mark.skipif(not RESULTS.exists(), reason="the source distribution has no results/")
 def test_the_committed_store_has_one_entry_per_run() -> None:
-    store = ResultStore(Path(__file__).parents[2] / "results")
+    store = ResultStore(RESULTS)
     with store.index.open(newline="", encoding="utf-8") as file:
         indexed = [row["key"] for row in csv.DictReader(file)]
     assert indexed == store.keys()

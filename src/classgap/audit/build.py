@@ -25,11 +25,10 @@ from classgap.audit.io.labels import encode
 from classgap.audit.io.predictions import Predictions
 from classgap.audit.metrics.accuracy import ClassCounts
 from classgap.audit.metrics.class_order import ClassOrder
-from classgap.audit.metrics.confusions import confusion_pairs, top_confusions
+from classgap.audit.metrics.confusions import confusion_pairs, count_confusions, top_confusions
 from classgap.audit.metrics.gaps import compute_gap, mean_interval
 from classgap.audit.metrics.groups import Grouping, build_groups
 from classgap.audit.metrics.score_summary import ScoreSummary
-from classgap.audit.metrics.scores import SampleScores, score_samples
 from classgap.audit.metrics.slices import slice_result
 from classgap.audit.metrics.superclasses import superclass_result
 from classgap.audit.metrics.valid_scores import valid_ranks
@@ -74,10 +73,10 @@ def build_audit(
         sums: sums over samples, if the scores and features themselves were not kept.
     """
     parents = check_superclasses(superclasses, hierarchy, data.class_names)
+    data = data.scored()
     rng = np.random.default_rng(settings.seed)
     counts = ClassCounts.from_labels(data.targets_N, data.predictions_N, data.num_classes)
     order = ClassOrder.from_labels(data.targets_N, data.num_classes)
-    scores = None if data.logits_NK is None else score_samples(data.logits_NK, data.targets_N)
     seen_U = order.seen_U
     replicates_RU = resample_accuracies(counts.correct_K[seen_U], counts.support_K[seen_U], settings.n_resamples, rng)
     groupings = build_groups(
@@ -90,11 +89,11 @@ def build_audit(
     )
     if sums is None:
         figures = measure_features(data, order, counts.accuracy_K, rng)
-        summary = _summarize(data, order, scores, settings)
+        summary = _summarize(data, order, settings)
     else:
         figures = sums.features(order, counts.accuracy_K, data.class_names)
         summary = sums.scores(counts, settings.top_k)
-    assignment = _examine(data, order, scores, settings) if settings.diagnose else None
+    assignment = _examine(data, order, settings) if settings.diagnose else None
     confusions = top_confusions(
         data.targets_N, data.predictions_N, data.class_names, counts.support_K, settings.confusions
     )
@@ -145,7 +144,7 @@ def build_audit(
         if assignment is None
         else offset_change(assignment.data, assignment.found, settings.confidence_level),
         source=data.source,
-        valid=_valid(data, counts, scores, groupings, gap, settings, ranking_K, baseline_right_N),
+        valid=_valid(data, counts, groupings, gap, settings, ranking_K, baseline_right_N),
         slices=_slices(data, counts, hard_U, settings),
         superclasses=None if parents is None else _superclasses(data, counts, parents, settings),
     )
@@ -154,7 +153,6 @@ def build_audit(
 def _valid(
     data: Predictions,
     counts: ClassCounts,
-    scores: SampleScores | None,
     groupings: Sequence[Grouping],
     gap: Gap,
     settings: AuditSettings,
@@ -173,9 +171,9 @@ def _valid(
         ranking_K=counts.accuracy_K if ranking_K is None else ranking_K,
         ranking_right_N=validity.labeled_N if ranking_K is None else baseline_right_N,
         rank_N=None
-        if scores is None or data.logits_NK is None
-        else valid_ranks(data.logits_NK, data.valid_labels, data.targets_N, scores.rank_N),
-        confidence_N=None if scores is None else scores.confidence_N,
+        if data.scores is None or data.logits_NK is None
+        else valid_ranks(data.logits_NK, data.valid_labels, data.targets_N, data.scores.rank_N),
+        confidence_N=None if data.scores is None else data.scores.confidence_N,
     )
 
 
@@ -224,25 +222,23 @@ def _overall(
     )
 
 
-def _summarize(
-    data: Predictions, order: ClassOrder, scores: SampleScores | None, settings: AuditSettings
-) -> ScoreSummary | None:
-    if scores is None:
+def _summarize(data: Predictions, order: ClassOrder, settings: AuditSettings) -> ScoreSummary | None:
+    if data.scores is None:
         return None
     return ScoreSummary.from_samples(
-        scores, data.targets_N, data.predictions_N, order, settings.top_k, logit_margins=data.logit_margins
+        data.scores, data.targets_N, data.predictions_N, order, settings.top_k, logit_margins=data.logit_margins
     )
 
 
-def _examine(data: Predictions, order: ClassOrder, scores: SampleScores | None, settings: AuditSettings) -> Assignment:
+def _examine(data: Predictions, order: ClassOrder, settings: AuditSettings) -> Assignment:
     """Assign errors to changes, in a part of the samples if there are many."""
     rows = examined_rows(order, settings.diagnosis_samples, settings.seed)
     if rows is None or (data.logits_NK is None and data.features_ND is None):
-        return Assignment.from_predictions(data, settings.seed, scores)
+        return Assignment.from_predictions(data, settings.seed)
     part = data.take(rows)
     if part.index_N is None:
         part = replace(part, index_N=rows)  # lists of samples name rows of the whole test set
-    return Assignment.from_predictions(part, settings.seed, scores and scores.take(rows))
+    return Assignment.from_predictions(part, settings.seed)
 
 
 def _sampled(data: Predictions, assignment: Assignment | None, settings: AuditSettings) -> list[Notice]:
@@ -293,18 +289,20 @@ def _evidence(
         if assignment is None
         else np.bincount(assignment.data.targets_N, minlength=data.num_classes),
         examined_errors_K=None if assignment is None else assignment.errors_K,
+        has_head=data.weight_KD is not None,
     )
 
 
 def _confused_back(data: Predictions, confusions: list[tuple[Confusion, ...]]) -> list[int]:
     """How often the most frequent confusion of each class is predicted as the class."""
     place = {name: k for k, name in enumerate(data.class_names)}
-    pair_N = data.targets_N * data.num_classes + data.predictions_N
-    pairs, counts = np.unique(pair_N, return_counts=True)
-    known = dict(zip(pairs.tolist(), counts.tolist(), strict=True))
-    return [
-        known.get(place[found[0].name] * data.num_classes + k, 0) if found else 0 for k, found in enumerate(confusions)
-    ]
+    wanted = {place[found[0].name] * data.num_classes + k: k for k, found in enumerate(confusions) if found}
+    true, predicted, count = count_confusions(data.targets_N, data.predictions_N, data.num_classes)
+    back_K = np.zeros(data.num_classes, dtype=np.int64)
+    code = true * data.num_classes + predicted
+    for i in np.flatnonzero(np.isin(code, list(wanted))).tolist():
+        back_K[wanted[int(code[i])]] = count[i]
+    return back_K.tolist()
 
 
 def _group(

@@ -245,11 +245,12 @@ class AuditSource:
 
     Attributes:
         predictions: prediction file.
-        has_scores: whether it has logits or probabilities.
+        has_scores: whether it has targets and logits or probabilities of more than one sample of each class, so that
+            ``classgap fix`` can read it.
         run: run directory of ``classgap train`` that holds it.
         epochs: epochs of the run.
         steps: optimizer steps of the run, if it counts these instead.
-        has_validation: whether the run held out validation samples.
+        has_validation: whether the run held out validation samples, at least two of each class.
         key: array or column with the sample ids, if not ``index``.
     """
 

@@ -18,7 +18,6 @@ from classgap.audit.metrics.accuracy import ClassCounts
 from classgap.audit.metrics.calibration import BINS
 from classgap.audit.metrics.class_order import ClassOrder
 from classgap.audit.metrics.score_summary import ScoreSummary
-from classgap.audit.metrics.scores import score_samples
 
 
 @dataclass(frozen=True)
@@ -58,9 +57,9 @@ class MetricSums:
 
     def add(self, data: Predictions) -> None:
         """Add the samples of one batch in place."""
-        assert data.logits_NK is not None
+        scores = data.scored().scores
+        assert scores is not None
         classes, ranks = data.num_classes, len(self.ranks_R)
-        scores = score_samples(data.logits_NK, data.targets_N)
         correct_N = data.targets_N == data.predictions_N
         bin_N = np.clip(np.ceil(scores.confidence_N * BINS).astype(np.int64) - 1, 0, BINS - 1)
         y_N, p_N = torch.from_numpy(data.targets_N), torch.from_numpy(data.predictions_N)

@@ -19,7 +19,7 @@ BROKEN = 1  # exit code if a rule is broken
 
 @dataclass(frozen=True)
 class GateCommand(Command):
-    """Check a new model against a baseline; exit with code 1 if it is worse.
+    """Check a new model against a baseline; exit code 1 if it is worse.
 
     BEFORE is the baseline and AFTER is the new model. Both can be saved audits,
     prediction files or run directories. All limits are in percentage points. A

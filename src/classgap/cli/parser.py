@@ -218,10 +218,9 @@ def _flag(command: type[Command], field: Field[Any]) -> str:
 
 
 def _usage(command: type[Command], field: Field[Any]) -> str:
-    flag = _flag(command, field)
-    if not _is_required(field):
-        return f"[{flag}]"
-    return f"{flag} ..." if get_origin(get_type_hints(command)[field.name]) is tuple else flag
+    several = get_origin(get_type_hints(command)[field.name]) is tuple
+    text = f"{_flag(command, field)} ..." if several else _flag(command, field)
+    return text if _is_required(field) else f"[{text}]"
 
 
 def _is_required(field: Field[Any]) -> bool:

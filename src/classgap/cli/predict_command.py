@@ -23,6 +23,7 @@ class PredictCommand(Command):
     INPUT is one of:
       images               files, or folders, searched recursively; folders
                            named after classes give the targets
+      .txt                 the same, for runs trained on text files
       .npz, .safetensors   array "features", or "test_features" (see --split),
                            with "targets" where known
       .npy                 one row per sample
@@ -65,6 +66,9 @@ class PredictCommand(Command):
     fix: Path | None = None
     """Apply a remedy that `classgap fix --out DIR` wrote for this run."""
 
+    on_error: Literal["raise", "skip"] = "raise"
+    """Images that cannot be read: stop at the first, or decode all images once before predicting, and skip these."""
+
     batch_size: int | None = None
     """Batch size."""
 
@@ -94,6 +98,9 @@ class PredictCommand(Command):
         if self.top_k is not None and self.top_k > len(model.class_names):
             raise ValueError(f"--top-k must be at most the number of classes, {len(model.class_names)}.")
         samples = read_inputs(model, self.inputs, self.split)
+        if self.on_error == "skip":
+            with progress_bar("checking images", len(samples)) as advance:
+                samples = samples.without_unreadable(advance)
         with (
             process_group(model.device) as (rank, processes),
             progress_bar("predicting", -(-len(samples) // processes)) as advance,
@@ -124,24 +131,28 @@ class PredictCommand(Command):
             print(printable(note))
         if self.out is None:
             _print_rows(result, samples, self.top_k or 1)
+        count = f"{len(samples):,} sample{'s' if len(samples) > 1 else ''}"
         if samples.targets is not None:
             correct = int((result.predictions == samples.targets).sum())
-            print(f"{len(samples):,} samples, {100 * correct / len(samples):.2f} % accuracy.")
+            print(f"{count}, {100 * correct / len(samples):.2f} % accuracy.")
         else:
-            print(f"{len(samples):,} samples.")
+            print(f"{count}.")
 
 
 def _print_rows(result: PredictResult, samples: InputSamples, top_k: int) -> None:
-    """Print the best classes of the first samples."""
+    """Print the best classes of the first samples, in columns."""
     from classgap.report.formatting import printable
 
-    classes, scores = result.top_k(top_k)
-    for row in range(min(MAX_SHOWN, len(samples))):
-        name = f"sample {row}" if samples.filenames is None else samples.filenames[row]
-        best = (
-            f"{result.class_names[k]} {score:.3f}"
-            for k, score in zip(classes[row].tolist(), scores[row].tolist(), strict=True)
-        )
-        print(printable(f"{name}: {', '.join(best)}"))
+    shown = range(min(MAX_SHOWN, len(samples)))
+    columns = {"sample": [str(row) if samples.filenames is None else samples.filenames[row] for row in shown]}
+    if samples.targets is not None:
+        columns["target"] = [result.class_names[samples.targets[row]] for row in shown]
+    for place, (classes, scores) in enumerate(zip(*(each.T.tolist() for each in result.top_k(top_k)), strict=True)):
+        name = "prediction" if place == 0 else f"top {place + 1}"
+        columns[name] = [f"{result.class_names[classes[row]]} {scores[row]:.3f}" for row in shown]
+    cells = [[printable(each) for each in (name, *column)] for name, column in columns.items()]
+    widths = [max(map(len, column)) for column in cells]
+    for line in zip(*cells, strict=True):
+        print("  ".join(cell.ljust(width) for cell, width in zip(line, widths, strict=True)).rstrip())
     if len(samples) > MAX_SHOWN:
         print(f"… and {len(samples) - MAX_SHOWN:,} more: use --out to write all.")

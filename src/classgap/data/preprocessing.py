@@ -27,6 +27,7 @@ if TYPE_CHECKING:
 
 SCHEMA = 1
 BATCH_SIZE = 256
+CHANNELS = (3, 1, 4)  # of image arrays: RGB, gray, RGBA
 
 
 @dataclass(frozen=True)
@@ -88,10 +89,10 @@ class Preprocessing:
         array = inputs.detach().cpu().numpy() if isinstance(inputs, Tensor) else inputs
         if not self.is_image:
             return self.check_array(array[None])[0]
-        channels_first = self._channels_first(array, prefer=isinstance(inputs, Tensor))
-        if array.dtype != np.uint8 or channels_first.shape == self.stored_shape:
-            return self.check_array(channels_first[None])[0]
-        return self._fit(_as_picture(channels_first))
+        pixels_CHW = self._channels_first(array, prefer=isinstance(inputs, Tensor))
+        if self.resize is None or pixels_CHW.shape in (self.stored_shape, self.shape):
+            return self.check_array(pixels_CHW[None])[0]
+        return self._fit(_as_picture(pixels_CHW))
 
     def check_array(self, array: np.ndarray) -> Tensor:
         """Return a batch of inputs (N, …) as a tensor: bytes for images with bytes, float32 for others.
@@ -112,11 +113,8 @@ class Preprocessing:
         if not bool(values.isfinite().all()):
             rows = int((~values.isfinite()).flatten(1).any(dim=1).sum())
             raise ValueError(f"inputs must be finite, but {rows} of {len(values)} contain NaN or infinity.")
-        if self.kind == "image" and len(values) and not (float(values.min()) >= 0 and float(values.max()) <= 1):
-            raise ValueError(
-                f"images must be bytes, or numbers in [0, 1] that are not normalized; got {array.dtype} values from "
-                f"{float(values.min()):g} to {float(values.max()):g}."
-            )
+        if self.kind == "image":
+            _check_range(array)
         return values
 
     def prepare(self, inputs: Tensor) -> Tensor:
@@ -202,27 +200,45 @@ class Preprocessing:
         return torch.from_numpy(fit_picture(picture, *self.resize, channels=self.shape[0]).copy())
 
     def _channels_first(self, array: np.ndarray, *, prefer: bool) -> np.ndarray:
-        """Return an image array as (C, H, W); it may be (H, W) for one channel, or (H, W, C)."""
-        channels = self.shape[0]
-        if array.ndim == 2 and channels == 1:
+        """Return an image array as (C, H, W). It may be (H, W) or (H, W, C), and gray, RGB or RGBA for any network."""
+        if array.ndim == 2:
             return array[None]
-        first, last = array.ndim == 3 and array.shape[0] == channels, array.ndim == 3 and array.shape[2] == channels
-        if first and (prefer or not last):
-            return array
-        if last:
-            return array.transpose(2, 0, 1)
+        for channels in dict.fromkeys((self.shape[0], *CHANNELS)) if array.ndim == 3 else ():
+            first, last = array.shape[0] == channels, array.shape[2] == channels
+            if first and (prefer or not last):
+                return array
+            if last:
+                return array.transpose(2, 0, 1)
+        channels = self.shape[0]
         raise ValueError(
             f"an image must have the shape (height, width, {channels}) or ({channels}, height, width), got "
             f"{array.shape}."
         )
 
 
+def _check_range(array: np.ndarray) -> None:
+    """Reject pixels that are neither bytes nor numbers in [0, 1]; NaN is neither."""
+    if array.dtype == np.uint8 or not array.size:
+        return
+    low, high = np.float32(array.min()), np.float32(array.max())
+    if not (low >= 0 and high <= 1):
+        raise ValueError(
+            f"images must be bytes (uint8), or numbers in [0, 1] that are not normalized; got {array.dtype} values "
+            f"from {low:g} to {high:g}."
+        )
+
+
 def _as_picture(pixels_CHW: np.ndarray) -> Picture:
+    """Return an image of bytes. Numbers in [0, 1] are rounded to bytes, as in the file they came from."""
     from PIL import Image
 
-    if pixels_CHW.shape[0] not in (1, 3):
+    if pixels_CHW.shape[0] not in CHANNELS:
         raise ValueError(
             f"images with {pixels_CHW.shape[0]} channels cannot be resized; pass them in their final size."
         )
-    pixels_HWC = np.ascontiguousarray(pixels_CHW.transpose(1, 2, 0))
+    _check_range(pixels_CHW)
+    pixels_HWC = pixels_CHW.transpose(1, 2, 0)
+    if pixels_HWC.dtype != np.uint8:
+        pixels_HWC = np.round(255.0 * pixels_HWC).astype(np.uint8)
+    pixels_HWC = np.ascontiguousarray(pixels_HWC)
     return Image.fromarray(pixels_HWC[..., 0] if pixels_HWC.shape[2] == 1 else pixels_HWC)

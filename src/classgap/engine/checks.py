@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from classgap.engine.run import Run
 
 MAX_CLASSES_SHOWN = 5
+MIN_WORTH_SPLITTING = 32  # samples; fewer are one batch in any case
 
 
 def check_monitor(config: TrainConfig, validation: Split | None) -> None:
@@ -109,6 +110,12 @@ def training_warnings(run: Run) -> list[str]:
         names = ", ".join(run.data.class_names[each] for each in untrained[:MAX_CLASSES_SHOWN])
         more = ", …" if len(untrained) > MAX_CLASSES_SHOWN else ""
         warnings.append(f"Classes in the test set without training samples: {names}{more}.")
+    size = run.config.batch_size or 0
+    if size >= len(run.train) >= MIN_WORTH_SPLITTING:
+        warnings.append(
+            f"batch_size={size}: there are only {len(run.train)} training samples, so each epoch is a single step. "
+            "A smaller batch size makes more steps in the same time."
+        )
     losses = [each for each in run.method.modules() if isinstance(each, ClassLoss) and not each.by_sample]
     if run.config.micro_batches > 1 and losses:
         warnings.append(

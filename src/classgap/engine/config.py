@@ -7,6 +7,7 @@ import re
 import typing
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, fields
+from functools import cache
 from pathlib import Path
 from typing import Any, Literal
 
@@ -286,7 +287,7 @@ def parse_settings(settings: Mapping[Any, Any]) -> dict[str, Any]:
     Traceback (most recent call last):
     ValueError: unknown setting 'epoch' (value 3); did you mean 'epochs'?
     """
-    types = typing.get_type_hints(TrainConfig)
+    types = _types()
     parsed = {}
     for key, value in settings.items():
         name = str(key).replace("-", "_")
@@ -296,6 +297,11 @@ def parse_settings(settings: Mapping[Any, Any]) -> dict[str, Any]:
             raise ValueError(f"{name} is given twice, with a dash and an underscore; keep one of them.")
         parsed[name] = validate(name, value, types[name])
     return parsed
+
+
+@cache
+def _types() -> dict[str, Any]:
+    return typing.get_type_hints(TrainConfig)
 
 
 def read_settings(path: Path) -> dict[str, Any]:

@@ -16,6 +16,7 @@ from classgap.data import load
 from classgap.data.dataset import Dataset
 from classgap.data.sources.features import read_split_arrays
 from classgap.data.sources.folder import find_images
+from classgap.data.sources.huggingface import is_saved_dataset
 from classgap.data.sources.images import is_image_name
 from classgap.data.sources.table import read_labels, read_table
 from classgap.data.sources.text_folder import find_texts, is_text_name, read_text
@@ -46,7 +47,7 @@ def read_inputs(run: LoadedRun, inputs: Sequence[str], split: str = "test") -> I
         raise ValueError(f"split must be one of {', '.join(SPLITS)}; got {split!r}.")
     paths = [Path(each) for each in inputs]
     missing = [text for text, path in zip(inputs, paths, strict=True) if not path.exists()]
-    if not inputs or (missing and len(inputs) == 1):
+    if not inputs or (len(inputs) == 1 and (missing or is_saved_dataset(paths[0]))):
         return _read_dataset(run, inputs[0] if inputs else run.config.data, split)
     if missing:
         raise ValueError(f"{missing[0]} does not exist.")
@@ -93,9 +94,13 @@ def _read_files(run: LoadedRun, paths: Sequence[Path]) -> InputSamples:
         names += [file for file, _ in pairs]
         targets += [target for _, target in pairs]
     known = [target for target in targets if target is not None]
-    notes: tuple[str, ...] = ()
+    notes = tuple(
+        f"{path} has a folder train: its {kind} are predicted too. For the test split alone, pass {path / 'test'}."
+        for path in paths
+        if (path / "train").is_dir() and (path / "test").is_dir()
+    )
     if 0 < len(known) < len(targets):
-        notes = (
+        notes += (
             f"{len(targets) - len(known)} of {len(targets)} {kind} are in no folder named after a class: no targets "
             "are written.",
         )
@@ -205,7 +210,10 @@ def _read_dataset(run: LoadedRun, text: str, split: str) -> InputSamples:
         data = load(text)
     except ValueError as error:
         if text == run.config.data:
-            raise ValueError(f"the data of {run.directory.path} cannot be loaded: {error}") from None
+            raise ValueError(
+                f"the data of {run.directory.path}, {text}, cannot be loaded: {error} If its path has moved or is "
+                "relative to another directory, name the inputs: classgap predict RUN INPUT."
+            ) from None
         raise ValueError(f"{text} does not exist, and it is not a dataset: {error}") from None
     _check_dataset(run, data)
     own = text == run.config.data

@@ -28,7 +28,7 @@ from classgap.remedies.fixed_model import Fix
 from classgap.remedies.modules import ExpectedCost
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class LoadedRun:
     """A trained model with everything needed to use it.
 
@@ -56,6 +56,10 @@ class LoadedRun:
     config: TrainConfig
     directory: RunDirectory
     device: torch.device
+
+    def __repr__(self) -> str:
+        facts = f"{self.config.model} for {len(self.class_names)} classes, inputs {self.preprocessing.shape}"
+        return f"LoadedRun({str(self.directory.path)!r}: {facts}, on {self.device})"
 
     @property
     def batch_size(self) -> int:
@@ -87,8 +91,10 @@ class LoadedRun:
         """Predict the classes of new inputs.
 
         Args:
-            inputs: An array or tensor (N, …), an image, a list of images and image files, or a split of a dataset.
-                Inputs are prepared as in training: images are bytes or numbers in [0, 1], not normalized.
+            inputs: An array or tensor (N, …); an image, an image file or a folder; a list or iterator of images, files
+                and arrays; or a split of a dataset. A model of a table takes a data frame or a list of rows, a model of
+                texts takes texts. Inputs are prepared as in training: images are bytes or numbers in [0, 1], not
+                normalized, in any size.
             batch_size: Samples in a batch. By default, as the run tested its model.
             workers: Processes that decode image files.
             fix: A remedy to apply; see :func:`classgap.load_fix`.
@@ -117,7 +123,9 @@ class LoadedRun:
             if fix is not None and wanted == "logits":  # all at once: rows of probabilities are recognized
                 scores_NK = fix.to("cpu")(scores_NK)
         has_probabilities = fix is None or not any(isinstance(part, ExpectedCost) for part in fix.parts)
-        return PredictResult.from_logits(scores_NK.clone(), self.class_names, has_probabilities=has_probabilities)
+        return PredictResult.from_logits(
+            scores_NK.clone(), self.class_names, has_probabilities=has_probabilities, filenames=samples.filenames
+        )
 
     @torch.inference_mode()
     def features(
@@ -223,6 +231,8 @@ def load_run(path: str | os.PathLike[str], *, device: str = "auto") -> LoadedRun
     ...     result = run.predict([[0.0, 1.0], [1.0, -0.5]])
     >>> result.logits.shape, run.class_names
     (torch.Size([2, 2]), ('Head', 'Tail'))
+    >>> run
+    LoadedRun('...run': mlp for 2 classes, inputs (2,), on cpu)
     """
     place = choose_device(device)
     directory = RunDirectory(Path(path))

@@ -16,6 +16,7 @@ class PredictResult:
         logits: Scores, float32, (N, K).
         probabilities: Softmax of the logits, float32, (N, K); ``None`` if the scores of a fix are no logits.
         class_names: One name per class.
+        filenames: File of each sample, if all samples are files.
 
     >>> result = PredictResult.from_logits(torch.tensor([[0.0, 2.0]]), ("cat", "dog"))
     >>> result.labels, result.predictions
@@ -28,14 +29,20 @@ class PredictResult:
     logits: Tensor
     probabilities: Tensor | None
     class_names: tuple[str, ...]
+    filenames: tuple[str, ...] | None = None
 
     @classmethod
     def from_logits(
-        cls, logits_NK: Tensor, class_names: tuple[str, ...], *, has_probabilities: bool = True
+        cls,
+        logits_NK: Tensor,
+        class_names: tuple[str, ...],
+        *,
+        has_probabilities: bool = True,
+        filenames: tuple[str, ...] | None = None,
     ) -> PredictResult:
         """Compute probabilities in float64, and round them once."""
         probabilities_NK = logits_NK.double().softmax(dim=1).float() if has_probabilities else None
-        return cls(logits_NK.float(), probabilities_NK, class_names)
+        return cls(logits_NK.float(), probabilities_NK, class_names, filenames)
 
     @property
     def predictions(self) -> Tensor:

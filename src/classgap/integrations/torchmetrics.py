@@ -11,11 +11,9 @@ from torch import Tensor
 from classgap.audit import Audit, AuditAccumulator, AuditSettings
 from classgap.audit.audit import ClassNames, Groups, RankBy
 from classgap.audit.io.predictions import Predictions
-from classgap.audit.metrics.accuracy import ClassCounts
-from classgap.audit.metrics.gaps import tenth_size
-from classgap.audit.metrics.groups import THIRDS, thirds
 from classgap.audit.rank_by import read_ranking
 from classgap.integrations._exact_states import ExactStates
+from classgap.integrations._gap_values import class_values, gap_values
 
 
 class ClassGap(ExactStates):
@@ -142,26 +140,12 @@ class ClassGap(ExactStates):
 
     def compute(self) -> dict[str, Tensor]:
         """Return the metrics by name."""
-        state = self._sums()
-        confusion_KK, margin_K = state["confusion_KK"].numpy(), state["margin_K"].numpy()
-        counts = ClassCounts(confusion_KK.sum(axis=1), confusion_KK.diagonal(), confusion_KK.sum(axis=0))
-        accuracy_K, samples = counts.accuracy_K, counts.support_K.sum()
-        class_margin_K = np.where(counts.seen_K, margin_K / np.maximum(counts.support_K, 1), np.nan)
-        parts = thirds(accuracy_K if self._ranking_K is None else self._ranking_K, counts.seen_K)
-        ordered_U = np.sort(accuracy_K[counts.seen_K])
-        worst_k = self.worst_k or tenth_size(len(ordered_U))
-        values = {
-            "accuracy": counts.accuracy if samples else np.nan,
-            "balanced_accuracy": _mean(ordered_U),
-            **{f"{third}_accuracy": _mean(accuracy_K[parts[third]]) for third in THIRDS},
-            "easy_hard_gap": _mean(accuracy_K[parts["easy"]]) - _mean(accuracy_K[parts["hard"]]),
-            "worst_class_accuracy": _mean(ordered_U[:1]),
-            "worst_k_accuracy": _mean(ordered_U[:worst_k]),
-            "margin": float(margin_K.sum() / samples) if samples else np.nan,
-            **{f"{third}_margin": _mean(class_margin_K[parts[third]]) for third in THIRDS},
-        }
+        sums = self._sums()
+        values = gap_values(
+            sums["confusion_KK"].numpy(), sums["margin_K"].numpy(), ranking_K=self._ranking_K, worst_k=self.worst_k
+        )
         if self.per_class:
-            for label, values_K in (("accuracy", accuracy_K), ("margin", class_margin_K)):
+            for label, values_K in class_values(sums["confusion_KK"].numpy(), sums["margin_K"].numpy()).items():
                 values |= {f"{label}_{name}": value for name, value in zip(self.class_names, values_K, strict=True)}
         return {key: torch.tensor(value, dtype=self.dtype, device=self.device) for key, value in values.items()}
 
@@ -196,7 +180,3 @@ class ClassGap(ExactStates):
         """Return all states on the CPU, including empty ones."""
         self._accumulator.reset()
         return self._accumulator.state_dict() | {key: getattr(self, key).cpu() for key in self._defaults}
-
-
-def _mean(values: Any) -> float:
-    return float(values.mean()) if len(values) else float("nan")

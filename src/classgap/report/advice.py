@@ -5,14 +5,16 @@ from __future__ import annotations
 import math
 import shlex
 from collections.abc import Callable, Mapping, Sequence
+from typing import Any
 
 from classgap.audit._types import SampleId
 from classgap.audit.figures import ClassResult
 from classgap.audit.results import AuditSource, Cause
-from classgap.report.causes import missing_inputs
+from classgap.report.causes import join_names, missing_inputs
 from classgap.report.formatting import format_count, pluralize, printable
 
 MAX_SAMPLES = 30
+MIN_EPOCHS = 10  # of an advised run; twice as many epochs as one or two are still too few
 
 Advice = tuple[str, str]  # sentence, command
 
@@ -88,18 +90,21 @@ def list_samples(samples: Sequence[SampleId], limit: int = MAX_SAMPLES) -> str:
 
 
 def _few_training(cause: Cause, entry: ClassResult, source: AuditSource | None) -> Advice:
-    if cause.figure is None or cause.reference is None or cause.reference <= cause.figure:
+    accurate: Any = cause.details.get("accurate_classes_have")
+    wanted, whose = cause.reference, "the other classes have"
+    if accurate is not None and (wanted is None or accurate > wanted):
+        wanted, whose = accurate, "classes above the mean accuracy have"
+    if cause.figure is None or wanted is None or wanted <= cause.figure:
         collect = f"Collect more training samples{_to_measure(cause)}"
     else:
-        more = pluralize(math.ceil(cause.reference - cause.figure), "more training sample", "more training samples")
-        usual = f" (the other classes have about {format_count(cause.reference)})"
-        collect = f"Collect at least {more}{usual}{_to_measure(cause)}"
+        more = pluralize(math.ceil(wanted - cause.figure), "more training sample", "more training samples")
+        collect = f"Collect at least {more}, because {whose} about {format_count(wanted)}{_to_measure(cause)}"
     command = _train(source, "--method logit-adjustment", "logit-adjustment")
     if command:
-        return f"{collect}, or run", command
+        return f"{collect}. Until then, run", command
     if entry.train_count is not None and fix_command(source):
-        return f"{collect}, or correct the class priors", fix_command(source)
-    return f"{collect}, or train with adjusted logits (logit-adjustment)", ""
+        return f"{collect}. Until then, correct the class priors", fix_command(source)
+    return f"{collect}. Until then, train with adjusted logits (logit-adjustment)", ""
 
 
 def _too_few_test(cause: Cause, entry: ClassResult, source: AuditSource | None) -> Advice:
@@ -114,7 +119,7 @@ def _to_measure(cause: Cause) -> str:
     wanted = cause.details.get("test_samples_for_3_points")
     if not isinstance(wanted, int | float) or wanted < 1:  # 0 if the class is never predicted correctly
         return ""
-    return f"; {format_count(wanted)} test samples per class would show a change of 3 points"
+    return f" ({format_count(wanted)} test samples of the class would show a change of 3 points)"
 
 
 def _wrong_labels(cause: Cause, entry: ClassResult, source: AuditSource | None) -> Advice:
@@ -136,18 +141,28 @@ def _decision_bias(cause: Cause, entry: ClassResult, source: AuditSource | None)
 
 def _under_trained(cause: Cause, entry: ClassResult, source: AuditSource | None) -> Advice:
     if source is not None and source.epochs is not None:
-        return "Train longer", _train(source, f"--epochs {2 * source.epochs}", f"{2 * source.epochs}-epochs")
+        epochs = max(2 * source.epochs, MIN_EPOCHS)
+        return "Train longer", _train(source, f"--epochs {epochs}", f"{epochs}-epochs")
     if source is not None and source.steps is not None:
         return "Train longer", _train(source, f"--steps {2 * source.steps}", f"{2 * source.steps}-steps")
-    return "Train longer", ""
+    return "Train longer, with a higher learning rate or with less regularization", ""
 
 
 def _overlap(cause: Cause, entry: ClassResult, source: AuditSource | None) -> Advice:
-    merge = f"Merge the class with {cause.other}" if cause.other else "Merge the classes"
+    others: Any = cause.details.get("others") or (() if cause.other is None else (cause.other,))
+    merge = f"Merge the class with {join_names(others, 'or')}" if others else "Merge the classes"
+    both = "both" if len(others) < 2 else "several"
+    choices = f"{merge} if they mean the same, allow {both} labels where a sample shows {both} (valid_labels)"
     command = _train(source, "--method lmdl", "lmdl")
     if command:
-        return f"{merge} if they mean the same, or run", command
-    return f"{merge} if they mean the same, or separate them by a large margin (lmdl)", ""
+        return f"{choices}, or run", command
+    return f"{choices}, or separate them by a large margin (lmdl)", ""
+
+
+def _close_boundary(cause: Cause, entry: ClassResult, source: AuditSource | None) -> Advice:
+    if cause.details.get("head") == "none":
+        return "Replace the model by a linear classifier on these features", ""
+    return _try_method("Retrain the head", "crt", "for example on class-balanced batches")(cause, entry, source)
 
 
 def _not_enough(cause: Cause, entry: ClassResult, source: AuditSource | None) -> Advice:
@@ -167,7 +182,7 @@ ADVICE: Mapping[str, Callable[[Cause, ClassResult, AuditSource | None], Advice]]
     "over-fitted": _try_method("Regularize", "sam", "for example with sharpness-aware minimization"),
     "wrong-labels": _wrong_labels,
     "decision-bias": _decision_bias,
-    "close-boundary": _try_method("Retrain the head", "crt", "for example on class-balanced batches"),
+    "close-boundary": _close_boundary,
     "overlap": _overlap,
     "large-spread": _try_method(
         "Make the classes more compact", "feature-norm", "for example with a penalty on feature norms"

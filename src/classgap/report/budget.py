@@ -21,6 +21,7 @@ MEANINGS = {
     "representation": "neither a head nor nearest neighbors on these features remove these errors.",
     "unexplained": "more inputs are needed to examine these errors.",
 }
+LEFT = "no tried change removes these errors, but their nearest neighbors have the right label or were not searched."
 VALID = "the prediction is one of the sample's valid labels, or the label is in doubt."
 LOWER_BOUND = "at least this many, because the head was refitted on test features only."
 
@@ -109,12 +110,16 @@ def budget_legend(budgets: Iterable[ErrorBudget], *, valid: bool = False) -> lis
         budgets: budgets that are shown.
         valid: whether valid labels were given.
     """
+    budgets = list(budgets)
     shown = [segment for budget in budgets for segment in segments(budget)]
+    untried = [untried_changes(budget) for budget in budgets]
     bounded = any(segment.at_least for segment in shown)
     entries = []
     for part in PARTS:
         if any(segment.part == part for segment in shown):
             meaning = VALID if valid and part == "labels" else MEANINGS[part]
+            if part == "unexplained" and not any(untried):
+                meaning = LEFT
             if part == "head" and bounded:
                 meaning = f"{meaning.removesuffix('.')}; {LOWER_BOUND}"
             entries.append((part, meaning))

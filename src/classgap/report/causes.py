@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from classgap.audit.results import Cause
@@ -43,6 +43,15 @@ def missing_inputs(cause: Cause) -> str:
     return ", ".join(INPUTS.get(name, name.replace("-", " ")) for name in names)
 
 
+def join_names(names: Sequence[str], word: str = "and") -> str:
+    """Return names as a list in words.
+
+    >>> join_names(["a"]), join_names(["a", "b", "c"])
+    ('a', 'a, b and c')
+    """
+    return names[0] if len(names) == 1 else f"{', '.join(names[:-1])} {word} {names[-1]}"
+
+
 def _of_errors(details: Mapping[str, Any], key: str) -> str:
     """For example "5 of its 23 errors"; "some of its errors" if the number is unknown."""
     count, errors = details.get(key), details.get("errors")
@@ -57,13 +66,13 @@ def _broken(details: Mapping[str, Any]) -> str:
     added = details.get("added")
     if added is None:
         return ""
-    return f" and break {format_count(added)} correct prediction{'' if added == 1 else 's'}"
+    return f" and break {format_count(added)} of its correct predictions"
 
 
 def _few_training(cause: Cause, details: Mapping[str, Any]) -> str:
     others = REFERENCES.get(str(details.get("compared_with")), "the other classes usually have")
     usual = "" if cause.reference is None else f"; {others} {format_count(cause.reference)}"
-    return f"{format_count(cause.figure)} training samples{usual}."
+    return f"{format_count(cause.figure)} training sample{'' if cause.figure == 1 else 's'}{usual}."
 
 
 def _large_spread(cause: Cause, details: Mapping[str, Any]) -> str:
@@ -77,6 +86,9 @@ def _overlap(cause: Cause, details: Mapping[str, Any]) -> str:
     back = details.get("back_count")
     other = cause.other or "another class"
     reverse = "" if back is None else f", and {format_count(back)} samples of {other} as it"
+    others: Any = details.get("others")
+    if others:
+        return f"{_of_errors(details, 'count')} are predicted as {join_names(others, 'or')}."
     if details.get("count") is None and cause.figure is not None:
         return f"{format_percent(cause.figure)} % of its samples are predicted as {other}{reverse}."
     return f"{_of_errors(details, 'count')} are predicted as {other}{reverse}."
@@ -109,19 +121,25 @@ def _under_trained(cause: Cause, details: Mapping[str, Any]) -> str:
     more = f", and {' and '.join(signs)}" if signs else ""
     return (
         f"training accuracy {format_percent(details.get('train_accuracy'))} % is as low as test accuracy "
-        f"{format_percent(details.get('test_accuracy'))} %{more}: train longer."
+        f"{format_percent(details.get('test_accuracy'))} %{more}."
     )
+
+
+def _close_boundary(cause: Cause, details: Mapping[str, Any]) -> str:
+    change = "a linear classifier on these features" if details.get("head") == "none" else "a refitted linear head"
+    return f"{change} removes {_of_errors(details, 'removed')}{_broken(details).replace(' break ', ' breaks ')}."
 
 
 def _too_few(cause: Cause, details: Mapping[str, Any]) -> str:
     samples, wanted = cause.figure or 0.0, cause.reference or 0.0
-    enough = f"about {format_count(-(-wanted // 1))}" if wanted > samples else "slightly more samples"
-    accuracy, classes = details.get("accuracy"), details.get("classes")
+    enough = f"about {format_count(-(-wanted // 1))}" if wanted > samples else "slightly more"
+    accuracy, mean, classes = details.get("accuracy"), details.get("mean"), details.get("classes")
     rate = "an accuracy" if accuracy is None else f"{format_percent(accuracy)} % correct"
-    which = "a class" if classes is None else f"one of {format_count(classes)} classes"
+    below = "" if accuracy is None or mean is None else f", {format_percent(mean - accuracy)} points below the mean,"
+    which = "a class" if classes is None else f"one of {format_count(classes)} equally good classes"
     return (
-        f"{rate} of only {format_count(samples)} test samples can occur by chance in {which}; {enough} would be enough "
-        "to decide."
+        f"{rate} of {format_count(samples)} test samples{below} can occur by chance in {which}; {enough} samples would "
+        "be enough to decide."
     )
 
 
@@ -138,10 +156,7 @@ SENTENCES: Mapping[str, Callable[[Cause, Mapping[str, Any]], str]] = {
     "decision-bias": lambda cause, details: (
         f"class offsets fitted on other samples remove {_of_errors(details, 'removed')}{_broken(details)}."
     ),
-    "close-boundary": lambda cause, details: (
-        f"a refitted linear head removes {_of_errors(details, 'removed')}"
-        f"{_broken(details).replace(' break ', ' breaks ')}."
-    ),
+    "close-boundary": _close_boundary,
     "overlap": _overlap,
     "large-spread": _large_spread,
     "representation": lambda cause, details: (

@@ -102,8 +102,8 @@ def _sections(tables: ClassTables, confidence_level: float) -> list[Any]:
 
 def _cause_texts(cause: Cause, entry: ClassResult, source: AuditSource | None) -> tuple[str, ...]:
     """Name, evidence, methods, advice and command."""
-    parts = advice_parts(cause, entry, source)
-    return cause_name(cause.name), cause_evidence(cause), method_names(cause.methods), *parts
+    parts, evidence = advice_parts(cause, entry, source), cause_evidence(cause)
+    return cause_name(cause.name), evidence[0].upper() + evidence[1:], method_names(cause.methods), *parts
 
 
 def _budget(budget: ErrorBudget) -> list[Any]:

@@ -6,11 +6,11 @@ from collections.abc import Iterable
 
 CAUSES = {
     "few-training-samples": "few training samples",
-    "under-trained": "trained too briefly",
+    "under-trained": "under-trained",
     "decision-bias": "biased decision",
     "representation": "features do not separate the class",
     "large-spread": "large feature spread",
-    "overlap": "overlap with another class",
+    "overlap": "overlap with other classes",
     "close-boundary": "decision boundary too close",
     "wrong-labels": "labels in doubt",
     "over-fitted": "overfitting",

@@ -18,12 +18,12 @@ from classgap.report.gate_text import (
     gate_headline,
     group_row,
     level_sentence,
-    match_sentences,
     power_sentence,
     rule_sentence,
     rule_title,
     violation_row,
 )
+from classgap.report.match_text import match_sentences
 
 MAX_ROWS = 20
 MARKUP = re.compile(r"([\\`*_{}\[\]<>|#&~$])")

@@ -82,27 +82,6 @@ def level_sentence(result: GateResult) -> str:
     return f"A model that breaks no rule fails with a probability of at most {alpha}, over all rules and classes."
 
 
-def match_sentences(result: GateResult) -> list[str]:
-    """Say which samples and classes were left out, added, removed or renamed."""
-    found = []
-    if not result.paired:
-        found.append(
-            f"Samples are not paired: {format_count(result.n_samples)} of {result.before_name} and "
-            f"{format_count(result.n_samples_after or 0)} of {result.after_name}."
-        )
-    if result.only_before or result.only_after:
-        found.append(
-            f"Left out: {pluralize(result.only_before, 'sample', 'samples')} of {result.before_name} and "
-            f"{format_count(result.only_after)} of {result.after_name}."
-        )
-    for title, names in (("Added", result.added), ("Removed", result.removed)):
-        if names:
-            found.append(f"{title}: {pluralize(len(names), 'class', 'classes')} ({name_some(names)}).")
-    if result.renamed:
-        found.append(f"Renamed: {name_some([f'{old} → {new}' for old, new in result.renamed.items()])}.")
-    return found
-
-
 def group_row(group: GroupDrop) -> tuple[str, ...]:
     """Return the cells of ``GROUP_HEADERS``."""
     return (

@@ -1,10 +1,11 @@
-"""Sentences about a comparison's samples, classes, correction and number of changed classes."""
+"""Sentences about the samples, classes, correction and number of changed classes of a comparison or gate."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 
 from classgap.audit.diff import AuditDiff
+from classgap.audit.gate_results import GateResult
 from classgap.audit.stats.multiple_tests import FDR_CLASSES
 from classgap.report.formatting import format_count, format_level, format_p_value, pluralize
 from classgap.report.ordering import order_groups
@@ -16,25 +17,25 @@ CORRECTIONS = {
 }
 
 
-def match_sentences(diff: AuditDiff) -> list[str]:
+def match_sentences(result: AuditDiff | GateResult) -> list[str]:
     """Say which samples and classes were left out, added, removed or renamed; empty if both sides are the same."""
+    before, after = result.before_name, result.after_name
     found = []
-    if not diff.paired:
+    if not result.paired:
         found.append(
-            f"The two sides have different samples ({format_count(diff.n_samples)} and "
-            f"{format_count(diff.n_samples_after)}); each class is compared by Fisher's exact test."
+            f"Samples are not paired: {format_count(result.n_samples)} of {before} and "
+            f"{format_count(result.n_samples_after or 0)} of {after}."
         )
-    if diff.only_before or diff.only_after:
+    if result.only_before or result.only_after:
         found.append(
-            f"Left out: {pluralize(diff.only_before, 'sample', 'samples')} of {diff.before_name} and "
-            f"{format_count(diff.only_after)} of {diff.after_name}, which have no counterpart on the other side."
+            f"Left out: {pluralize(result.only_before, 'sample', 'samples')} of {before} and "
+            f"{format_count(result.only_after)} of {after}, which have no counterpart on the other side."
         )
-    for title, names in (("Added", diff.added), ("Removed", diff.removed)):
+    for title, names in (("Added", result.added), ("Removed", result.removed)):
         if names:
             found.append(f"{title}: {pluralize(len(names), 'class', 'classes')} ({name_some(names)}).")
-    if diff.renamed:
-        pairs = [f"{old} → {new}" for old, new in diff.renamed.items()]
-        found.append(f"Renamed: {name_some(pairs)}.")
+    if result.renamed:
+        found.append(f"Renamed: {name_some([f'{old} → {new}' for old, new in result.renamed.items()])}.")
     return found
 
 

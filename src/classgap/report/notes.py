@@ -15,6 +15,8 @@ from classgap.audit.diagnosis.causes import (
     OVERLAP_RATE,
     OVERLAP_SHARE,
     REMOVED,
+    SEVERAL_CLASSES,
+    SEVERAL_SHARE,
     WIDE_SPREAD,
 )
 from classgap.audit.diagnosis.loss_trend import MIN_FALL
@@ -108,7 +110,7 @@ def diff_notes(diff: AuditDiff) -> dict[str, str]:
             f"class, deviations scaled by √(n/(n-1)), seed {diff.seed}, {format_level(diff.confidence_level)} "
             "percentile interval of the difference. Intervals of the standard deviation and the Gini coefficient are "
             "centered on the change. "
-            "Single classes: {'Agresti-Min' if diff.paired else 'Newcombe'} interval."
+            f"Single classes: {'Agresti-Min' if diff.paired else 'Newcombe'} interval."
         ),
         **_figure_notes(CLASS_CHANGES, diff.confidence_level),
         "groups": "Mean accuracy of the classes in the group. Both sides use the groups of the first side.",
@@ -265,12 +267,14 @@ DIAGNOSIS = (
     f"{CLEARLY_FEWER:g} times the median of the classes above the balanced accuracy. "
     f"Labels in doubt: at least {100 * LABEL_FRACTION:.0f} % of its errors are ruled out by calibrated "
     "probabilities and look like ordinary samples of the class they are predicted as, significantly more than usual. "
-    "Trained too briefly: training accuracy is as low as test accuracy, and a refitted head improves this class and "
+    "Under-trained: training accuracy is as low as test accuracy, and a given head, refitted, improves this class and "
     f"adds at least {100 * LIFT:g} points on the others, or the last fifth of the epochs with a high learning rate "
     f"lowered the training loss by {100 * MIN_FALL:.0f} %, or brought {100 * MIN_FALL:.0f} % of its fall since the "
     "first epoch. "
-    f"Overlap with another class: at least {100 * OVERLAP_RATE:.0f} % of its samples and {100 * OVERLAP_SHARE:.0f} % "
-    "of its errors (more with few classes) go to one class, significantly more than if errors were spread evenly. "
+    f"Overlap with other classes: at least {100 * OVERLAP_RATE:.0f} % of its samples and {100 * OVERLAP_SHARE:.0f} % "
+    "of its errors (more with few classes) go to one class, significantly more than if errors were spread evenly; if "
+    f"nothing else is found, at least {100 * SEVERAL_SHARE:.0f} % to at most {SEVERAL_CLASSES} classes. Offsets or a "
+    f"head come before overlap if they remove {100 * REMOVED:.0f} % of its errors, net of both classes. "
     f"Large feature spread: at least {WIDE_SPREAD:g} times the median. "
     f"Overfitting: train minus test accuracy exceeds that of the median class by {100 * EXCESS_FIT:g} points. "
     f"Biased decision: class offsets remove at least {100 * REMOVED:.0f} % of its errors, net. "

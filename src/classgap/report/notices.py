@@ -99,7 +99,7 @@ SENTENCES: Mapping[str, str | Callable[[Mapping[str, Any]], str]] = {
     "map-sampled": lambda of: f"The map shows at most {of['points']} samples.",
     "distances-sampled": lambda of: (
         f"Distances within a class are to the {of['outermost']} samples farthest from its mean: the largest distances "
-        "are lower bounds."
+        "are lower bounds, and their means are estimates from a part of the samples."
     ),
     "columns-are-classes": lambda of: (
         f"Read {pluralize(of['classes'], 'column', 'columns')} as classes with {of['kind']}."

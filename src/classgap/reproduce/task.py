@@ -3,27 +3,21 @@
 from __future__ import annotations
 
 import hashlib
-import time
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from functools import cache, lru_cache
+from functools import cache
 from importlib import resources
 from pathlib import Path
-from types import TracebackType
 from typing import Any, Literal
 
 from classgap._version import __version__
 from classgap.audit.serialization import read_json
-from classgap.data.dataset import Dataset
-from classgap.engine import NonFiniteLossError, RunDirectory, TrainConfig, TrainingInterrupted, train
+from classgap.engine import NonFiniteLossError, RunDirectory, TrainConfig, TrainingInterrupted
 from classgap.engine.config import parse_settings
-from classgap.engine.errors import RunLockedError
-from classgap.engine.signals import StopRequest
 from classgap.engine.train import load_dataset
+from classgap.engine.workers import SessionStop, train_in_worker
+from classgap.reproduce.cells import PICTURES
 from classgap.reproduce.metrics import measure_run
-
-POLL_SECONDS = 0.25
-LOCK_SECONDS = 60.0  # a worker of a killed process stops after its current step
 
 Status = Literal["finished", "stopped", "diverged", "impossible", "failed"]
 
@@ -72,10 +66,10 @@ def run_task(task: Task) -> Outcome:
     config = TrainConfig(**parse_settings(task.settings))
     assert config.out is not None
     try:
-        data = _load(config.data, task.token)
-        _train(config, data, _Stop(task))
+        train_in_worker(config, task.token, SessionStop(task.stop, task.token, "classgap reproduce"))
         directory = RunDirectory(config.out)
         lines = directory.read_metrics()
+        data = load_dataset(config.data) if task.corruptions or set(task.maps) - set(PICTURES) else None
         found = {
             "version": __version__,
             "code": code_hash(),
@@ -94,51 +88,6 @@ def run_task(task: Task) -> Outcome:
     return Outcome(task.key, "finished", found)
 
 
-class _Stop(StopRequest):
-    """Stop a run when the process that started it ends; signals are left to that process."""
-
-    def __init__(self, task: Task) -> None:
-        super().__init__()
-        self._task, self._polled = task, -POLL_SECONDS
-
-    def __enter__(self) -> _Stop:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        pass
-
-    def poll(self) -> None:
-        """Check whether the token is still valid."""
-        now = time.monotonic()
-        if now - self._polled >= POLL_SECONDS:
-            self._polled = now
-            if not self._is_wanted():
-                self.name = "classgap reproduce"
-
-    def _is_wanted(self) -> bool:
-        if not self._task.stop.exists():  # the process that started the run has ended
-            return False
-        try:
-            return bool(read_json(self._task.stop).get("token") == self._task.token)
-        except ValueError:  # being replaced, on a file system without atomic renames
-            return True
-
-
-def _train(config: TrainConfig, data: Dataset, stop: StopRequest) -> None:
-    """Train; wait for a worker of an earlier process that is still in the run directory."""
-    limit = time.monotonic() + LOCK_SECONDS
-    while True:
-        try:
-            train(config, data=data, quiet=True, stop=stop)
-            return
-        except RunLockedError:
-            if time.monotonic() > limit:
-                raise
-            time.sleep(POLL_SECONDS)
-
-
 @cache
 def code_hash() -> str:
     """Return a hash of the sources of the package, which the version does not distinguish during development."""
@@ -147,9 +96,3 @@ def code_hash() -> str:
     for path in sorted(package.rglob("*.py")):
         digest.update(path.relative_to(package).as_posix().encode() + path.read_bytes())
     return digest.hexdigest()[:12]
-
-
-@lru_cache(maxsize=1)
-def _load(text: str, token: str) -> Dataset:
-    """Load the data once per process that starts runs: files may change before the next one."""
-    return load_dataset(text)

@@ -12,7 +12,6 @@ from classgap.audit._types import Integers, SampleId
 from classgap.audit.diagnosis.counterfactuals import Counterfactuals, counterfactuals, removed_by
 from classgap.audit.diagnosis.label_doubts import doubted_labels
 from classgap.audit.io.predictions import Predictions
-from classgap.audit.metrics.scores import SampleScores
 from classgap.audit.results import BudgetShare, ErrorBudget
 from classgap.audit.stats.intervals import wilson_interval
 
@@ -39,9 +38,9 @@ class Assignment:
     valid_N: NDArray[np.bool_] | None = None
 
     @classmethod
-    def from_predictions(cls, data: Predictions, seed: int, scores: SampleScores | None = None) -> Assignment:
+    def from_predictions(cls, data: Predictions, seed: int) -> Assignment:
         """Try every change, and assign errors in the order of ``PARTS``."""
-        found = counterfactuals(data, seed, scores)
+        found = counterfactuals(data, seed)
         doubted_N = doubted_labels(data, found)
         wrong_N = data.predictions_N != data.targets_N
         valid_N = None

@@ -16,8 +16,15 @@ from torch import Tensor
 from classgap.audit._types import Floats, Integers
 from classgap.audit.diagnosis.linear_head import ClassMoments, linear_scores
 from classgap.audit.io.predictions import Predictions
-from classgap.audit.io.rows import Matrix, highest_columns, read_rows, row_chunks
-from classgap.audit.metrics.scores import SampleScores, score_samples
+from classgap.audit.io.rows import (
+    CACHED_ENTRIES,
+    Matrix,
+    highest_columns,
+    highest_scores,
+    read_rows,
+    row_chunks,
+    single_or_double,
+)
 
 N_FOLDS = 5
 CANDIDATES = 24  # highest scores of a sample that are considered; lower ones decide nothing
@@ -56,16 +63,15 @@ class Counterfactuals:
     folds_N: Integers | None = None
 
 
-def counterfactuals(data: Predictions, seed: int, scores: SampleScores | None = None) -> Counterfactuals:
+def counterfactuals(data: Predictions, seed: int) -> Counterfactuals:
     """Fit every change that the inputs allow.
 
     Args:
         data: predictions.
         seed: seed of random subsets.
-        scores: the scores of the samples, if they are already computed.
     """
     rng = np.random.default_rng(seed)
-    folds_N = stratified_folds(data.targets_N, _difficulty(data, scores), N_FOLDS)
+    folds_N = stratified_folds(data.targets_N, _difficulty(data), N_FOLDS)
     own = confidence = decision = offsets = head = neighbors = None
     temperatures = np.ones(N_FOLDS)
     if data.logits_NK is not None and data.num_classes > 1:
@@ -93,12 +99,11 @@ def stratified_folds(labels_N: Integers, key_N: Floats, n_folds: int) -> Integer
     return folds_N
 
 
-def _difficulty(data: Predictions, scores: SampleScores | None) -> Floats:
+def _difficulty(data: Predictions) -> Floats:
     """A number that orders the samples of a class: the logit margin, or else the first feature."""
+    scores = data.scored().scores
     if scores is not None:
         return scores.logit_margin_N
-    if data.logits_NK is not None:
-        return score_samples(data.logits_NK, data.targets_N).logit_margin_N
     if data.features_ND is not None:
         return data.features_ND[:, 0].double().numpy()
     return np.zeros(len(data))
@@ -125,18 +130,18 @@ class TopScores:
         """Take the ``CANDIDATES`` highest scores, chunk by chunk; the predicted class is the first."""
         labels_N, width = torch.from_numpy(targets_N), min(CANDIDATES, logits_NK.shape[1])
         parts = []
-        for rows in row_chunks(*logits_NK.shape):
-            z_BK = logits_NK[rows]
-            z_BK = z_BK.to(torch.promote_types(z_BK.dtype, torch.float32))
-            top, predicted_B1 = z_BK.topk(width, dim=1), torch.from_numpy(highest_columns(z_BK))[:, None]
+        for rows in row_chunks(logits_NK.shape[0], logits_NK.shape[1], CACHED_ENTRIES):
+            z_BK = single_or_double(logits_NK[rows])
+            top_Bm, found_Bm = highest_scores(z_BK, width)
+            predicted_B1 = torch.from_numpy(highest_columns(z_BK))[:, None]
             # Among equal scores topk takes any and argmax the first: without offsets both must predict the same class.
-            place_B1 = (top.indices == predicted_B1).to(torch.uint8).argmax(dim=1, keepdim=True)
-            classes_Bm = top.indices.scatter(1, place_B1, top.indices[:, :1])
+            place_B1 = (found_Bm == predicted_B1).to(torch.uint8).argmax(dim=1, keepdim=True)
+            classes_Bm = found_Bm.scatter(1, place_B1, found_Bm[:, :1])
             classes_Bm[:, :1] = predicted_B1
             y_B1 = labels_N[rows][:, None]
-            scores_Bm = torch.cat([top.values, z_BK.gather(1, y_B1)], dim=1)
+            scores_Bm = torch.cat([top_Bm, z_BK.gather(1, y_B1)], dim=1)
             zero_Bm = scores_Bm < LOG_ZERO
-            scores_Bm = (scores_Bm - top.values[:, :1]).clamp(min=LOWEST)
+            scores_Bm = (scores_Bm - top_Bm[:, :1]).clamp(min=LOWEST)
             scores_Bm[:, -1:].masked_fill_((classes_Bm == y_B1).any(dim=1, keepdim=True), -torch.inf)
             parts.append((scores_Bm, torch.cat([classes_Bm, y_B1], dim=1), zero_Bm))
         scores, classes, zero = (torch.cat(column) for column in zip(*parts, strict=True))
@@ -145,7 +150,10 @@ class TopScores:
     def take(self, rows: Integers) -> TopScores:
         """Return some of the samples."""
         at = torch.from_numpy(rows)
-        return replace(self, logits_Nm=self.logits_Nm[at], classes_Nm=self.classes_Nm[at], labels_N=self.labels_N[at])
+        logits, classes, labels = (
+            each.index_select(0, at) for each in (self.logits_Nm, self.classes_Nm, self.labels_N)
+        )
+        return replace(self, logits_Nm=logits, classes_Nm=classes, labels_N=labels)
 
     def scaled(self, factor: float) -> TopScores:
         """Return the logits times a factor."""
@@ -200,20 +208,26 @@ def fit_offsets(scores: TopScores, *, iterations: int = 25) -> Tensor:
     w_i = 1 / n_{y_i}; both sides are pulled towards equality by ``PRIOR_SAMPLES``. A model whose classes overlap but
     whose probabilities are unbiased gets offsets of 0.
     """
-    support_K = torch.bincount(scores.labels_N, minlength=scores.num_classes)
-    seen_K, kind = support_K > 0, scores.logits_Nm.dtype
-    weight_N1 = (1 / support_K[scores.labels_N].to(kind))[:, None]
-    pull = PRIOR_SAMPLES / float(support_K[seen_K].to(torch.float64).median())
-    offsets_K, flat = torch.zeros(scores.num_classes, dtype=kind), scores.classes_Nm.flatten()
+    from scipy.sparse import csr_array
+
+    labels_N = scores.labels_N.numpy()
+    support_K = np.bincount(labels_N, minlength=scores.num_classes)
+    seen_K, weight_N = support_K > 0, 1 / support_K[labels_N]
+    pull = PRIOR_SAMPLES / float(np.median(support_K[seen_K]))
+    # p_k(z_i + δ) = e^{z_ik} e^{δ_k} / Σ_j e^{z_ij} e^{δ_j}: the exponentials of the logits are taken once.
+    samples, width = scores.logits_Nm.shape
+    flat, starts = scores.classes_Nm.flatten().numpy(), np.arange(0, samples * width + 1, width)
+    exp_NK = csr_array((scores.logits_Nm.double().exp().flatten().numpy(), flat, starts), (samples, scores.num_classes))
+    exp_KN, offsets_K = exp_NK.T.tocsr(), np.zeros(scores.num_classes)
     for _ in range(iterations):
-        p_Nm = (scores.logits_Nm + scores.of_classes(offsets_K)).softmax(dim=1) * weight_N1
-        mass_K = torch.zeros_like(offsets_K).index_add_(0, flat, p_Nm.flatten())
-        step_K = torch.where(seen_K, torch.log((1 + pull) / (mass_K + pull)), 0)
+        factor_K = np.exp(offsets_K)
+        mass_K = factor_K * (exp_KN @ (weight_N / (exp_NK @ factor_K)))
+        step_K = np.where(seen_K, np.log((1 + pull) / (mass_K + pull)), 0)
         offsets_K = offsets_K + step_K
         offsets_K = offsets_K - offsets_K[seen_K].mean()
-        if float(step_K.abs().max()) < 5e-3:
+        if np.abs(step_K).max() < 5e-3:
             break
-    return offsets_K
+    return torch.from_numpy(offsets_K).to(scores.logits_Nm.dtype)
 
 
 def _decision(data: Predictions, folds_N: Integers) -> tuple[Floats, Floats, Integers, Floats, Floats]:
@@ -302,14 +316,14 @@ def _mixing_weight(data: Predictions, rows: Integers, head: tuple[Tensor, Tensor
         return 1.0
     labels_B = data.targets_N[rows]
     assert data.features_ND is not None
-    refitted_BK = linear_scores(read_rows(data.features_ND, rows), head)
-    given_BK = temperature * read_rows(data.logits_NK, rows).to(refitted_BK.dtype)
-    accuracies = {
-        weight: float((highest_columns(torch.lerp(given_BK, refitted_BK, weight)) == labels_B).mean())
-        for weight in STRENGTHS
-    }
-    accuracies[0.0] = float((highest_columns(given_BK) == labels_B).mean())
-    return max(accuracies, key=lambda weight: (accuracies[weight], -weight))
+    correct = dict.fromkeys((0.0, *STRENGTHS), 0)
+    for part in row_chunks(len(rows), data.num_classes, entries=CACHED_ENTRIES):
+        refitted_BK = linear_scores(read_rows(data.features_ND, rows[part]), head)
+        given_BK = temperature * read_rows(data.logits_NK, rows[part]).to(refitted_BK.dtype)
+        for weight in correct:
+            mixed_BK = torch.lerp(given_BK, refitted_BK, weight) if weight else given_BK
+            correct[weight] += int((highest_columns(mixed_BK) == labels_B[part]).sum())
+    return max(correct, key=lambda weight: (correct[weight], -weight))
 
 
 def _mixed(data: Predictions, rows: Integers, head: tuple[Tensor, Tensor], weight: float, temperature: float) -> Tensor:
@@ -329,23 +343,22 @@ def _neighbors(data: Predictions, folds_N: Integers, head_N: Integers, rng: np.r
     wrong = np.flatnonzero((data.predictions_N != data.targets_N) & (head_N != data.targets_N))
     wrong = rng.permutation(wrong)[:MAX_QUERIES]
     references = rng.permutation(len(data))[:MAX_REFERENCES]
-    scale_D = 1 / _float(data.features_ND[torch.from_numpy(references)]).std(dim=0, correction=0).clamp(min=1e-12)
+    scale_D = 1 / single_or_double(data.features_ND[torch.from_numpy(references)]).std(dim=0, correction=0).clamp(
+        min=1e-12
+    )
     for fold in range(N_FOLDS):
         query, near = wrong[folds_N[wrong] == fold], references[folds_N[references] != fold]
         if not len(query) or not len(near):
             continue
-        a_QD, b_RD = (_float(data.features_ND[torch.from_numpy(rows)]) * scale_D for rows in (query, near))
-        k = min(NEIGHBORS, len(near))
-        nearest_Qk = torch.cdist(a_QD, b_RD).topk(k, dim=1, largest=False).indices.numpy()
+        a_QD, b_RD = (single_or_double(data.features_ND[torch.from_numpy(rows)]) * scale_D for rows in (query, near))
+        # The nearest b maximizes a·b - ‖b‖²/2, since ‖a - b‖² = ‖a‖² - 2 (a·b - ‖b‖²/2).
+        nearness_QR = torch.addmm(-0.5 * b_RD.square().sum(dim=1), a_QD, b_RD.T)
+        nearest_Qk = highest_scores(nearness_QR, min(NEIGHBORS, len(near)))[1].numpy()
         labels_Qk = data.targets_N[near][nearest_Qk]
         counts_QK = np.zeros((len(query), data.num_classes), dtype=np.int64)
         np.add.at(counts_QK, (np.arange(len(query))[:, None], labels_Qk), 1)
         votes_N[query] = counts_QK.argmax(axis=1)
     return votes_N
-
-
-def _float(values: Tensor) -> Tensor:
-    return values.to(torch.promote_types(values.dtype, torch.float32))
 
 
 def removed_by(predictions_N: Integers | None, data: Predictions) -> NDArray[np.bool_]:

@@ -7,11 +7,14 @@ from statistics import NormalDist
 import numpy as np
 
 from classgap.audit._types import Floats, Integers
-from classgap.audit.diagnosis.causes import CAUSES, Evidence
+from classgap.audit.diagnosis.causes import CAUSES, REMOVED, Evidence, overlap_with_several, samples_for_3_points
 from classgap.audit.results import Cause
+from classgap.audit.stats.intervals import wilson_interval
 from classgap.audit.stats.paired_tests import benjamini_hochberg
 
 CLEARLY_MORE = 0.15  # of the errors
+SMALL = 0.03  # accuracy below the mean that is no failure
+REMOVERS = {"decision-bias": "decision", "close-boundary": "head"}  # cause → change
 ROUNDING = 1e-9  # the mean of equal accuracies may differ from them by rounding
 
 
@@ -19,8 +22,9 @@ def diagnose(evidence: Evidence, hard_U: Integers, balanced_accuracy: float) -> 
     """Return the causes of each class in the hard third whose accuracy is below the balanced accuracy.
 
     A class fails if it is significantly below the balanced accuracy (``below_mean``, adjusted over all seen classes).
-    Other classes get "too-few-test-samples" as their only cause. Causes are in the order of ``CAUSES``. A
-    failing class without a supported cause gets "not-enough-evidence".
+    Other classes get "too-few-test-samples" as their only cause, unless their interval shows that they are at most
+    ``SMALL`` below. Causes are in the order of ``CAUSES``. A failing class without a supported cause gets "overlap" if
+    most of its errors go to a few classes, or else "not-enough-evidence".
     """
     seen_U = np.flatnonzero(evidence.support_K)
     # Holm's method would miss most real failures among a thousand classes of fifty samples.
@@ -34,11 +38,37 @@ def diagnose(evidence: Evidence, hard_U: Integers, balanced_accuracy: float) -> 
         if evidence.accuracy_K[k] >= balanced_accuracy - ROUNDING:
             continue
         if not fails_K[k]:
+            correct, support = int(evidence.correct_K[k]), int(evidence.support_K[k])
+            if wilson_interval(correct, support, evidence.confidence_level).low > balanced_accuracy - SMALL:
+                continue
             found[k] = (_too_few_to_tell(k, evidence, balanced_accuracy, limit, len(seen_U)),)
             continue
         causes = [cause for look in CAUSES if (cause := look(k, evidence)) is not None]
-        found[k] = tuple(_larger_change_first(_overlap_before_loss(causes))) or (_not_enough(evidence),)
+        causes = _removable_overlap_last(k, _larger_change_first(_overlap_before_loss(causes)), evidence)
+        found[k] = tuple(causes) or (overlap_with_several(k, evidence) or _not_enough(evidence),)
     return found
+
+
+def _removable_overlap_last(k: int, causes: list[Cause], evidence: Evidence) -> list[Cause]:
+    """Name a change before overlap if it removes many errors of the class without costing the other one as much.
+
+    Offsets and heads can only move errors from one to the other of two classes that look alike. If both classes
+    together gain, the scores or features separate them and the decision does not.
+    """
+    overlap = next((cause for cause in causes if cause.name == "overlap"), None)
+    if overlap is None or overlap.other is None:
+        return causes
+    other = evidence.names.index(overlap.other)
+    removers = [
+        place
+        for place, cause in enumerate(causes)
+        if (change := REMOVERS.get(cause.name)) is not None
+        and evidence.net(change, k) + evidence.net(change, other) >= REMOVED * evidence.wrong_K[k]
+    ]
+    if not removers or removers[0] < causes.index(overlap):
+        return causes
+    rest = [cause for cause in causes if cause is not overlap]
+    return [*rest[: removers[0]], overlap, *rest[removers[0] :]]
 
 
 def _overlap_before_loss(causes: list[Cause]) -> list[Cause]:
@@ -93,7 +123,12 @@ def _too_few_to_tell(k: int, evidence: Evidence, balanced_accuracy: float, limit
         strength=1.0,
         other=None,
         methods=(),
-        details={"accuracy": share, "classes": classes},
+        details={
+            "accuracy": share,
+            "classes": classes,
+            "mean": balanced_accuracy,
+            "test_samples_for_3_points": samples_for_3_points(share),
+        },
     )
 
 

@@ -48,7 +48,7 @@ class ClassMoments:
             f_BD, y_B = read_rows(features_ND, rows[chunk]).to(kind) - origin_D, torch.from_numpy(labels_N[rows[chunk]])
             counts_K += torch.bincount(y_B, minlength=num_classes)
             sums_KD.index_add_(0, y_B, f_BD)
-            products_DD += f_BD.T @ f_BD
+            products_DD += torch.from_numpy(f_BD.numpy().T @ f_BD.numpy())  # NumPy computes only one triangle
         return cls(counts_K, sums_KD, products_DD, origin_D)
 
     @classmethod
@@ -91,7 +91,11 @@ class ClassMoments:
         correlation_DD = torch.where(varies_D[:, None] & varies_D, correlation_DD, 0)
         weight = min(1.0, max(SHRINKAGE, wide / (wide + degrees)))
         correlation_DD = (1 - weight) * correlation_DD + weight * torch.eye(wide, dtype=within_DD.dtype)
-        weight_KD = torch.linalg.solve(correlation_DD, (means_KD / scale_D).T).T / scale_D
+        factor_DD, failed = torch.linalg.cholesky_ex(correlation_DD)
+        if int(failed):  # rounding errors outweigh the shrinkage
+            weight_KD = torch.linalg.solve(correlation_DD, (means_KD / scale_D).T).T / scale_D
+        else:
+            weight_KD = (means_KD / scale_D) @ torch.cholesky_inverse(factor_DD) / scale_D
         bias_K = -0.5 * (weight_KD * means_KD).sum(dim=1)
         bias_K = torch.where(self.counts_K > 0, bias_K - weight_KD @ self.origin_D, -torch.inf)
         return weight_KD, bias_K

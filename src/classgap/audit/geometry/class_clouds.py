@@ -18,8 +18,9 @@ from classgap.functional import class_margins, squared_norm
 # most distant pairs are among them, and a class of 25,000 samples does not need 25,000² distances.
 OUTERMOST = 1024
 # In more than LARGE entries of features, the distances to 1024 samples would take longer than all else. The most
-# distant pair is rarely missed with the outermost 16.
-FEW_OUTERMOST = 16
+# distant pair is rarely missed among the outermost 32, and the mean of the distances to them is taken over 128 samples.
+FEW_OUTERMOST = 32
+FEW_SAMPLES = 128
 
 
 @dataclass(frozen=True)
@@ -82,11 +83,8 @@ def class_clouds(features_ND: Matrix, order: ClassOrder) -> ClassClouds:
             deviations_nD = features_nD.sub_(centroid_D)
             deviation_squares_n = squared_norm(deviations_nD)
             statistics["spread"][k] = float((deviation_squares_n.sum() / (len(rows) - 1)).sqrt())
-            reach_n = farthest_distances(deviations_nD, deviation_squares_n, limit)
-            statistics["dispersion"][k], statistics["max_intra_distance"][k] = (
-                float(reach_n.max()),
-                float(reach_n.mean()),
-            )
+            reach = _reach(deviations_nD, deviation_squares_n, limit)
+            statistics["dispersion"][k], statistics["max_intra_distance"][k] = reach
     if longest > 0:
         statistics["max_intra_distance"] /= np.sqrt(longest)
     return ClassClouds(
@@ -104,22 +102,38 @@ def outermost(samples: int, columns: int) -> int:
     return OUTERMOST if samples * columns <= LARGE else FEW_OUTERMOST
 
 
-def farthest_distances(deviations_nD: Tensor, squares_n: Tensor, limit: int = OUTERMOST) -> Tensor:
+def _reach(deviations_nD: Tensor, squares_n: Tensor, limit: int) -> tuple[float, float]:
+    """Maximum and mean over samples of the distance to the farthest sample of the class."""
+    size = len(squares_n)
+    if limit == OUTERMOST or size <= FEW_SAMPLES:
+        reach_n = farthest_distances(deviations_nD, squares_n, limit)
+        return float(reach_n.max()), float(reach_n.mean())
+    chosen = torch.cat([squares_n.topk(limit).indices, torch.arange(0, size, -(-size // FEW_SAMPLES))])
+    reach = farthest_distances(deviations_nD, squares_n, limit, chosen)
+    return float(reach.max()), float(reach[limit:].mean())
+
+
+def farthest_distances(
+    deviations_nD: Tensor, squares_n: Tensor, limit: int = OUTERMOST, chosen: Tensor | None = None
+) -> Tensor:
     """Distance of each sample to the farthest of the ``limit`` outermost samples, (n,).
 
     Args:
         deviations_nD: samples minus their mean.
         squares_n: squared norms of the deviations.
         limit: number of outermost samples to compare with.
+        chosen: samples whose distance is computed, by default all.
 
     >>> farthest_distances(torch.tensor([[-1.0], [0.0], [3.0]]), torch.tensor([1.0, 0.0, 9.0])).tolist()
     [4.0, 3.0, 4.0]
     """
     outer_m = squares_n.topk(min(limit, len(squares_n))).indices
-    doubled_Dm = (2 * deviations_nD[outer_m]).T
+    doubled_Dm, outer_squares_m = (2 * deviations_nD.index_select(0, outer_m)).T, squares_n[outer_m]
+    if chosen is not None:
+        deviations_nD, squares_n = deviations_nD.index_select(0, chosen), squares_n[chosen]
     far_n = torch.zeros_like(squares_n)
     for start in range(0, len(squares_n), 4096):
         part = slice(start, start + 4096)
-        between = squares_n[part, None] + squares_n[outer_m] - deviations_nD[part] @ doubled_Dm
+        between = squares_n[part, None] + outer_squares_m - deviations_nD[part] @ doubled_Dm
         far_n[part] = between.amax(dim=1)
     return far_n.clamp(min=0).sqrt()

@@ -34,6 +34,7 @@ from classgap.audit.io.rows import (
 )
 from classgap.audit.io.sample_ids import check_duplicates, dropped_duplicates, encode_ids, hashed_ids
 from classgap.audit.io.slice_columns import SliceColumn, check_slices
+from classgap.audit.metrics.scores import SampleScores, score_samples
 from classgap.audit.results import AuditSource, Notice
 
 MAX_LOGIT = 1e100  # variances of margins must not overflow
@@ -68,6 +69,7 @@ class Predictions:
         source: files that the inputs were read from.
         valid_labels: set of valid classes of each sample.
         slices: metadata columns by name.
+        scores: margins, confidence and rank of each sample, if the logits were scored while they were checked.
 
     >>> logits = [[2.0, 1.0], [0.0, 3.0], [1.0, 0.5]]
     >>> data = Predictions.from_arrays([0, 1, 1], logits=logits, class_names=["cat", "dog"])
@@ -96,6 +98,7 @@ class Predictions:
     source: AuditSource | None = None
     valid_labels: LabelSets | None = None
     slices: Mapping[str, SliceColumn] = field(default_factory=dict)
+    scores: SampleScores | None = None
 
     @classmethod
     def from_arrays(
@@ -151,21 +154,31 @@ class Predictions:
         kind = _only_kind(given)
         if targets is None:
             raise ValueError("targets is required: pass the true label of each sample.")
-        scores = None if predictions is not None else _matrix(kind, given[kind])
+        scores = None if predictions is not None else _two_dimensional(kind, given[kind])
         weight, bias = _head(head)
         if train_counts is not None:
             train_counts = _column("train_counts", train_counts)
         names = _names(class_names, _num_classes(scores, weight, train_counts), targets, predictions)
         targets_N = encode("targets", targets, names)
-        labels = encode("predictions", predictions, names) if scores is None else predict_labels(scores)
+        given_N: Any = encode("predictions", predictions, names) if scores is None else scores
         features_ND = None if features is None else _matrix("features", features)
         index_N = None if index is None else _indices(index)
-        _check_lengths(targets_N, {kind: labels, "features": features_ND, "index": index_N})
+        _check_lengths(targets_N, {kind: given_N, "features": features_ND, "index": index_N})
         notices: list[Notice] = []
-        zeros = 0
-        if scores is not None and kind == "logits" and are_probabilities(scores):
-            scores, kind = convert_rows(scores, normalize, _working_dtype(scores)), "probabilities"
-            notices.append(Notice("logits-are-probabilities"))
+        zeros, samples = 0, None
+        if scores is None:
+            labels = given_N
+        elif kind == "probabilities" or are_probabilities(scores):
+            _check_range(kind, scores)
+            labels = predict_labels(scores)
+            if kind == "logits":
+                scores, kind = convert_rows(scores, normalize, _working_dtype(scores)), "probabilities"
+                notices.append(Notice("logits-are-probabilities"))
+        else:
+            samples = score_samples(scores, targets_N)  # logits are checked in the pass that scores them
+            if not _in_range(*samples.limits):
+                _check_range(kind, scores)
+            labels = samples.predictions_N
         if scores is not None and kind == "probabilities":
             zeros = count_zero_margins(scores, targets_N)
             check_probabilities(scores)
@@ -197,6 +210,7 @@ class Predictions:
             notices=tuple(notices),
             valid_labels=sets,
             slices={} if slices is None else check_slices(slices, len(targets_N)),
+            scores=samples,
         )
         return checked if index_N is None else checked._each_once(index_N)
 
@@ -207,6 +221,12 @@ class Predictions:
 
     def __len__(self) -> int:
         return len(self.targets_N)
+
+    def scored(self) -> Predictions:
+        """Return the predictions with ``scores``, unless only predicted labels are known."""
+        if self.logits_NK is None or self.scores is not None:
+            return self
+        return replace(self, scores=score_samples(self.logits_NK, self.targets_N))
 
     def _each_once(self, index: Integers) -> Predictions:
         """Sort samples by position and keep the first of each."""
@@ -231,6 +251,7 @@ class Predictions:
             index_N=None if self.index_N is None else self.index_N[rows],
             valid_labels=None if self.valid_labels is None else self.valid_labels.take(rows),
             slices={name: replace(column, codes_N=column.codes_N[rows]) for name, column in self.slices.items()},
+            scores=None if self.scores is None else self.scores.take(rows),
         )
 
 
@@ -297,12 +318,29 @@ def _check_lengths(targets_N: Integers, columns: dict[str, Any]) -> None:
 
 
 def _matrix(what: str, values: Any) -> Matrix:
+    matrix = _two_dimensional(what, values)
+    _check_range(what, matrix)
+    return matrix
+
+
+def _two_dimensional(what: str, values: Any) -> Matrix:
     matrix = values if isinstance(values, Rows) else to_tensor(what, values)
     if len(matrix.shape) != 2 or matrix.shape[1] == 0:
         hint = ": pass predicted labels as predictions=" if what == "logits" and len(matrix.shape) == 1 else ""
         raise ValueError(f"{what} must be a 2-D array with at least one column, got shape {tuple(matrix.shape)}{hint}.")
-    if not matrix.dtype.is_floating_point:
-        matrix = convert_rows(matrix, Tensor.float, torch.float32)
+    return matrix if matrix.dtype.is_floating_point else convert_rows(matrix, Tensor.float, torch.float32)
+
+
+def _in_range(lowest: float, highest: float) -> bool:
+    return lowest >= -MAX_LOGIT and highest <= MAX_LOGIT  # false for NaN
+
+
+def _check_range(what: str, matrix: Matrix) -> None:
+    """Check that all entries are finite and small enough to be squared.
+
+    Raises:
+        ValueError: if one is not, with its row.
+    """
     largest = 0.0
     for rows in row_chunks(*matrix.shape):
         block = matrix[rows]
@@ -319,7 +357,6 @@ def _matrix(what: str, values: Any) -> Matrix:
         raise ValueError(
             f"{what} must be at most {MAX_LOGIT:g} in absolute value to be squared, got {largest:g}: rescale it."
         )
-    return matrix
 
 
 def _working_dtype(scores_NK: Matrix) -> torch.dtype:

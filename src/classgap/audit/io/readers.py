@@ -110,12 +110,15 @@ def read_predictions(
     losses_E, rates_E = None, None
     if file.stem == "predictions":  # of a run
         losses_E, rates_E = _read_losses(file.with_name(METRICS_FILE))
+    # Fixes read the file alone, fit on some samples of each class and judge by others.
+    support_K = np.bincount(predictions.targets_N)
+    fixable = predictions.logits_NK is not None and targets is None and bool((support_K != 1).all())
     return replace(
         predictions,
         train_losses_E=losses_E,
         learning_rates_E=rates_E,
         notices=(*predictions.notices, *_distinct(notice for _, found in contents for notice in found)),
-        source=describe_source(file, has_scores=predictions.logits_NK is not None, key=key),
+        source=describe_source(file, has_scores=fixable, num_seen=int((support_K > 0).sum()), key=key),
     )
 
 

@@ -62,6 +62,15 @@ def class_distributions(values_N: Floats, order: ClassOrder) -> list[Distributio
     found: list[Distribution | None] = [None] * len(order.support_K)
     for k, rows in order.rows():
         values = values_N[rows]
-        quantiles = np.quantile(values, QUANTILE_LEVELS)
-        found[k] = Distribution(float(values.mean()), float(values.std()), tuple(quantiles.tolist()))
+        found[k] = Distribution(float(values.mean()), float(values.std()), tuple(_quantiles(values).tolist()))
     return found
+
+
+def _quantiles(values_n: Floats) -> Floats:
+    """The same as ``np.quantile``, which takes longer than sorting the samples of a class."""
+    sorted_n = np.sort(values_n)
+    place = np.asarray(QUANTILE_LEVELS) * (len(values_n) - 1)
+    below = np.floor(place).astype(np.int64)
+    low, high = sorted_n[below], sorted_n[np.minimum(below + 1, len(values_n) - 1)]
+    weight, step = place - below, high - low
+    return np.where(weight < 0.5, low + step * weight, high - step * (1 - weight))

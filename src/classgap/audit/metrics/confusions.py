@@ -10,6 +10,8 @@ from classgap.audit._types import Integers
 from classgap.audit.results import Confusion, ConfusionPair
 from classgap.audit.stats.intervals import wilson_bounds
 
+MAX_CELLS = 4_000_000  # of a confusion matrix that is counted whole
+
 
 def count_confusions(
     targets_N: Integers, predictions_N: Integers, num_classes: int
@@ -20,7 +22,13 @@ def count_confusions(
     [[0], [1], [2]]
     """
     wrong = targets_N != predictions_N
-    code, count = np.unique(targets_N[wrong] * num_classes + predictions_N[wrong], return_counts=True)
+    code_E = targets_N[wrong] * num_classes + predictions_N[wrong]
+    if num_classes**2 <= MAX_CELLS:  # without sorting
+        count_C = np.bincount(code_E, minlength=num_classes**2)
+        code = np.flatnonzero(count_C)
+        count = count_C[code]
+    else:
+        code, count = np.unique(code_E, return_counts=True)
     return code // num_classes, code % num_classes, count
 
 

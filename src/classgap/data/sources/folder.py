@@ -16,6 +16,7 @@ from classgap.data.splits import draw_per_class, holdout_counts, other_rows
 
 MAX_FOLDERS = 250_000  # below one class; a wrong path may hold a whole file system
 TEST_FRACTION = 0.2  # of a drawn test split
+VALIDATION = ("val", "valid", "validation")  # usual names of a folder of validation files
 
 
 def load_folder(
@@ -28,7 +29,10 @@ def load_folder(
     crops: str = "stored",
     data_seed: int = 0,
 ) -> Dataset:
-    """Load ``PATH/train/CLASS/*`` and ``PATH/test/CLASS/*`` (or ``val``), or draw a test split from ``PATH/CLASS/*``.
+    """Load ``PATH/train/CLASS/*`` and ``PATH/test/CLASS/*``, or draw a test split from ``PATH/CLASS/*``.
+
+    ``PATH/val/CLASS/*`` (or ``valid``, ``validation``) is the validation split, and the test split if there is no
+    ``test`` folder.
 
     Classes are the folders of the training tree in alphabetical order. Images in subfolders are included; hidden files
     and files without an image extension are not.
@@ -45,16 +49,26 @@ def load_folder(
         data_seed: Random seed of the drawn test split, which otherwise depends only on file names.
     """
     name = f"folder:{path}"
-    train, test, class_names, notes = list_class_folders(name, path, find_images, "images", test_fraction, data_seed)
+    lists, class_names, notes = list_class_folders(name, path, find_images, "images", test_fraction, data_seed)
+    train, test, *validation = lists
     return load_image_dataset(
-        name, train, test, class_names, size=size, on_error=on_error, cache_gb=cache_gb, crops=crops, notes=notes
+        name,
+        train,
+        test,
+        class_names,
+        size=size,
+        on_error=on_error,
+        cache_gb=cache_gb,
+        notes=notes,
+        validation=validation[0] if validation else None,
+        crops=crops,
     )
 
 
 def list_class_folders(
     name: str, path: str, find: Callable[[Path], list[str]], kind: str, test_fraction: float | None, data_seed: int
-) -> tuple[ImageList, ImageList, tuple[str, ...], tuple[str, ...]]:
-    """List the files of ``PATH/train/CLASS`` and ``PATH/test/CLASS``, or draw a test list from ``PATH/CLASS``.
+) -> tuple[list[ImageList], tuple[str, ...], tuple[str, ...]]:
+    """List the files of ``PATH/train/CLASS``, ``PATH/test/CLASS`` and ``PATH/val/CLASS``, or draw a test list.
 
     Args:
         name: Name of the dataset, for messages.
@@ -65,14 +79,19 @@ def list_class_folders(
         data_seed: Random seed of the drawn test list.
 
     Returns:
-        Training files, test files, class names and notes.
+        Training files, test files and, if there are any, validation files; class names; notes.
     """
     source, base = name.partition(":")[0], Path(path).expanduser()
     if not base.is_dir():
         raise ValueError(f"{source}: directory not found: {path!r}.")
     if base.resolve() == Path(base.resolve().anchor):
         raise ValueError(f"{source}: {path!r} is the root of the file system; name the folder that holds the classes.")
-    tests = [tree for tree in (base / "test", base / "val") if tree.is_dir()]
+    # Without a folder "train", "valid" may well be a class.
+    known = ("test", *VALIDATION) if (base / "train").is_dir() else ("test", "val")
+    tests = [base / each for each in known if (base / each).is_dir()]
+    if len(tests) > 1 and (tests[0].name != "test" or len(tests) > 2):
+        names = " and ".join(f"{tree.name}/" for tree in tests if tree.name != "test")
+        raise ValueError(f"{name} has {names}; keep one folder of validation {kind}.")
     train_tree = base / "train" if (base / "train").is_dir() else base
     if train_tree is base and tests:
         raise ValueError(f"{name} has {tests[0].name}/ but no train/; put the training {kind} there.")
@@ -82,12 +101,13 @@ def list_class_folders(
     if tests:
         if test_fraction is not None:
             raise ValueError(f"{name} has a test split in {tests[0].name}/; remove test_fraction={test_fraction}.")
-        test = _list_files(tests[0], class_names, find, kind, allow_empty=True)
+        lists = [train, *(_list_files(tree, class_names, find, kind, allow_empty=True) for tree in tests)]
     else:
         fraction = TEST_FRACTION if test_fraction is None else test_fraction
-        train, test = split_list(train, train_tree, fraction, data_seed, len(class_names))
-        notes = (f"{name} has no test folder: {len(test.paths)} {kind} were drawn for testing, stratified by class.",)
-    return train, test, class_names, notes
+        lists = list(split_list(train, train_tree, fraction, data_seed, len(class_names)))
+        drawn = len(lists[1].paths)
+        notes = (f"{name} has no test folder: {drawn} {kind} were drawn for testing, stratified by class.",)
+    return lists, class_names, notes
 
 
 def split_list(
@@ -132,7 +152,9 @@ def _list_files(
         if not found:
             empty.append(name)
     if empty and not (allow_empty and paths):
-        raise ValueError(f"folder: {tree} has no {kind} for {', '.join(empty[:5])}.")
+        texts = not paths and any(find_files(tree / name, lambda file: file.endswith(".txt")) for name in class_names)
+        hint = f" It has text files: use text:{tree}." if texts and kind == "images" else ""
+        raise ValueError(f"folder: {tree} has no {kind} for {', '.join(empty[:5])}.{hint}")
     return ImageList(tuple(paths), tuple(targets))
 
 

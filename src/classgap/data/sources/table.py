@@ -14,7 +14,7 @@ from torch import Tensor
 from classgap._regular_files import check_regular_file
 from classgap.data.dataset import Dataset, Split
 from classgap.data.splits import hold_out
-from classgap.data.transforms.table import Table, TableEncoder, to_text
+from classgap.data.transforms.table import Table, TableEncoder, is_numeric, to_numbers, to_text
 from classgap.data.transforms.text import DEFAULT_ENCODER, TextColumn
 
 TEST_FRACTION = 0.2  # of a drawn test split
@@ -96,14 +96,18 @@ def make_table_dataset(
         [(source, read_labels(table, target, source)) for source, table in parts], class_names
     )
     used = {name: cells for name, cells in parts[0][1].items() if name and name != target and name not in drop}
-    notes: tuple[str, ...] = ()
+    notes = tuple(
+        f"{parts[0][0]}: column {column!r} numbers the rows and is used as an input; leave it out with drop={column}."
+        for column, cells in used.items()
+        if _numbers_rows(cells) and column not in categorical
+    )
     train_rows: Tensor | None = None
     if len(parts) == 1:
         numbered = Split.from_arrays(torch.arange(len(targets[0]))[:, None], targets[0])
         fraction = TEST_FRACTION if test_fraction is None else test_fraction
         train, test = hold_out(numbered, fraction, data_seed, len(names))
         train_rows = train.index
-        notes = (f"{name} has no test split: {len(test)} rows were drawn for testing, stratified by class.",)
+        notes += (f"{name} has no test split: {len(test)} rows were drawn for testing, stratified by class.",)
         used = {column: [cells[row] for row in train_rows.tolist()] for column, cells in used.items()}
     try:
         encoder = TableEncoder.fit(used, target=target, categorical=categorical, texts=texts)
@@ -120,6 +124,16 @@ def make_table_dataset(
     return Dataset(
         name, splits[0], splits[1], names, "vector", shape, notes=notes, validation=validation, table=encoder
     )
+
+
+def _numbers_rows(cells: Sequence[Any]) -> bool:
+    """Return whether a column has consecutive whole numbers, each once: an identifier, not a measurement.
+
+    >>> _numbers_rows(["7", "9", "8"]), _numbers_rows(["1", "2", "2"]), _numbers_rows(["1", "", "3"])
+    (True, False, False)
+    """
+    values = sorted(to_numbers("", cells).tolist()) if len(cells) > 2 and is_numeric(cells) else []
+    return bool(values) and values[0] % 1 == 0 and values == [values[0] + row for row in range(len(values))]
 
 
 def read_table(path: Path) -> dict[str, Sequence[Any]]:

@@ -19,7 +19,8 @@ def load_text_folder(
 ) -> Dataset:
     """Load ``PATH/train/CLASS/*.txt`` and ``PATH/test/CLASS/*.txt``, or draw a test split from ``PATH/CLASS/*.txt``.
 
-    Each file is one sample. Encoders read a limited number of tokens and ignore the rest of a text.
+    A folder ``PATH/val`` is used as in ``folder``. Each file is one sample. Encoders read a limited number of tokens
+    and ignore the rest of a text.
 
     Args:
         path: Folder.
@@ -28,7 +29,7 @@ def load_text_folder(
         data_seed: Random seed of the drawn test split, which otherwise depends only on file names.
     """
     name = f"text:{path}"
-    *lists, class_names, notes = list_class_folders(name, path, find_texts, "text files", test_fraction, data_seed)
+    lists, class_names, notes = list_class_folders(name, path, find_texts, "text files", test_fraction, data_seed)
     parts = [
         (name, {TEXT: [read_text(file) for file in files.paths], TARGET: [class_names[k] for k in files.targets]})
         for files in lists

@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 import warnings
 from collections.abc import Sequence
-from itertools import pairwise
 from numbers import Integral, Real
 from typing import Any, Self
 
@@ -17,12 +16,11 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_random_state
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import _check_sample_weight, check_is_fitted, validate_data
-from torch import Tensor, nn
+from torch import Tensor
 
-from classgap import methods
+from classgap.integrations.sklearn.networks import build_loss, build_model
 from classgap.integrations.sklearn.solvers import Problem, fit_adam, fit_lbfgs
-from classgap.losses import ClassLoss, ELMLoss, FocalLoss, InvalidBatchError, MR2Loss
-from classgap.methods.focal import Focal
+from classgap.losses import InvalidBatchError
 
 MODELS = ("linear", "mlp")
 SOLVERS = ("auto", "lbfgs", "adam")
@@ -128,8 +126,9 @@ class GapClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         seed = int(check_random_state(self.random_state).randint(2**31 - 1))
         with torch.random.fork_rng(devices=[]):
             torch.default_generator.manual_seed(seed)  # the generators of other devices are not used
-            loss = self._build_loss(np.bincount(labels_N, weights=weight_N), X.shape[1], len(y))
-            model = self._build_model(X.shape[1], len(classes), loss).to(inputs_ND.dtype)
+            widths = [X.shape[1]] if self.model == "linear" else [X.shape[1], *self.hidden_layer_sizes]
+            loss = build_loss(self.method, np.bincount(labels_N, weights=weight_N), widths, len(y))
+            model = build_model(widths, len(classes), loss).to(inputs_ND.dtype)
             problem = Problem(model, loss.to(inputs_ND.dtype), inputs_ND, labels, weights, self.alpha / total)
             self.n_iter_ = self._solve(problem)
         self.classes_, self.model_, self.loss_ = classes, model.eval(), loss.eval()
@@ -190,42 +189,6 @@ class GapClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
                 f"training diverged with learning_rate_init={self.learning_rate_init}: scale the inputs, or reduce it."
             ) from error
         return epochs
-
-    def _build_loss(self, class_counts_K: NDArray[Any], width: int, num_samples: int) -> ClassLoss:
-        feature_dim = width if self.model == "linear" else self.hidden_layer_sizes[-1]
-        method = methods.build(
-            self.method,
-            num_classes=len(class_counts_K),
-            class_counts=torch.from_numpy(class_counts_K),
-            feature_dim=feature_dim,
-            num_samples=num_samples,
-        )
-        if type(method) not in (methods.Method, Focal):
-            raise ValueError(
-                f"method must be a loss, such as 'mr2', 'elm' or 'group-dro'; {self.method!r} also changes the "
-                "training procedure or the head. Use classgap train for it."
-            )
-        loss = method.loss
-        if self.model == "linear":  # terms that pull the inputs cost time, but have no gradient
-            if isinstance(loss, MR2Loss):
-                loss.pulls = False
-            elif isinstance(loss, ELMLoss):
-                loss.strength, loss.required_inputs = 0.0, frozenset()
-        return loss
-
-    def _build_model(self, width: int, num_classes: int, loss: ClassLoss) -> nn.Sequential:
-        hidden = [] if self.model == "linear" else list(self.hidden_layer_sizes)
-        layers: list[nn.Module] = []
-        for inside, outside in pairwise([width, *hidden]):
-            layers += [nn.Linear(inside, outside), nn.ReLU()]
-        head = nn.Linear([width, *hidden][-1], num_classes)
-        with torch.no_grad():
-            if not hidden:
-                head.weight.zero_()
-            head.bias.fill_(
-                -math.log(num_classes - 1) if isinstance(loss, FocalLoss) and loss.form == "sigmoid" else 0.0
-            )
-        return nn.Sequential(*layers, head)
 
     def _check_arguments(self) -> None:
         for name, allowed in (("model", MODELS), ("solver", SOLVERS)):

@@ -2,26 +2,17 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from functools import lru_cache
 from pathlib import Path
-from types import TracebackType
 from typing import Any, Literal
 
-from classgap.audit.serialization import read_json
-from classgap.data.dataset import Dataset
-from classgap.engine import NonFiniteLossError, RunDirectory, TrainConfig, TrainingInterrupted, train
+from classgap.engine import NonFiniteLossError, RunDirectory, TrainConfig, TrainingInterrupted
 from classgap.engine.config import parse_settings
-from classgap.engine.errors import RunLockedError
-from classgap.engine.signals import StopRequest
-from classgap.engine.train import load_dataset
+from classgap.engine.workers import SessionStop, train_in_worker
 from classgap.remedies.search.pruning import Pruner
 
 MAX_ATTEMPTS = 2
-POLL_SECONDS = 0.25
-LOCK_SECONDS = 60.0  # a worker of a killed search stops after its current step
 
 Status = Literal["finished", "pruned", "stopped", "failed", "diverged"]
 
@@ -55,7 +46,7 @@ class TrialOutcome:
         status: "finished", "pruned", "stopped" (by the end of the search), "diverged" or "failed".
         values: The watched metric per epoch.
         seconds: Training time.
-        error: Reason of a failure.
+        error: Reason for a failure.
     """
 
     status: Status
@@ -75,7 +66,7 @@ def run_trial(task: TrialTask) -> TrialOutcome:
     status: Status = "finished"
     error = ""
     try:
-        _train(config, _load(config.data, task.token), stop)
+        train_in_worker(config, task.token, stop)
     except TrainingInterrupted:
         status = "pruned" if stop.pruned else "stopped"
     except NonFiniteLossError as failure:
@@ -97,10 +88,8 @@ def died_message(times: int) -> str:
     return f"its worker process died {times} times, perhaps because memory ran out; try a smaller model or batch size"
 
 
-class TrialStop(StopRequest):
+class TrialStop(SessionStop):
     """Stop a trial when the search ends, or when its validation accuracy is below the median of the others.
-
-    Signals are left to the search.
 
     Args:
         task: The trial.
@@ -111,29 +100,17 @@ class TrialStop(StopRequest):
     """
 
     def __init__(self, task: TrialTask, directory: RunDirectory) -> None:
-        super().__init__()
+        super().__init__(task.session, task.token, "the search")
         self.pruned = False
-        self._task, self._directory = task, directory
+        self._directory, self._metric = directory, task.metric
         self._pruner = Pruner(task.history) if task.history else None
-        self._size, self._epochs, self._polled = -1, 0, -POLL_SECONDS
-
-    def __enter__(self) -> TrialStop:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        pass
+        self._size, self._epochs = -1, 0
 
     def poll(self) -> None:
         """Look for completed epochs and for the end of the search."""
         if self._pruner is not None and self._lags(self._pruner):
             self.pruned, self.name = True, "the pruner"
-        now = time.monotonic()
-        if not self.name and now - self._polled >= POLL_SECONDS:
-            self._polled = now
-            if not _is_running(self._task):
-                self.name = "the search"
+        super().poll()
 
     def _lags(self, pruner: Pruner) -> bool:
         """Return whether to prune, at the end of each epoch: then a resumed trial is pruned at the same one."""
@@ -144,35 +121,9 @@ class TrialStop(StopRequest):
         if size == self._size:
             return False
         self._size = size
-        values = watched_values(self._directory.read_metrics(), self._task.metric)
+        values = watched_values(self._directory.read_metrics(), self._metric)
         new, self._epochs = values[self._epochs :], len(values)
         return any(pruner.add(value) for value in new)
-
-
-def _train(config: TrainConfig, data: Dataset, stop: StopRequest) -> None:
-    """Train; wait for a worker of an earlier search that is still in the run directory."""
-    limit = time.monotonic() + LOCK_SECONDS
-    while True:
-        try:
-            train(config, data=data, quiet=True, stop=stop)
-            return
-        except RunLockedError:
-            if time.monotonic() > limit:
-                raise
-            time.sleep(POLL_SECONDS)
-
-
-@lru_cache(maxsize=1)
-def _load(text: str, token: str) -> Dataset:
-    """Load the data once per search: files may change before the next one."""
-    return load_dataset(text)
-
-
-def _is_running(task: TrialTask) -> bool:
-    try:
-        return bool(read_json(task.session).get("token") == task.token)
-    except (OSError, ValueError):  # being replaced, on a file system without atomic renames
-        return True
 
 
 def _count_attempt(task: TrialTask) -> int:

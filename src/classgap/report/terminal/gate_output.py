@@ -17,12 +17,12 @@ from classgap.report.gate_text import (
     gate_headline,
     group_row,
     level_sentence,
-    match_sentences,
     power_sentence,
     rule_sentence,
     rule_title,
     violation_row,
 )
+from classgap.report.match_text import match_sentences
 from classgap.report.terminal.console import STYLES, name_cell, plain_text, print_page, print_title, render_text
 from classgap.report.terminal.table import new_table
 

@@ -1,0 +1,63 @@
+"""Run code in a copy of the test process: it has imported torch already, which takes a new interpreter seconds."""
+
+from __future__ import annotations
+
+import multiprocessing
+import os
+import sys
+import traceback
+from collections.abc import Callable, Sequence
+from multiprocessing.connection import Connection
+from typing import Any
+
+from classgap.__main__ import run
+
+
+def run_forked(function: Callable[..., Any], *args: Any) -> Any:
+    """Return ``function(*args)``, computed in another process; an error there is an error here."""
+    ours, theirs = multiprocessing.Pipe(duplex=False)
+    process = multiprocessing.get_context("fork").Process(target=_answer, args=(theirs, function, args))
+    process.start()
+    theirs.close()
+    try:
+        succeeded, answer = ours.recv()
+    except EOFError:
+        process.join()
+        raise RuntimeError(f"the process ended with exit code {process.exitcode}") from None
+    process.join()
+    if not succeeded:
+        raise RuntimeError(answer)
+    return answer
+
+
+def run_command(words: Sequence[str], stdout: int, stderr: int) -> int:
+    """Run ``classgap WORDS…`` as a process with these file descriptors and return its exit code."""
+    process = multiprocessing.get_context("fork").Process(target=_command, args=(words, stdout, stderr))
+    process.start()
+    process.join()
+    assert process.exitcode is not None
+    return process.exitcode
+
+
+def _answer(connection: Connection, function: Callable[..., Any], args: tuple[Any, ...]) -> None:
+    try:
+        answer = (True, function(*args))
+    except BaseException:
+        answer = (False, traceback.format_exc())
+    connection.send(answer)
+    os._exit(0)  # the copy of the test process must not run its exit handlers
+
+
+def _command(words: Sequence[str], stdout: int, stderr: int) -> None:
+    code = -1
+    try:
+        for source, target in ((stdout, 1), (stderr, 2)):
+            os.dup2(source, target)
+        sys.stdout, sys.stderr = (os.fdopen(target, "w", closefd=False) for target in (1, 2))
+        sys.argv = ["classgap", *words]
+        run()
+    except SystemExit as end:
+        code = int(end.code or 0)
+        sys.stdout.flush()
+    finally:
+        os._exit(code)
