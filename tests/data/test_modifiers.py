@@ -9,6 +9,7 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from classgap.data import load
 from classgap.data.dataset import Split
 from classgap.data.modifiers import add_label_noise, long_tail_counts, make_long_tailed, subsample
 
@@ -113,3 +114,19 @@ def test_processes_agree() -> None:
     here: dict[str, Split] = {}
     exec(code, here)
     assert printed.stdout.strip() == str((here["part"].index.tolist(), here["part"].targets.tolist()))
+
+
+def test_asymmetric_label_noise_takes_the_next_class() -> None:
+    clean = balanced(4, 25)
+    noisy = add_label_noise(clean, 0.4, 0, 4, symmetric=False)
+    moved = noisy.targets != clean.targets
+    assert int(moved.sum()) == 40
+    assert (noisy.targets[moved] == (clean.targets[moved] + 1) % 4).all()
+    assert (moved == (add_label_noise(clean, 0.4, 0, 4).targets != clean.targets)).all()  # the same samples
+
+
+def test_unknown_label_noise_types_are_rejected() -> None:
+    with pytest.raises(ValueError, match=r"label_noise_type.*'pair'"):
+        load("digits:label_noise=0.1:label_noise_type=pair")
+    data = load("digits:label_noise=0.2:label_noise_type=asymmetric")
+    assert data.notes[-1].startswith("label_noise=0.2:")

@@ -16,8 +16,10 @@ from recipe_cases import MOONS, moons_plan
 from classgap.remedies.search.executors import Workers
 from classgap.report import render_html, reproduction_text
 from classgap.report.reproduction_files import reproduction_markdown, write_reproduction_csv
+from classgap.reproduce.cells import make_plan
 from classgap.reproduce.results import RecipeResult, collect
 from classgap.reproduce.running import Progress, run_plan
+from classgap.reproduce.schema import Recipe
 from classgap.reproduce.store import ResultStore
 
 
@@ -87,14 +89,28 @@ def test_pages_show_paper_and_ours(result: RecipeResult, tmp_path: Path) -> None
 def test_missing_data_cannot_be_run_here(tmp_path: Path) -> None:
     plan = moons_plan(1)
     broken = plan.recipe.model_copy(update={"settings": {"data": "features:{nowhere}", "epochs": 1}})
-    from classgap.reproduce.cells import make_plan
-
     plan = make_plan(broken, "full", 1)
     store = ResultStore(tmp_path)
     reasons = run_plan(plan, store, workers=HERE)
     assert all("--files nowhere=PATH" in each for each in reasons.values())
     assert {each.verdict for each in collect(plan, store, reasons).entries} == {"cannot be run here"}
     assert collect(plan, store).verdict == "not run"
+
+
+def test_one_run_serves_several_maps(tmp_path: Path) -> None:
+    store, part = ResultStore(tmp_path), MOONS["parts"]["a"]
+    columns = {each: {"map": each, "metric": f"maps.{each}.within_between"} for each in ("0", "2")}
+    changed = {"columns": columns, "values": {"LA": ["lower", "lower"]}, "baseline": {"settings": {"method": "erm"}}}
+    plan = make_plan(Recipe.model_validate({**MOONS, "parts": {"a": {**part, **changed}}}), "full", 1)
+    assert run_plan(plan, store, workers=HERE) == {}
+    assert len(store.keys()) == 2  # one per method
+    result = collect(plan, store)
+    assert all(entry.values for entry in result.entries)
+    first, second = (result.records["a", "LA", each][0] for each in ("0", "2"))
+    assert first["map"] != second["map"]
+    seen: list[Progress] = []
+    run_plan(plan, store, workers=HERE, on_progress=seen.append)
+    assert [(each.done, each.total) for each in seen] == [(2, 2)]
 
 
 def test_a_killed_command_ends_with_the_same_page(

@@ -7,6 +7,7 @@ import pytest
 from classgap.reproduce.cells import Cell
 from classgap.reproduce.store import ResultStore
 
+RESULTS = Path(__file__).parents[2] / "results"
 CELL = Cell.from_settings({"data": "digits", "method": "mr2"})
 
 
@@ -36,6 +37,48 @@ def test_the_index_is_rebuilt_from_the_entries(tmp_path: Path) -> None:
     assert store.index.read_text() == first
     (row,) = csv.DictReader(first.splitlines())
     assert (row["key"], row["method"], row["accuracy"]) == (CELL.key(0), "mr2", "0.5")
+
+
+def test_the_index_shows_the_number_of_epochs(tmp_path: Path) -> None:
+    store, cell = ResultStore(tmp_path), Cell.from_settings({"data": "digits", "epochs": 20})
+    record = {"metrics": {}, "epochs": {"loss": [0.5, 0.25]}}
+    store.add({"key": cell.key(0), "seed": 0, "settings": cell.training_settings(), **record})
+    store.rebuild_index()
+    (row,) = csv.DictReader(store.index.read_text().splitlines())
+    assert row["epochs"] == "20"
+
+
+@pytest.mark.skipif(not RESULTS.exists(), reason="the source distribution has no results/")
+def test_the_committed_store_has_one_entry_per_run() -> None:
+    store = ResultStore(RESULTS)
+    with store.index.open(newline="", encoding="utf-8") as file:
+        indexed = [row["key"] for row in csv.DictReader(file)]
+    assert indexed == store.keys()
+    for key in store.keys():  # noqa: SIM118  # a method of the store
+        entry = store.get(key)
+        assert entry is not None
+        cell = Cell.from_settings(entry["settings"])
+        assert cell.key(entry["seed"]) == key
+        assert cell.training_settings() == entry["settings"]
+
+
+def test_what_a_run_stores_in_addition_is_not_part_of_its_key(tmp_path: Path) -> None:
+    mapped = Cell.from_settings({"data": "digits", "method": "mr2", "map": "test", "class_stats": True})
+    assert mapped.key(0) == CELL.key(0)
+    assert mapped.training_settings() == CELL.to_dict()
+    plain = {"metrics": {}, "class_stats": {}}
+    assert CELL.is_stored(0, plain)
+    assert not mapped.is_stored(0, plain)  # the map is missing
+    assert mapped.is_stored(1, plain)  # maps are drawn for the first seed
+    assert mapped.is_stored(0, plain | {"maps": {"test": {}}})
+    assert not Cell.from_settings({**mapped.to_dict(), "map": "layer2"}).is_stored(1, plain)  # its numbers are compared
+
+
+def test_maps_of_one_run_add_up(tmp_path: Path) -> None:
+    store = ResultStore(tmp_path)
+    for name in ("test", "layer2"):
+        store.add({"key": "0a", "seed": 0, "settings": {}, "metrics": {}, "maps": {name: {"points": {}}}})
+    assert set(ResultStore(tmp_path).get("0a")["maps"]) == {"test", "layer2"}
 
 
 def test_keys_depend_on_settings_that_change_the_result_only() -> None:

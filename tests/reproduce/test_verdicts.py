@@ -70,6 +70,7 @@ def test_deviations_need_three_seeds() -> None:
 
 def test_the_verdict_of_a_recipe() -> None:
     assert combine(["reproduced", "reproduced"]) == "reproduced"
-    assert combine(["reproduced", "not reproduced"]) == "same direction"
+    assert combine(["reproduced", "same direction"]) == "same direction"
+    assert combine(["reproduced", "not reproduced"]) == "mixed"  # half of the claims point the other way
     assert combine(["smoke", "smoke"]) == "smoke"
     assert combine(["cannot be run here", "not run"]) == "cannot be run here"

@@ -6,7 +6,8 @@ this order:
 
 * ``fraction=0.1`` keeps a tenth of each class;
 * ``imbalance=100`` makes it long-tailed (Cao et al., 2019) with this imbalance factor;
-* ``label_noise=0.1`` replaces a tenth of the labels;
+* ``label_noise=0.1`` replaces a tenth of the labels with any other class, and with
+  ``label_noise_type=asymmetric`` with the next class;
 * ``data_seed=1`` changes these random draws, and the test split where the source draws one.
 
 The training seed does not affect the data: runs with different seeds see the same samples.

@@ -13,6 +13,8 @@ from classgap.data.dataset import Dataset, Split
 from classgap.data.sampling.keyed_random import keyed_bits, keyed_uniform
 from classgap.data.splits import draw_per_class
 
+LABEL_NOISE_TYPES = ("symmetric", "asymmetric")
+
 
 @dataclass(frozen=True, kw_only=True)
 class Modifiers:
@@ -22,12 +24,15 @@ class Modifiers:
         fraction: Fraction of each class to keep.
         imbalance: Imbalance factor of an exponential long tail (Cao et al., 2019): first class size / last class size.
         label_noise: Fraction of labels to replace with another class.
-        data_seed: Random seed of the three, and of a test split that the source draws.
+        label_noise_type: "symmetric" (any other class, uniformly) or "asymmetric" (the next class, so that the error
+            depends on the class; pair flipping of Han et al., 2018).
+        data_seed: Random seed of the draws, and of a test split that the source draws.
     """
 
     fraction: float = 1.0
     imbalance: float = 1.0
     label_noise: float = 0.0
+    label_noise_type: str = "symmetric"
     data_seed: int = 0
 
     def __post_init__(self) -> None:
@@ -39,6 +44,10 @@ class Modifiers:
             )
         if not 0 <= self.label_noise <= 1:
             raise ValueError(f"label_noise must be in [0, 1], got {self.label_noise}.")
+        if self.label_noise_type not in LABEL_NOISE_TYPES:
+            raise ValueError(
+                f"label_noise_type must be {' or '.join(LABEL_NOISE_TYPES)}, got {reprlib.repr(self.label_noise_type)}."
+            )
         if not 0 <= self.data_seed < 2**32:  # as of all other seeds; multiples of 2**64 would equal seed 0
             raise ValueError(f"data_seed must be from 0 to 4294967295, got {reprlib.repr(self.data_seed)}.")
 
@@ -55,7 +64,8 @@ class Modifiers:
             notes.append(f"imbalance={self.imbalance:g}: {sizes} training samples per class.")
         if self.label_noise != 0:
             clean = train.targets
-            train = add_label_noise(train, self.label_noise, self.data_seed, num_classes)
+            symmetric = self.label_noise_type == "symmetric"
+            train = add_label_noise(train, self.label_noise, self.data_seed, num_classes, symmetric=symmetric)
             wrong = int((train.targets != clean).sum())
             notes.append(f"label_noise={self.label_noise:g}: {wrong} of {len(train)} training labels are wrong.")
         return replace(data, train=train, notes=tuple(notes))
@@ -100,14 +110,15 @@ def make_long_tailed(split: Split, imbalance: float, seed: int, num_classes: int
     return split.subset(draw_per_class(split.targets, split.index, counts, seed, "long tail"))
 
 
-def add_label_noise(split: Split, fraction: float, seed: int, num_classes: int) -> Split:
-    """Replace exactly ``round(fraction · N)`` labels with another class, chosen uniformly.
+def add_label_noise(split: Split, fraction: float, seed: int, num_classes: int, *, symmetric: bool = True) -> Split:
+    """Replace exactly ``round(fraction · N)`` labels with another class.
 
     Args:
         split: Training split.
         fraction: Fraction of labels to replace.
         seed: Random seed.
         num_classes: Number of classes.
+        symmetric: Choose the other class uniformly; otherwise take the next one, and the first after the last.
 
     >>> clean = Split.from_arrays(torch.zeros(10, 2), torch.arange(10) % 2)
     >>> noisy = add_label_noise(clean, 0.3, seed=0, num_classes=2)
@@ -119,6 +130,7 @@ def add_label_noise(split: Split, fraction: float, seed: int, num_classes: int) 
     order = keyed_bits(seed, 0, split.index, 1, stream="noise")[:, 0].argsort(stable=True)
     rows = order[: math.floor(fraction * len(split) + 0.5)]
     where = keyed_uniform(seed, 0, split.index[rows], 1, stream="noisy class", dtype=torch.float64)[:, 0]
+    further = (where * (num_classes - 1)).long() if symmetric else 0
     targets = split.targets.clone()
-    targets[rows] = (targets[rows] + 1 + (where * (num_classes - 1)).long()) % num_classes
+    targets[rows] = (targets[rows] + 1 + further) % num_classes
     return replace(split, targets=targets)

@@ -15,6 +15,7 @@ from classgap.report.reproduction_rows import (
     part_table,
     recipe_title,
     reproduction_headline,
+    stand_in_note,
     unit_note,
 )
 from classgap.reproduce.results import RecipeResult
@@ -53,6 +54,8 @@ def reproduction_markdown(result: RecipeResult, *, legend: bool = True) -> str:
         legend: whether to explain the marks.
     """
     lines = [f"**{escape_markdown(reproduction_headline(result))}.**{f' {LEGEND}.' if legend else ''}", ""]
+    if stand_in := stand_in_note(result):
+        lines += [f"This scale uses {escape_markdown(stand_in)}.", ""]
     if result.recipe.note:
         lines += [result.recipe.note, ""]
     for name, part in result.recipe.parts.items():

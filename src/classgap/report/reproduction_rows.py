@@ -5,10 +5,10 @@ from __future__ import annotations
 import math
 
 from classgap.report.formatting import MISSING, format_p_value, pluralize
-from classgap.reproduce.results import EntryResult, RecipeResult
+from classgap.reproduce.results import EntryResult, RecipeResult, stand_ins
 from classgap.reproduce.schema import PAPERS, Part, Recipe
 
-HEADERS = ("Row", "Column", "Paper", "Ours", "Paper Δ", "Our Δ", "p", "Verdict")
+_HEADERS = ("Row", "Column", "Paper", "Ours", "Paper Δ", "Our Δ", "p", "Verdict")
 MARKS = {
     "reproduced": "✓",
     "same direction": "≈",
@@ -25,6 +25,11 @@ def recipe_title(recipe: Recipe) -> str:
     return f"{PAPERS[recipe.paper]}, {recipe.item}: {recipe.title}"
 
 
+def headers(recipe: Recipe) -> tuple[str, ...]:
+    """Return the headers of one row per number; a recipe of our own has expectations in place of a paper's numbers."""
+    return tuple(each.replace("Paper", "Expected") if recipe.paper == "classgap" else each for each in _HEADERS)
+
+
 def reproduction_headline(result: RecipeResult) -> str:
     """Return the verdict with scale, seeds and counts."""
     counts = [
@@ -37,7 +42,19 @@ def reproduction_headline(result: RecipeResult) -> str:
     if result.verdict == "not run":
         return "Not run"
     seeds = pluralize(result.seeds, "seed", "seeds")
-    return f"{result.verdict.capitalize()} (scale {result.scale}, {seeds}): {', '.join(counts) or 'no numbers'}"
+    done, total = result.coverage
+    part = f", {done} of {total} numbers" if 0 < done < total else ""
+    return f"{result.verdict.capitalize()} (scale {result.scale}, {seeds}{part}): {', '.join(counts) or 'no numbers'}"
+
+
+def stand_in_note(result: RecipeResult) -> str:
+    """Return what replaces the paper's data and networks at this scale; empty if nothing does."""
+    if not result.n_runs or result.recipe.paper == "classgap":
+        return ""
+    found: dict[str, list[str]] = {}
+    for ours, papers in stand_ins(result.recipe, result.scale):
+        found.setdefault(ours, []).append(papers)
+    return "; ".join(f"{ours} instead of {' and '.join(papers)}" for ours, papers in found.items())
 
 
 def unit_note(part: Part) -> str:
@@ -48,7 +65,7 @@ def unit_note(part: Part) -> str:
 
 
 def entry_row(part: Part, entry: EntryResult) -> tuple[str, ...]:
-    """Return the cells of one number, in the order of ``HEADERS``."""
+    """Return the cells of one number, in the order of :func:`headers`."""
     change, p_value = MISSING, ""
     if entry.comparison is not None:
         change = format_change(part, entry.comparison.mean)

@@ -20,7 +20,15 @@ from classgap.reproduce.schema import Part, Recipe, Scale, ScaleSpec, Settings
 OWN_KEYS = ("base", "data_options", "metric", "class", "baseline", "against")
 # Settings that do not change a result.
 _IRRELEVANT = ("out", "device", "save_every", "report", "tensorboard")
-MEASURED = ("map",)  # how a run is measured: part of its key, but no setting of its training
+MEASURED = ("map", "corruptions")  # how a run is measured: no settings of its training
+# What a run stores beyond its metrics, and the field of its record. It changes no result, so it is not in the key.
+EXTRAS = {
+    "map": "maps",
+    "corruptions": "corrupted",
+    "save_train_features": "train_classes",
+    "class_stats": "class_stats",
+}
+PICTURES = ("test", "train")  # maps that are only drawn, so that one seed is enough
 COMMON_SCALES = ("tiny", "cpu", "full")  # every recipe has these
 DEFAULT_SEEDS = 3
 
@@ -60,13 +68,58 @@ class Cell:
         >>> Cell.from_settings({"data": "digits"}).key(0) == Cell.from_settings({"data": "digits", "lr": None}).key(0)
         True
         """
-        named = {name: value for name, value in self.settings if name not in _IRRELEVANT}
+        named = {name: value for name, value in self.training_settings().items() if name not in _IRRELEVANT}
         text = json.dumps({**named, "seed": seed}, sort_keys=True)
         return hashlib.sha256(text.encode()).hexdigest()[:20]
+
+    def work_name(self, seed: int) -> str:
+        """Return the name of the run directory: the key, and what the run stores in addition, which is in its settings.
+
+        >>> Cell.from_settings({"data": "digits", "class_stats": True}).work_name(0).partition("-")[2]
+        'class_stats'
+        """
+        return "-".join([self.key(seed), *(name for name, _ in self.settings if name in EXTRAS)])
 
     def to_dict(self) -> dict[str, Any]:
         """Return the settings as plain values."""
         return {name: list(value) if isinstance(value, tuple) else value for name, value in self.settings}
+
+    def training_settings(self) -> dict[str, Any]:
+        """Return the settings that determine the trained network, without what is stored or measured in addition."""
+        return {name: value for name, value in self.to_dict().items() if name not in EXTRAS}
+
+    def is_stored(self, seed: int, record: Mapping[str, Any] | None) -> bool:
+        """Whether a stored run has everything that this cell needs. Maps are drawn for the first seed only.
+
+        >>> cell = Cell.from_settings({"data": "digits", "class_stats": True})
+        >>> cell.is_stored(0, None), cell.is_stored(0, {"metrics": {}}), cell.is_stored(0, {"class_stats": {}})
+        (False, False, True)
+        """
+        if record is None or "diverged" in record:
+            return record is not None
+        for name, value in self.settings:
+            if name == "map":
+                needed = [each for each in str(value).split(",") if seed == 0 or each not in PICTURES]
+                if not set(needed) <= set(record.get("maps", {})):
+                    return False
+            elif name in EXTRAS and EXTRAS[name] not in record:
+                return False
+        return True
+
+    def with_extras(self, others: Mapping[str, Any]) -> Cell:
+        """Return the cell with further extras, so that one run serves several entries.
+
+        >>> dict(Cell.from_settings({"data": "digits", "map": "test"}).with_extras({"map": "layer1"}).settings)["map"]
+        'test,layer1'
+        """
+        settings = dict(self.settings)
+        for name in EXTRAS:
+            if name == "map" and name in others and name in settings:
+                both = [*str(settings[name]).split(","), *str(others[name]).split(",")]
+                settings[name] = ",".join(dict.fromkeys(both))
+            elif name in others:
+                settings[name] = others[name]
+        return replace(self, settings=tuple(sorted(settings.items())))
 
     def config(self, seed: int, files: Mapping[str, str] | None = None, **settings: Any) -> TrainConfig:
         """Return the configuration of a run.

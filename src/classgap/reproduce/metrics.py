@@ -5,14 +5,18 @@ the lines of the training epochs. :func:`find_metric` reads one number from it:
 
 - ``hard``: a metric over all classes;
 - ``spread@hard``: mean over the classes of a group (``easy``, ``medium``, ``hard``, ``head``, ``torso``, ``tail``,
-  ``all``) or the value of a class, by its name;
+  ``all``) or the value of a class, by its name; ``accuracy@gap``: the easy classes minus the hard ones;
 - ``train.spread@all``: the same for training samples;
+- ``corrupted.blur@hard``: accuracy of a group of classes on test samples with a corruption;
+- ``maps.layer2.within_between``: within-class over between-class variance of the features of an earlier layer;
+- ``epochs.0.5.spread@hard``: a class statistic of a group after this fraction of the epochs;
 - ``config.epochs``: a setting.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -20,9 +24,13 @@ import numpy as np
 import torch
 
 from classgap.audit import Audit, read_predictions
+from classgap.audit.io.predictions import Predictions
 from classgap.audit.serialization import to_plain
 from classgap.audit.settings import AuditSettings
+from classgap.data.dataset import Dataset
 from classgap.engine import RunDirectory
+from classgap.reproduce.cells import PICTURES
+from classgap.reproduce.probes import corrupted_accuracies, layer_features
 
 CLASS_FIELDS = (
     "accuracy",
@@ -41,12 +49,17 @@ MAX_NUMBER = 1e300  # NaN, infinity and integers beyond the range of floats are 
 DIGITS, EPOCH_DIGITS = 6, 4  # significant; float32 has no more than 7
 
 
-def measure_run(path: Path, map_of: str | None = None) -> dict[str, Any]:
+def measure_run(
+    path: Path, data: Dataset | None = None, maps: Sequence[str] = (), corruptions: bool = False
+) -> dict[str, Any]:
     """Return the metrics of a finished run.
 
     Args:
         path: Run directory.
-        map_of: "test" or "train" to add a map of the features of these samples.
+        data: Its dataset, for earlier layers and corruptions.
+        maps: "test" or "train" to add a map of the features of these samples, or the name of an earlier layer to add a
+            map of its features of the test samples.
+        corruptions: Whether to test on corrupted samples too.
     """
     directory = RunDirectory(path)
     *epochs, final = directory.read_metrics()
@@ -62,8 +75,15 @@ def measure_run(path: Path, map_of: str | None = None) -> dict[str, Any]:
     }
     if directory.train_predictions.exists():
         found["train_classes"] = _class_values(to_plain(_audit(directory.train_predictions))["classes"])
-    if map_of is not None:
-        found["map"] = _map_points(directory.predictions if map_of == "test" else directory.train_predictions)
+    for name in maps:
+        if name in PICTURES:
+            source = read_predictions(directory.predictions if name == "test" else directory.train_predictions)
+            found.setdefault("maps", {})[name] = {"points": _map_points(source), **_boundary(source)}
+        elif data is not None:
+            found.setdefault("maps", {})[name] = _measure_layer(path, data, name)
+    if corruptions and data is not None:
+        accuracies = corrupted_accuracies(path, data)
+        found["corrupted"] = {name: [_round(v) if v is not None else v for v in a] for name, a in accuracies.items()}
     if directory.class_stats.exists():
         found["class_stats"] = _group_statistics(directory.read_class_stats(), found["classes"])
     return found
@@ -80,14 +100,32 @@ def find_metric(record: Mapping[str, Any], name: str) -> float | None:
     if name.startswith("config."):
         value = record["settings"].get(name.removeprefix("config."))
         return float(value) if _is_number(value) else None
+    if name.startswith("maps."):
+        layer, _, field = name.removeprefix("maps.").rpartition(".")
+        return record.get("maps", {}).get(layer, {}).get(field)
     field, at, selector = name.partition("@")
+    if selector == "gap":
+        ends = [find_metric(record, f"{field}@{group}") for group in ("easy", "hard")]
+        return None if ends[0] is None or ends[1] is None else ends[0] - ends[1]
+    if field.startswith("epochs."):
+        return _at_epoch(record, *name.removeprefix("epochs.").rsplit(".", 1))
     if not at:
         value = record["metrics"].get(name)
         return None if value is None else float(value)
     classes = record.get("train_classes" if field.startswith("train.") else "classes") or {}
-    values = classes.get(field.removeprefix("train."))
+    if field.startswith("corrupted."):
+        values = record.get("corrupted", {}).get(field.removeprefix("corrupted."))
+    else:
+        values = classes.get(field.removeprefix("train."))
     known = [] if values is None else [values[i] for i in _chosen(classes, selector) if values[i] is not None]
     return float(np.mean(known)) if known else None
+
+
+def _at_epoch(record: Mapping[str, Any], fraction: str, name: str) -> float | None:
+    """Return a class statistic after a fraction of the epochs."""
+    values = record.get("class_stats", {}).get(name) or [None]
+    value = values[max(0, math.ceil(float(fraction) * len(values)) - 1)]
+    return None if value is None else float(value)
 
 
 def _chosen(classes: Mapping[str, Any], selector: str) -> list[int]:
@@ -102,9 +140,27 @@ def _audit(path: Path) -> Audit:
     return Audit.from_checked(read_predictions(path), settings=settings)
 
 
-def _map_points(path: Path) -> dict[str, list[tuple[float, float]]]:
+def _measure_layer(path: Path, data: Dataset, layer: str) -> dict[str, Any]:
+    """Return the variance within and between classes at an earlier layer, and a map of its features."""
+    features = layer_features(path, data, layer)
+    source = replace(read_predictions(path), features_ND=features, weight_KD=None, bias_K=None)
+    audit = Audit.from_checked(source, settings=AuditSettings(map="none", diagnose=False, n_resamples=2))
+    ratio = None if audit.features is None else audit.features.within_between
+    return {"within_between": None if ratio is None else _round(ratio), "points": _map_points(source)}
+
+
+def _boundary(data: Predictions) -> dict[str, list[float]]:
+    """Return a, b and c of the decision boundary a·x + b·y + c = 0 between two classes in a plane of features."""
+    weight_KD, bias_K = data.weight_KD, data.bias_K
+    if weight_KD is None or tuple(weight_KD.shape) != (2, 2):
+        return {}
+    normal = (weight_KD[0] - weight_KD[1]).tolist()
+    offset = 0.0 if bias_K is None else float(bias_K[0] - bias_K[1])
+    return {"boundary": [_round(value) for value in (*normal, offset)]}
+
+
+def _map_points(data: Predictions) -> dict[str, list[tuple[float, float]]]:
     """Return points by class: the features themselves if they have two dimensions, otherwise their t-SNE map."""
-    data = read_predictions(path)
     if data.features_ND is not None and data.features_ND.shape[1] == 2:
         rng = np.random.default_rng(0)
         found: dict[str, list[tuple[float, float]]] = {}
@@ -165,6 +221,10 @@ def _group_statistics(lines: Sequence[Mapping[str, Any]], classes: Mapping[str, 
                 known = [per_class[i] for i in _chosen(classes, group) if _is_number(per_class[i])]
                 if known:
                     values[f"{name}@{group}"] = _round(float(np.mean(known)))
+        for group in ("easy", "medium", "hard"):
+            spread, norm = values.get(f"spread@{group}"), values.get(f"mean_norm@{group}")
+            if spread is not None and norm:
+                values[f"spread_to_norm@{group}"] = _round(spread / norm)
         found.append(values)
     return _columns(found)
 

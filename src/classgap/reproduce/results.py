@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from classgap.reproduce.catalog import find_base
-from classgap.reproduce.cells import Cell, Entry, Plan
+from classgap.reproduce.cells import Cell, Entry, Plan, make_plan
 from classgap.reproduce.metrics import find_metric
 from classgap.reproduce.schema import Number, Part, Recipe, Scale
 from classgap.reproduce.store import ResultStore
@@ -67,7 +67,7 @@ class RecipeResult:
         scale: The scale.
         seeds: Number of seeds with results, or the requested number if there are none.
         entries: Entries in the order of the paper.
-        records: Stored runs by cell, for figures.
+        records: Stored runs by part, row and column, for figures.
         verdict: Verdict on the claims.
     """
 
@@ -82,6 +82,11 @@ class RecipeResult:
     def n_runs(self) -> int:
         """Number of stored runs that the result uses."""
         return len({key for entry in self.entries for key in entry.keys})
+
+    @property
+    def coverage(self) -> tuple[int, int]:
+        """Number of entries with results, and of all entries."""
+        return sum(bool(entry.values) for entry in self.entries), len(self.entries)
 
     def part(self, name: str) -> list[EntryResult]:
         """Return the entries of a part."""
@@ -108,8 +113,8 @@ def collect(plan: Plan, store: ResultStore, impossible: Mapping[Cell, str] | Non
         plan.scale,
         max((len(each.values) for each in entries), default=0) or plan.seeds,
         entries,
-        {(each.part, each.row, each.column): tuple(found.values()) for each, found in records.items()},
-        combine([each.verdict for each in entries if _is_claim(plan.recipe.parts[each.part], each)]),
+        {(each.part, each.row, each.column): _with_map(each.cell, found) for each, found in records.items()},
+        combine([each.verdict for each in entries if is_claim(plan.recipe.parts[each.part], each)]),
     )
 
 
@@ -120,6 +125,33 @@ def requirements(recipe: Recipe) -> str:
     bases = dict.fromkeys([recipe.base, *(each["base"] for each in settings if "base" in each)])
     needed = [recipe.requires, *(find_base(name).requires for name in bases)]
     return "; ".join(dict.fromkeys(filter(None, needed)))
+
+
+def stand_ins(recipe: Recipe, scale: Scale) -> tuple[tuple[str, str], ...]:
+    """Return the data and networks of a scale that differ from the paper's, each with those that it replaces.
+
+    >>> from classgap.reproduce.catalog import load_recipe
+    >>> stand_ins(load_recipe("mr2-table-3"), "cpu")
+    (('mnist1d with conv1d', 'cifar100 with resnet32'),)
+    """
+    ours, papers = (
+        {(e.part, e.row, e.column): e for e in make_plan(recipe, each).entries} for each in _with_full(scale)
+    )
+    pairs = dict.fromkeys((_problem(ours[labels].cell), _problem(papers[labels].cell)) for labels in ours)
+    return tuple(pair for pair in pairs if pair[0] != pair[1])
+
+
+def _with_full(scale: Scale) -> tuple[Scale, Scale]:
+    return scale, "full"
+
+
+def _problem(cell: Cell) -> str:
+    """Return the data, long-tailed or not, and the network of a cell, without other options."""
+    settings = cell.to_dict()
+    data, model = (str(settings.get(name, "")) for name in ("data", "model"))
+    name = data.partition(":")[2].strip("{}") if data.startswith("features:") else data.partition(":")[0]
+    family = model.split(":")[1] if model.startswith(("open_clip:", "timm:", "torchvision:")) else model.split(":")[0]
+    return f"{'long-tailed ' if 'imbalance=' in data else ''}{name} with {family}"
 
 
 def _result(
@@ -198,6 +230,15 @@ def _values(records: Mapping[int, Mapping[str, Any]], metric: str, factor: float
     return found
 
 
+def _with_map(cell: Cell, records: Mapping[int, Mapping[str, Any]]) -> tuple[Mapping[str, Any], ...]:
+    """Return the records by seed, with the ``map`` that the cell asks for and its decision ``boundary``."""
+    wanted, found = cell.to_dict().get("map"), []
+    for record in records.values():
+        drawn = record.get("maps", {}).get(wanted, {})
+        found.append({**record, "map": drawn.get("points"), "boundary": drawn.get("boundary")})
+    return tuple(found)
+
+
 def _paper_value(part: Part, row: str, column: str) -> Number:
     values = part.values.get(row)
     return None if values is None else values[list(part.columns).index(column)]
@@ -224,7 +265,8 @@ def _paper_change(part: Part, row: str, column: str) -> float | None:
     return None if printed is None else printed[position]
 
 
-def _is_claim(part: Part, result: EntryResult) -> bool:
+def is_claim(part: Part, result: EntryResult) -> bool:
+    """Whether a number decides the verdict of its recipe."""
     if result.verdict in ("baseline", "no claim"):
         return False
     if part.claims is None:

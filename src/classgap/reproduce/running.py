@@ -15,7 +15,7 @@ from classgap._atomic_write import atomic_write_text
 from classgap.engine import TrainingInterrupted
 from classgap.engine.signals import StopRequest
 from classgap.remedies.search.executors import Workers, check_executor, open_executor
-from classgap.reproduce.cells import Cell, Plan
+from classgap.reproduce.cells import EXTRAS, Cell, Plan
 from classgap.reproduce.store import ResultStore
 from classgap.reproduce.task import Outcome, Task, run_task
 
@@ -81,15 +81,25 @@ def run_plan(
     """
     check_executor(executor)
     # All cells of a seed before the next seed: differences from the baseline appear early.
-    wanted = [(cell, seed) for seed in range(plan.seeds) for cell in plan.cells]
-    missing = [(cell, seed) for cell, seed in wanted if store.get(cell.key(seed)) is None]
+    wanted: dict[str, tuple[Cell, int]] = {}
+    for seed in range(plan.seeds):
+        for cell in plan.cells:
+            key = cell.key(seed)
+            wanted[key] = (cell.with_extras(dict(wanted[key][0].settings)) if key in wanted else cell, seed)
+    missing = []
+    for key, (cell, seed) in wanted.items():
+        stored = store.get(key)
+        if not cell.is_stored(seed, stored):  # of a stored run, keep what it has in addition; maps add up in the store
+            kept = {name: True for name, field in EXTRAS.items() if name != "map" and field in (stored or {})}
+            missing.append((cell.with_extras(kept), seed))
     running = _Runs(store, files or {}, keep_runs, len(wanted), len(wanted) - len(missing), on_progress)
     running.show()
     if missing:
         with open_executor(executor) if workers is None else nullcontext(workers) as opened, StopRequest() as stop:
             running.run(missing, opened, stop)
         store.rebuild_index()
-    return running.impossible
+    reasons = {cell.key(0): reason for cell, reason in running.impossible.items()}
+    return {cell: reasons[cell.key(0)] for cell in plan.cells if cell.key(0) in reasons}
 
 
 class _Runs:
@@ -159,11 +169,13 @@ class _Runs:
     def _start(self, workers: Workers, cell: Cell, seed: int) -> Future[Outcome] | None:
         key = cell.key(seed)
         try:
-            config = cell.config(seed, self.files, out=self.store.work(key), report=False)
+            config = cell.config(seed, self.files, out=self.store.work(cell.work_name(seed)), report=False)
         except ValueError as error:
             self._give_up(cell, seed, Outcome(key, "impossible", error=str(error)))
             return None
-        task = Task(key, config.to_dict(), self._session, self._token, cell.to_dict().get("map"))
+        extras = cell.to_dict()
+        maps = tuple(str(extras["map"]).split(",")) if "map" in extras else ()
+        task = Task(key, config.to_dict(), self._session, self._token, maps, bool(extras.get("corruptions")))
         return workers.executor.submit(run_task, task)
 
     def _end(self, future: Future[Outcome], cell: Cell, seed: int) -> bool:
@@ -178,14 +190,14 @@ class _Runs:
             return False
         outcome = future.result()
         if outcome.status == "finished":
-            self.store.add({"key": key, "seed": seed, "settings": cell.to_dict(), **outcome.found})
+            self.store.add({"key": key, "seed": seed, "settings": cell.training_settings(), **outcome.found})
             if not self.keep_runs:
-                shutil.rmtree(self.store.work(key), ignore_errors=True)
+                shutil.rmtree(self.store.work(cell.work_name(seed)), ignore_errors=True)
             self.done += 1
             self.show(cell, seed, outcome)
         elif outcome.status == "diverged":  # a result like others: accuracy is that of guessing, or undefined
             failed = {"metrics": {}, "classes": {}, "epochs": {}, "diverged": outcome.error}
-            self.store.add({"key": key, "seed": seed, "settings": cell.to_dict(), **failed})
+            self.store.add({"key": key, "seed": seed, "settings": cell.training_settings(), **failed})
             self.done += 1
             self.show(cell, seed, outcome)
         elif outcome.status != "stopped":

@@ -9,7 +9,9 @@ Besides the settings of :class:`~classgap.engine.TrainConfig`, settings may have
 - ``base``: name of shared settings in ``_bases.yaml``;
 - ``data_options``: appended to ``data``, so that a scale can replace the dataset and keep its fraction or imbalance;
 - ``metric``: what the entry shows, see :mod:`classgap.reproduce.metrics`;
-- ``map``: "test" or "train" to keep a map of the features of these samples;
+- ``map``: "test" or "train" to keep a map of the features of these samples, or the name of an earlier layer to keep a
+  map of its features of the test samples;
+- ``corruptions``: also test on samples with noise, blur and low contrast;
 - ``class``: replaces ``{class}`` in the metric, for tables with a column per class;
 - ``baseline`` and ``against``: in a row, the row of the paper's table that it is compared with, and the settings that
   turn the row into its baseline, where they differ from those of the part.

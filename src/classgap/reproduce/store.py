@@ -80,9 +80,12 @@ class ResultStore:
         return {seed: entry for seed, entry in found.items() if entry is not None}
 
     def add(self, entry: Mapping[str, Any]) -> None:
-        """Write an entry, atomically; an entry with the same key is replaced."""
+        """Write an entry, atomically; an entry with the same key is replaced, except for its other maps."""
         self.entries.mkdir(parents=True, exist_ok=True)
         content = {"schema": SCHEMA, **entry}
+        before = self.get(str(entry["key"])) or {}
+        if maps := {**before.get("maps", {}), **entry.get("maps", {})}:
+            content["maps"] = maps
         atomic_write_text(self.entries / f"{entry['key']}.json", _to_text(content))
         self._read[str(entry["key"])] = content
 
@@ -99,7 +102,7 @@ class ResultStore:
         for key in self.keys():
             entry = self.get(key)
             if entry is not None:
-                known = {**entry["metrics"], **entry["settings"], **entry}
+                known = {**entry, **entry["metrics"], **entry["settings"]}
                 yield tuple("" if known.get(name) is None else escape_cell(str(known[name])) for name in INDEX_COLUMNS)
 
 
@@ -124,15 +127,31 @@ def check_entry(entry: Any, key: str) -> None:
         raise ValueError("metrics must contain numbers by name")
     for name in ("classes", "train_classes", "epochs", "class_stats"):
         _check_columns(name, entry.get(name, {}))
-    points = entry.get("map", {})
-    if not isinstance(points, dict) or not all(isinstance(each, list) for each in points.values()):
-        raise ValueError("map must contain lists of points by class")
-    if not all(
-        isinstance(point, list) and len(point) == 2 and all(map(_is_number, point))
-        for each in points.values()
-        for point in each
+    maps = entry.get("maps", {})
+    if not isinstance(maps, dict):
+        raise ValueError("maps must be an object")
+    for name, each in maps.items():
+        _check_map(name, each)
+    corrupted = entry.get("corrupted", {})
+    if not isinstance(corrupted, dict) or not all(
+        isinstance(cells, list) and all(cell is None or _is_number(cell) for cell in cells)
+        for cells in corrupted.values()
     ):
-        raise ValueError("map must contain points of two numbers")
+        raise ValueError("corrupted must contain lists of numbers by name")
+
+
+def _check_map(name: str, content: Any) -> None:
+    if not isinstance(content, dict) or not isinstance(content.get("points"), dict):
+        raise ValueError(f"maps.{name} must contain points by class")
+    for points in content["points"].values():
+        if not isinstance(points, list) or not all(_is_number_list(point) and len(point) == 2 for point in points):
+            raise ValueError(f"maps.{name} must contain points of two numbers")
+    for field, value in content.items():
+        if field == "boundary":
+            if not _is_number_list(value) or len(value) != 3:
+                raise ValueError(f"maps.{name}.boundary must contain three numbers")
+        elif field != "points" and value is not None and not _is_number(value):
+            raise ValueError(f"maps.{name}.{field} must be a number")
 
 
 def _check_columns(name: str, columns: Any) -> None:

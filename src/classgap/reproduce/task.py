@@ -14,7 +14,9 @@ from classgap._version import __version__
 from classgap.audit.serialization import read_json
 from classgap.engine import NonFiniteLossError, RunDirectory, TrainConfig, TrainingInterrupted
 from classgap.engine.config import parse_settings
+from classgap.engine.train import load_dataset
 from classgap.engine.workers import SessionStop, train_in_worker
+from classgap.reproduce.cells import PICTURES
 from classgap.reproduce.metrics import measure_run
 
 Status = Literal["finished", "stopped", "diverged", "impossible", "failed"]
@@ -29,14 +31,16 @@ class Task:
         settings: Settings of the run, with its run directory.
         stop: File that stops the run when it no longer has the token.
         token: Token of the process that started the run.
-        map_of: Samples whose features are mapped: "test", "train" or ``None``.
+        maps: Features to map: "test", "train" or the name of an earlier layer.
+        corruptions: Whether to test on corrupted samples too.
     """
 
     key: str
     settings: Mapping[str, Any]
     stop: Path
     token: str
-    map_of: str | None = None
+    maps: tuple[str, ...] = ()
+    corruptions: bool = False
 
 
 @dataclass(frozen=True)
@@ -65,12 +69,13 @@ def run_task(task: Task) -> Outcome:
         train_in_worker(config, task.token, SessionStop(task.stop, task.token, "classgap reproduce"))
         directory = RunDirectory(config.out)
         lines = directory.read_metrics()
+        data = load_dataset(config.data) if task.corruptions or set(task.maps) - set(PICTURES) else None
         found = {
             "version": __version__,
             "code": code_hash(),
             "environment": read_json(directory.environment),
             "seconds": round(sum(line["timing"]["seconds"] for line in lines if "timing" in line), 1),
-            **measure_run(config.out, task.map_of),
+            **measure_run(config.out, data, task.maps, task.corruptions),
         }
     except TrainingInterrupted:
         return Outcome(task.key, "stopped")

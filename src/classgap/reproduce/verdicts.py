@@ -20,8 +20,8 @@ same seed, and P the difference in the paper.
    ours (χ² distribution), otherwise ``not reproduced``; below 3 seeds ``not run``.
 7. Settings are compared as they are: ``reproduced`` if equal.
 
-The verdict of a recipe is that of its claims: ``reproduced`` if all are, ``not reproduced`` if most are not, otherwise
-``same direction``.
+The verdict of a recipe is that of its claims: ``reproduced`` if all are, ``same direction`` if all have at least the
+paper's direction, ``not reproduced`` if more than half are not, otherwise ``mixed``.
 """
 
 from __future__ import annotations
@@ -34,7 +34,15 @@ from typing import Literal
 import numpy as np
 
 Verdict = Literal[
-    "reproduced", "same direction", "not reproduced", "not run", "cannot be run here", "smoke", "baseline", "no claim"
+    "reproduced",
+    "same direction",
+    "mixed",  # of a recipe
+    "not reproduced",
+    "not run",
+    "cannot be run here",
+    "smoke",
+    "baseline",
+    "no claim",
 ]
 
 LEVEL = 0.05
@@ -151,6 +159,8 @@ def combine(verdicts: Sequence[Verdict]) -> Verdict:
 
     >>> combine(["reproduced", "same direction"]), combine(["not reproduced", "reproduced", "not reproduced"])
     ('same direction', 'not reproduced')
+    >>> combine(["same direction", "not reproduced"])
+    'mixed'
     >>> combine(["not run", "not run"]), combine([])
     ('not run', 'no claim')
     """
@@ -162,4 +172,5 @@ def combine(verdicts: Sequence[Verdict]) -> Verdict:
         return next((each for each in ("cannot be run here", "smoke", "not run") if each in verdicts), "no claim")
     if all(each == "reproduced" for each in judged):
         return "reproduced"
-    return "not reproduced" if 2 * judged.count("not reproduced") > len(judged) else "same direction"
+    failed = judged.count("not reproduced")
+    return "same direction" if not failed else "not reproduced" if 2 * failed > len(judged) else "mixed"

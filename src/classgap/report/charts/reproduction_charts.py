@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -16,24 +16,33 @@ from classgap.reproduce.schema import Part, Plot
 Record = Mapping[str, Any]
 
 
-def reproduction_charts(result: RecipeResult, name: str) -> Markup | None:
-    """Draw a part of a recipe; ``None`` if it has no figure or no results yet."""
+def reproduction_charts(result: RecipeResult, name: str) -> list[Markup]:
+    """Draw a part of a recipe: one chart, or one map per row; none if it has no figure or no results yet."""
     part = result.recipe.parts[name]
     plot = part.plot
     if plot is None:
-        return None
+        return []
+    title, axes = f"{result.recipe.item}: {part.shows}", Axes(plot.x, plot.y)
+    if plot.kind == "map":
+        runs = _first_runs(result, name)
+        panels = [(row, list(_map(record))) for row, record in runs if record.get("map")]
+        return [
+            _draw(f"figure-{name}-{i}", f"{title}; {row}", each, Axes(plot.x, f"{row}: {plot.y}" if plot.y else row))
+            for i, (row, each) in enumerate(panels)
+        ]
     if plot.kind == "formula":
         series = list(_formula(plot))
     elif plot.kind in ("lines", "bars"):
         series = list(_entries(part, result.part(name)))
+        axes = Axes(plot.x, plot.y, () if _are_numbers(list(part.columns)) else tuple(part.columns))
     else:
         series = [each for row, record in _first_runs(result, name) for each in _record_series(plot, row, record)]
-    if not any(each.points for each in series):
-        return None
-    names = tuple(part.columns) if plot.kind in ("lines", "bars") and not _are_numbers(list(part.columns)) else ()
-    title = f"{result.recipe.item}: {part.shows}"
+    return [_draw(f"figure-{name}", title, series, axes)] if any(each.points for each in series) else []
+
+
+def _draw(key: str, title: str, series: Sequence[Series], axes: Axes) -> Markup:
     description = f"{len(series)} series: {', '.join(dict.fromkeys(each.label for each in series))}."
-    return xy_chart(f"figure-{name}", title, description, series, Axes(plot.x, plot.y, names))
+    return xy_chart(key, title, description, series, axes)
 
 
 def _entries(part: Part, entries: list[EntryResult]) -> Iterator[Series]:
@@ -68,8 +77,6 @@ def _record_series(plot: Plot, row: str, record: Record) -> Iterator[Series]:
         yield from _epochs(plot, row, record)
     elif plot.kind == "cumulative":
         yield from _cumulative(plot, row, record)
-    elif plot.kind == "map":
-        yield from _map(plot, row, record)
 
 
 def _classes(plot: Plot, row: str, record: Record) -> Iterator[Series]:
@@ -104,12 +111,31 @@ def _cumulative(plot: Plot, row: str, record: Record) -> Iterator[Series]:
             yield Series(f"{row}, {group}", points)
 
 
-def _map(plot: Plot, row: str, record: Record) -> Iterator[Series]:
-    """Samples in two dimensions, one cloud per class."""
-    found = record.get("map")
-    if found is not None:
-        for name, points in found.items():
-            yield Series(f"{row}, {name}", tuple((float(x), float(y)) for x, y in points), line=False)
+def _map(record: Record) -> Iterator[Series]:
+    """Samples in two dimensions, one cloud per class, and the decision boundary of two classes."""
+    clouds = {name: tuple((float(x), float(y)) for x, y in points) for name, points in record["map"].items()}
+    for name, points in clouds.items():
+        yield Series(name, points, line=False)
+    boundary = record.get("boundary")
+    if boundary is not None:
+        ends = _clip_line(boundary, [point for points in clouds.values() for point in points])
+        if ends:
+            yield Series("decision boundary", ends)
+
+
+def _clip_line(line: Sequence[float], points: Sequence[tuple[float, float]]) -> tuple[tuple[float, float], ...]:
+    """Return the part of a·x + b·y + c = 0 in the bounding box of some points; empty if it lies outside.
+
+    >>> _clip_line((1.0, 1.0, -1.0), [(0.0, 0.0), (2.0, 1.0)])
+    ((0.0, 1.0), (1.0, 0.0))
+    """
+    a, b, c = line
+    (x_low, x_high), (y_low, y_high) = ((min(each), max(each)) for each in zip(*points, strict=True))
+    found = [(x, -(a * x + c) / b) for x in (x_low, x_high) if b] + [
+        (-(b * y + c) / a, y) for y in (y_low, y_high) if a
+    ]
+    inside = sorted({(x, y) for x, y in found if x_low <= x <= x_high and y_low <= y <= y_high})
+    return (inside[0], inside[-1]) if len(inside) > 1 else ()
 
 
 def _formula(plot: Plot) -> Iterator[Series]:

@@ -25,6 +25,7 @@ HEIGHT, TOP, BOTTOM = 380.0, 20.0, 56.0
 LINE_HEIGHT = 15.0
 N_TONES = 8
 MAX_LABEL = 22
+MAX_MARKED = 60  # points of a line that get dots; clouds always do
 
 
 @dataclass(frozen=True)
@@ -99,8 +100,9 @@ def xy_chart(key: str, title: str, description: str, series: Sequence[Series], a
             parts.append(draw_lines(whiskers, f"whisker {kind}"))
             if each.line:
                 parts.append(draw_lines(pairwise(points), f"slope {'thin' if each.paper else 'thick'} {kind}"))
-            if len(points) <= 60:
-                parts.append(draw_dots(points, f"{'tiny' if each.paper else 'large'} {kind}"))
+            if not each.line or len(points) <= MAX_MARKED:
+                size = "tiny" if each.paper else "large" if len(points) <= MAX_MARKED else "small"
+                parts.append(draw_dots(points, f"{size} {kind}"))
             if points:
                 labels.append((points[-1][1], f"{each.label} (paper)" if each.paper else each.label, kind))
         parts += _labels(labels, right + 6)

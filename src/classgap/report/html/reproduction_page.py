@@ -6,10 +6,11 @@ from typing import Any
 
 from classgap.report.charts.reproduction_charts import reproduction_charts
 from classgap.report.reproduction_rows import (
-    HEADERS,
     entry_row,
+    headers,
     recipe_title,
     reproduction_headline,
+    stand_in_note,
     unit_note,
 )
 from classgap.reproduce.catalog import find_base
@@ -39,7 +40,8 @@ def reproduction_page(result: RecipeResult) -> dict[str, Any]:
             "key": name,
             "title": f"({name}) {part.shows}" if len(recipe.parts) > 1 else part.shows,
             "note": unit_note(part),
-            "chart": reproduction_charts(result, name),
+            "charts": reproduction_charts(result, name),
+            "shows_paper": any(isinstance(each.paper, float) for each in result.part(name)),
             "rows": [entry_row(part, entry) for entry in result.part(name)],
         }
         for name, part in recipe.parts.items()
@@ -51,7 +53,8 @@ def reproduction_page(result: RecipeResult) -> dict[str, Any]:
         "headline": reproduction_headline(result),
         "result": result,
         "parts_shown": parts,
-        "headers": HEADERS,
+        "headers": headers(recipe),
+        "stand_in": stand_in_note(result),
         "settings": {**base.settings, **recipe.settings},
         "assumed": {**base.assumed, **recipe.assumed},
         "needs": requirements(recipe),

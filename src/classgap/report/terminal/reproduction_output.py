@@ -7,12 +7,13 @@ from typing import TextIO
 from rich.console import Console
 
 from classgap.report.reproduction_rows import (
-    HEADERS,
     LEGEND,
     MARKS,
     entry_row,
+    headers,
     recipe_title,
     reproduction_headline,
+    stand_in_note,
     unit_note,
 )
 from classgap.report.terminal.console import (
@@ -67,13 +68,16 @@ def reproduction_text(result: RecipeResult) -> str:
 def _show(console: Console, result: RecipeResult) -> None:
     print_title(console, recipe_title(result.recipe), reproduction_headline(result))
     unicode = supports_unicode()
-    headers = [header[:1].lower() + header[1:] for header in HEADERS]
+    if stand_in := stand_in_note(result):
+        console.print(plain_text(f"This scale uses {stand_in}."), soft_wrap=True)
+        console.print()
+    labels = [header[:1].lower() + header[1:] for header in headers(result.recipe)]
     for name, part in result.recipe.parts.items():
         entries = result.part(name)
         if not entries:
             continue
         title = f"({name}) {part.shows}" if len(result.recipe.parts) > 1 else part.shows
-        table = new_table(f"{title}; {unit_note(part)}", *headers, text=("column", "verdict"), optional=("p",))
+        table = new_table(f"{title}; {unit_note(part)}", *labels, text=("column", "verdict"), optional=("p",))
         last = ""
         for entry in entries:
             row, *cells, verdict = entry_row(part, entry)
