@@ -115,7 +115,10 @@ def test_entries_of_later_versions_are_rejected(tmp_path: Path) -> None:
         {"classes": {"name": ["a"]}},
         {"classes": {"name": ["a"], "groups": [["easy"]], "accuracy": [1, 2]}},
         {"epochs": {"loss": ["x"]}},
-        {"map": {"a": [[1, 2, 3]]}},
+        {"maps": {"test": {"points": {"a": [[1, 2, 3]]}}}},
+        {"maps": {"test": {"points": {}, "boundary": [1.0, 2.0]}}},
+        {"maps": {"layer2": {"points": {}, "within_between": "small"}}},
+        {"corrupted": {"noise": ["low"]}},
     ],
 )
 def test_entries_with_other_types_are_damaged(tmp_path: Path, damage: dict) -> None:

@@ -15,6 +15,7 @@ the lines of the training epochs. :func:`find_metric` reads one number from it:
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
