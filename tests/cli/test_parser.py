@@ -126,6 +126,10 @@ OTHER_NAMES = [
     ("train", "--loss focal", "--method", ""),
     ("train", "--output-dir x", "--out", ""),  # Hugging Face
     ("compare", "--runs 3", "--n-runs", ""),
+    ("compare", "--independent", "--unpaired", ""),
+    ("audit", "--image-dir photos", "--images", ""),
+    ("audit", "--title release", "--name", ""),
+    ("reproduce", "--data clinc150=x.npz", "--files", ""),
     ("compare", "--seeds 3", "--n-runs", ""),
     ("compare", "--alpha 0.05", "--confidence-level", "1 - alpha"),
     ("demo", "--n-runs 3", "--seeds", ""),

@@ -2,6 +2,7 @@
 
 import json
 import os
+import resource
 import signal
 import subprocess
 import sys
@@ -95,6 +96,23 @@ def test_missing_data_cannot_be_run_here(tmp_path: Path) -> None:
     assert all("--files nowhere=PATH" in each for each in reasons.values())
     assert {each.verdict for each in collect(plan, store, reasons).entries} == {"cannot be run here"}
     assert collect(plan, store).verdict == "not run"
+
+
+def test_a_failed_run_ends_with_code_1_and_its_reason(tmp_path: Path) -> None:
+    recipe = tmp_path / "moons.yaml"
+    recipe.write_text(yaml.safe_dump({key: value for key, value in MOONS.items() if key != "name"}))
+    command = [sys.executable, "-m", "classgap", "reproduce", str(recipe), "--scale", "full", "--seeds", "1"]
+    command += ["--cells", "LA", "--store", str(tmp_path / "store")]
+    ended = subprocess.run(command, capture_output=True, text=True, preexec_fn=fill_the_disk, check=False)
+    assert ended.returncode == 1
+    assert "classgap: failed: " in ended.stderr
+    assert "LA" in ended.stdout  # the page is shown all the same
+
+
+def fill_the_disk() -> None:
+    """Let files grow to 2 kB only, in this process and those that it starts."""
+    signal.signal(signal.SIGXFSZ, signal.SIG_IGN)  # writing beyond the limit is then an error, as on a full disk
+    resource.setrlimit(resource.RLIMIT_FSIZE, (2000, 2000))
 
 
 def test_one_run_serves_several_maps(tmp_path: Path) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -17,6 +18,7 @@ if TYPE_CHECKING:
     from classgap.reproduce.store import ResultStore
 
 DEFAULT_STORE = Path("results")
+FAILED = 1  # exit code if a run failed, for example because the disk was full
 
 
 @dataclass(frozen=True)
@@ -77,8 +79,8 @@ class ReproduceCommand(Command):
     csv: Path | None = None
     """Write one row per number as CSV."""
 
-    def run(self) -> None:
-        """Train what is missing, and show the paper's numbers and ours."""
+    def run(self) -> int:
+        """Train what is missing, show the paper's numbers and ours, and return the exit code."""
         from classgap.report import print_reproduction, write_html
         from classgap.report.reproduction_files import write_reproduction_csv, write_reproduction_markdown
         from classgap.reproduce.catalog import load_recipe
@@ -95,7 +97,8 @@ class ReproduceCommand(Command):
             raise ValueError(f"--seeds must be at least 1, got {self.seeds}.")
         plan = make_plan(load_recipe(self.name), self.scale, self.seeds)
         plan = plan.select(self.cells) if self.cells else plan
-        result = collect(plan, store, self._train(plan, store) if self.train else None)
+        failed: list[str] = []
+        result = collect(plan, store, self._train(plan, store, failed) if self.train else None)
         if self.html is not None:
             write_html(result, self.html, sources=[self.store], command=command_line())
         if self.markdown is not None:
@@ -104,8 +107,12 @@ class ReproduceCommand(Command):
             write_reproduction_csv([result], self.csv)
         print_reproduction(result)
         print_written(outputs)
+        if failed:
+            others = f" and {len(failed) - 1} more" if len(failed) > 1 else ""
+            print(f"classgap: failed: {failed[0]}{others}. Run the same command to try again.", file=sys.stderr)
+        return FAILED if failed else 0
 
-    def _train(self, plan: Plan, store: ResultStore) -> dict[Cell, str]:
+    def _train(self, plan: Plan, store: ResultStore, failed: list[str]) -> dict[Cell, str]:
         from rich.console import Console
         from rich.text import Text
 
@@ -118,6 +125,8 @@ class ReproduceCommand(Command):
         with console.status("Starting workers") as status:
 
             def show(progress: Progress) -> None:
+                if progress.outcome is not None and progress.outcome.status == "failed":
+                    failed.append(printable(progress.outcome.error))
                 if progress.cell is not None:
                     console.print(Text(printable(describe_progress(progress))), soft_wrap=True)
                 status.update(f"{progress.done} of {progress.total} runs")
