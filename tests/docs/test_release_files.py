@@ -64,3 +64,12 @@ def test_nothing_claims_that_the_package_is_on_an_index():
     claims = re.compile(r"pip install (-\S+ )*[\"']?classgap(?!\[)\b")
     assert [str(path) for path in pages if claims.search(path.read_text(encoding="utf-8"))] == []
     assert "pip install ." in pages[0].read_text(encoding="utf-8")
+
+
+def test_no_merge_conflict_is_left():
+    marker = re.compile(r"^(<{7} |={7}$|>{7} )", flags=re.MULTILINE)
+    folders = [ROOT / name for name in ("src", "docs", "tests", "benchmarks", "examples", "experiments", ".github")]
+    paths = [*ROOT.glob("*.*"), *(path for folder in folders for path in folder.rglob("*.*"))]
+    endings = {".md", ".py", ".yaml", ".yml", ".toml", ".html", ".css", ".txt"}
+    texts = [path for path in paths if path.suffix in endings and path.is_file()]
+    assert [str(path) for path in texts if marker.search(path.read_text(encoding="utf-8", errors="replace"))] == []
