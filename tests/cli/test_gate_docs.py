@@ -84,5 +84,5 @@ def test_baseline_size_is_as_documented(tmp_path: Path):
     predictions = np.where(rng.random(10_000) < 0.95, targets, rng.integers(0, 10, 10_000))
     np.savez(tmp_path / "p.npz", targets=targets, predictions=predictions, index=np.arange(10_000))
     assert main(["audit", str(tmp_path / "p.npz"), "--json", str(tmp_path / "b.json")]) == 0
-    stated = re.search(r"CIFAR-10 test set it has (\d+) kB", PAGE)
+    stated = re.search(r"(\d+) kB for the CIFAR-10 test set", PAGE)
     assert (tmp_path / "b.json").stat().st_size == pytest.approx(1000 * int(stated[1]), rel=0.5)

@@ -22,7 +22,7 @@ SURFACE = {
         --ema-decay --swa-start --swa-lr --wise-ft-alpha --seed --save-every --save-features --save-train-features
         --class-stats --report --tensorboard --device --config --dry-run --overwrite
     """,
-    "predict": "RUN INPUTS --out --split --top-k --fix --batch-size --workers --device",
+    "predict": "RUN INPUTS --out --split --top-k --fix --on-error --batch-size --workers --device",
     "export": "RUN --onnx --hub-card",
     "audit": """
         SOURCE --html --json --csv --rank-by --groups --confidence-level --seed --valid-labels --slices

@@ -25,7 +25,7 @@ def test_run_directory_contents(tmp_path: Path) -> None:
     names = {each.name for each in directory.path.iterdir()}
     assert names == {
         *("config.yaml", "env.json", "metrics.jsonl", "checkpoints", "predictions.safetensors"),
-        *("data.json", "preprocessing.json", "audit.json", "report.html"),
+        *("data.json", "preprocessing.json", "checksums.json", "audit.json", "report.html"),
     }
     lines = metrics(directory)
     assert [line.get("epoch") for line in lines] == [1, 2, 3, None]

@@ -22,9 +22,10 @@ def match_sentences(result: AuditDiff | GateResult) -> list[str]:
     before, after = result.before_name, result.after_name
     found = []
     if not result.paired:
+        test = "; each class is compared by Fisher's exact test" if isinstance(result, AuditDiff) else ""
         found.append(
             f"Samples are not paired: {format_count(result.n_samples)} of {before} and "
-            f"{format_count(result.n_samples_after or 0)} of {after}."
+            f"{format_count(result.n_samples_after or 0)} of {after}{test}."
         )
     if result.only_before or result.only_after:
         found.append(

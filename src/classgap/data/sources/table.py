@@ -129,10 +129,13 @@ def make_table_dataset(
 def _numbers_rows(cells: Sequence[Any]) -> bool:
     """Return whether a column has consecutive whole numbers, each once: an identifier, not a measurement.
 
-    >>> _numbers_rows(["7", "9", "8"]), _numbers_rows(["1", "2", "2"]), _numbers_rows(["1", "", "3"])
+    >>> _numbers_rows(["7", "9", "8"]), _numbers_rows(["1", "2", "2"]), _numbers_rows(["1", "", "inf"])
     (True, False, False)
     """
-    values = sorted(to_numbers("", cells).tolist()) if len(cells) > 2 and is_numeric(cells) else []
+    try:
+        values = sorted(to_numbers("", cells).tolist()) if len(cells) > 2 and is_numeric(cells) else []
+    except ValueError:  # an infinite number; encoding the column names it
+        return False
     return bool(values) and values[0] % 1 == 0 and values == [values[0] + row for row in range(len(values))]
 
 
