@@ -163,6 +163,14 @@ CHANGES = {
     "map's labels": (lambda data: data["map"]["target"].__setitem__(0, -1), r"map\.target must be in \[0, 5\], got -1"),
     "labels": (labels_of_more_classes, r"samples\.targets must be in \[0, 5\], got 8"),
     "lengths": (fewer_predictions, "samples must hold 60 .* got 59 and 60"),
+    "no interval": (
+        lambda data: data["gap"]["intervals"].pop("worst_class"),
+        r"gap\.intervals\.worst_class is missing",
+    ),
+    "accuracy": (set_to(1.5, "overall", "accuracy"), r"overall\.accuracy must be in \[0, 1\], got 1\.5"),
+    "class accuracy": (set_to(-0.5, "classes", 1, "accuracy"), r"classes\[1\]\.accuracy must be in .* got -0\.5"),
+    "interval": (set_to([0.1, 1e308], "groups", "hard", "interval"), r"groups\.hard\.accuracy must be in .* 1e\+308"),
+    "interval of the gap": (set_to([-3, 1], "gap", "intervals", "easy_hard"), r"gap\.easy_hard must be in \[-1, 1\]"),
 }
 
 

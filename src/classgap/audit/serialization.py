@@ -29,6 +29,7 @@ Record = TypeVar("Record")
 
 _SURROGATE = re.compile(r"\\u[dD][89a-fA-F]")  # may be half of a character
 FIX = "audit the predictions again"
+ROUNDING = 1e-9
 
 
 def to_plain(value: Any) -> Any:
@@ -163,6 +164,12 @@ def check_consistency(audit: Audit) -> None:
             raise ValueError(f"{where} must be in [0, {classes - 1}], got {worst}; {FIX}.")
     _check_lengths(audit)
     _check_thirds(audit)
+    if "worst_class" not in audit.gap.intervals:
+        raise ValueError(f"gap.intervals.worst_class is missing; {FIX}.")
+    for where, lowest, values in _fractions_in(audit):
+        for value in values:
+            if not lowest - ROUNDING <= value <= 1 + ROUNDING:
+                raise ValueError(f"{where} must be in [{lowest}, 1], got {value:g}; {FIX}.")
 
 
 def sample_limit(data: Mapping[str, Any]) -> dict[str, int]:
@@ -292,3 +299,20 @@ def _class_indices_in(audit: Audit) -> Iterator[tuple[str, Integers]]:
     if audit.map is not None:
         yield "map.target", np.array(audit.map.target, dtype=np.int64)
         yield "map.prediction", np.array(audit.map.prediction, dtype=np.int64)
+
+
+def _fractions_in(audit: Audit) -> Iterator[tuple[str, int, tuple[float, ...]]]:
+    """Yield where accuracies and their differences are, the lowest possible value, and the values with intervals."""
+    overall, gap = audit.overall, audit.gap
+    yield "overall.accuracy", 0, (overall.accuracy, *overall.interval)
+    yield "overall.balanced_accuracy", 0, (overall.balanced_accuracy, *overall.balanced_interval)
+    for key, group in audit.groups.items():
+        if group.accuracy is not None:
+            yield f"groups.{key}.accuracy", 0, (group.accuracy, *(group.interval or ()))
+    for entry in audit.classes:
+        if entry.accuracy is not None:
+            yield f"classes[{entry.index}].accuracy", 0, (entry.accuracy,)
+    for name, lowest in {"worst_class": 0, "worst_tenth": 0, "best_worst": -1, "easy_hard": -1}.items():
+        value = getattr(gap, name)
+        if value is not None:
+            yield f"gap.{name}", lowest, (value, *gap.intervals.get(name, ()))
