@@ -96,7 +96,11 @@ class RunDirectory:
         with explain_write_errors(self.config):
             with renew_checksum(self.environment):
                 atomic_write_text(self.environment, json.dumps(environment, indent=2) + "\n")
-            if not resumed:
+            if resumed:  # a process may have been killed before it stored these
+                update_checksum(self.config)
+                if data is not None:
+                    update_checksum(self.data)
+            else:
                 if data is not None:
                     with renew_checksum(self.data):
                         atomic_write_text(self.data, write_fingerprint(data))
