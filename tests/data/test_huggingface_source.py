@@ -205,3 +205,12 @@ def test_errors(tmp_path: Path, photos: Path) -> None:
     datasets.Dataset.from_dict({"image": cells, "label": [0, 1]}, features=broken).save_to_disk(tmp_path / "broken")
     with pytest.raises(ValueError, match="row 1"):
         load(f"hf:{tmp_path / 'broken'}")
+
+
+def test_a_damaged_file_is_reported_once(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / "x.parquet").write_bytes(b"PAR1 damaged")
+    verbosity = datasets.logging.get_verbosity()
+    with pytest.raises(ValueError, match=r"x\.parquet cannot be loaded"):
+        load(f"hf:{tmp_path / 'x.parquet'}")
+    assert "Failed" not in capfd.readouterr().err
+    assert datasets.logging.get_verbosity() == verbosity

@@ -65,6 +65,9 @@ def test_the_data_seed_is_an_option_and_an_argument() -> None:
         ("digits:fraction=half", "fraction must be .*got 'half'"),
         ("folder", "folder:PATH"),
         ("digits:/tmp", "takes no argument"),
+        ("n" * 300, "unknown dataset"),
+        ("~nobody-here", "unknown dataset"),
+        ("csv:~nobody-here/x.csv:target=a", "table not found: '~nobody-here/x.csv'"),
     ],
 )
 def test_invalid_texts_raise(text: str, message: str) -> None:

@@ -15,6 +15,7 @@ The training seed does not affect the data: runs with different seeds see the sa
 
 from __future__ import annotations
 
+import os
 from dataclasses import replace
 from pathlib import Path
 
@@ -128,11 +129,11 @@ def load(text: str, *, root: Path | None = None, seed: int = 0) -> Dataset:
 def _find_path(spec: Spec) -> Spec:
     """Complete the path of an existing folder or file to ``folder:PATH``, ``features:PATH``, …; names come first."""
     text = spec.name if spec.argument is None else f"{spec.name}:{spec.argument}"
-    path = Path(text).expanduser()
+    path = Path(os.path.expanduser(text))
     if spec.name in DATASETS.entries:
         return spec
-    if path.is_dir():
+    if os.path.isdir(path):  # methods of Path raise errors for names that are too long
         return Spec("hf" if is_saved_dataset(path) else "folder", text, spec.options)
-    if path.is_file() and path.suffix.lower() in SOURCES:
+    if os.path.isfile(path) and path.suffix.lower() in SOURCES:
         return Spec(SOURCES[path.suffix.lower()], text, spec.options)
     return spec

@@ -210,7 +210,7 @@ def _join(parts: Sequence[InputSamples]) -> InputSamples:
 def _read_dataset(run: LoadedRun, text: str, split: str) -> InputSamples:
     try:
         data = load(text)
-    except ValueError as error:
+    except (ValueError, OSError) as error:
         if text == run.config.data:
             raise ValueError(
                 f"the data of {run.directory.path}, {text}, cannot be loaded: {error} If its path has moved or is "

@@ -10,13 +10,13 @@ from pathlib import Path
 
 def cache_dir() -> Path:
     """Return ``$CLASSGAP_CACHE`` or ``~/.cache/classgap``. Its contents can be deleted at any time."""
-    return Path(os.environ.get("CLASSGAP_CACHE") or "~/.cache/classgap").expanduser()
+    return Path(os.path.expanduser(os.environ.get("CLASSGAP_CACHE") or "~/.cache/classgap"))
 
 
 def data_root() -> Path:
     """Return the directory of downloads: ``$CLASSGAP_DATA``, or ``data`` in the cache."""
     given = os.environ.get("CLASSGAP_DATA")
-    return Path(given).expanduser() if given else cache_dir() / "data"
+    return Path(os.path.expanduser(given)) if given else cache_dir() / "data"
 
 
 @contextmanager

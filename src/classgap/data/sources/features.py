@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -43,7 +44,7 @@ def load_features(
         test_split: Prefix of the test arrays: ``val`` tests on ``val_features``, to tune without the test samples.
         data_seed: Random seed of the drawn test split.
     """
-    arrays = _read(Path(path).expanduser(), ("train", "val", test_split))
+    arrays = _read(Path(os.path.expanduser(path)), ("train", "val", test_split))
     used: set[str] = set()
     notes: tuple[str, ...] = ()
     validation: Split | None = None

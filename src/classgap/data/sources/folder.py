@@ -81,7 +81,7 @@ def list_class_folders(
     Returns:
         Training files, test files and, if there are any, validation files; class names; notes.
     """
-    source, base = name.partition(":")[0], Path(path).expanduser()
+    source, base = name.partition(":")[0], Path(os.path.expanduser(path))
     if not base.is_dir():
         raise ValueError(f"{source}: directory not found: {path!r}.")
     if base.resolve() == Path(base.resolve().anchor):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
@@ -110,7 +111,9 @@ def _open(name: str, path: str, config: str) -> Mapping[str, Any]:
         import datasets
     except ImportError:
         raise ValueError(f"{name} needs datasets: pip install 'classgap[hf]'.") from None
-    place, files = Path(path).expanduser(), [Path(part).expanduser() for part in path.split(",")]
+    place, files = Path(os.path.expanduser(path)), [Path(os.path.expanduser(part)) for part in path.split(",")]
+    verbosity = datasets.logging.get_verbosity()
+    datasets.logging.set_verbosity(datasets.logging.CRITICAL)  # its errors are raised as well, and reported below
     try:
         if is_saved_dataset(place):
             found = datasets.load_from_disk(str(place))
@@ -125,6 +128,8 @@ def _open(name: str, path: str, config: str) -> Mapping[str, Any]:
         cause = error.__cause__ or error  # datasets say only that an error occurred
         reason = " ".join(str(cause).split())[:300]
         raise ValueError(f"{name} cannot be loaded ({type(cause).__name__}: {reason}).") from None
+    finally:
+        datasets.logging.set_verbosity(verbosity)
     return found if isinstance(found, Mapping) else {"train": found}
 
 

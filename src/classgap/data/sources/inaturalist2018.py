@@ -36,8 +36,8 @@ def load_inaturalist2018(
         crops: Random resized crops for training are cut out of the "stored" squares, or, slower, of the "original"
             files.
     """
-    directory = Path(path).expanduser()
-    base = Path(image_dir).expanduser() if image_dir else directory
+    directory = Path(os.path.expanduser(path))
+    base = Path(os.path.expanduser(image_dir)) if image_dir else directory
     content = {split: _read_json(directory / f"{split}2018.json") for split in ("train", "val")}
     try:
         names = {int(each["id"]): str(each["name"]) for each in content["train"]["categories"]}

@@ -42,12 +42,12 @@ def load_list(
             files.
         data_seed: Random seed of the drawn test split.
     """
-    parts = [Path(part).expanduser() for part in files.split(",")]
+    parts = [Path(os.path.expanduser(part)) for part in files.split(",")]
     if len(parts) > 2:
         raise ValueError(f"list takes one file, or two separated by a comma, got {files!r}.")
     if len(parts) == 2 and test_fraction is not None:
         raise ValueError(f"list:{files} has a test list; remove test_fraction={test_fraction}.")
-    base = Path(image_dir).expanduser() if image_dir else parts[0].parent
+    base = Path(os.path.expanduser(image_dir)) if image_dir else parts[0].parent
     lines = [_read_lines(part) for part in parts]
     numbers, names = _number_classes(lines[0], _read_class_names(class_names))
     lists = [_make_image_list(each, base, numbers) for each in lines]
@@ -93,8 +93,8 @@ def load_imagenet_lt(
         crops: Random resized crops for training are cut out of the "stored" squares, or, slower, of the "original"
             files.
     """
-    directory = Path(path).expanduser()
-    base = Path(image_dir).expanduser() if image_dir else directory
+    directory = Path(os.path.expanduser(path))
+    base = Path(os.path.expanduser(image_dir)) if image_dir else directory
     lines = [_read_lines(directory / f"ImageNet_LT_{split}.txt") for split in ("train", "test")]
     numbers, names = _number_classes(lines[0])
     folders = {label: Path(file).parent.name for file, label in lines[0]}
@@ -122,7 +122,7 @@ def load_rscd(
         crops: Random resized crops for training are cut out of the "stored" squares, or, slower, of the "original"
             files.
     """
-    directory = Path(path).expanduser()
+    directory = Path(os.path.expanduser(path))
     for needed in (directory / "train", directory / "test_50k"):
         if not needed.is_dir():
             raise ValueError(f"rscd: directory not found: {str(needed)!r}; PATH must contain train and test_50k.")
@@ -159,7 +159,7 @@ def _read_text(file: Path) -> list[str]:
 
 
 def _read_class_names(file: str) -> tuple[str, ...]:
-    return tuple(line.strip() for line in _read_text(Path(file).expanduser()) if line.strip()) if file else ()
+    return tuple(line.strip() for line in _read_text(Path(os.path.expanduser(file))) if line.strip()) if file else ()
 
 
 def _read_lines(file: Path) -> Lines:

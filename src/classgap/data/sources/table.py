@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import os
 from collections.abc import Collection, Sequence
 from pathlib import Path
 from typing import Any
@@ -48,7 +49,7 @@ def load_table(
         test_fraction: Fraction of each class in the drawn test split, 0.2 by default.
         data_seed: Random seed of the drawn test split.
     """
-    paths = [Path(part).expanduser() for part in files.split(",")]
+    paths = [Path(os.path.expanduser(part)) for part in files.split(",")]
     if len(paths) > 2:
         raise ValueError(f"a table has one file, or two separated by a comma, got {files!r}.")
     if len(paths) == 2 and test_fraction is not None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import os
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
@@ -49,7 +50,7 @@ class TextColumn:
         Raises:
             ValueError: If the encoder cannot be loaded.
         """
-        folder = Path(encoder).expanduser()
+        folder = Path(os.path.expanduser(encoder))
         place = str(folder.resolve()) if folder.is_dir() else encoder
         encode, weights = load_encoder(place)
         return cls(name, place, encode(["a text"]).shape[1], weights)
@@ -84,7 +85,7 @@ def load_encoder(encoder: str) -> tuple[Encode, str]:
     Raises:
         ValueError: If the library that is needed is not installed, or the encoder cannot be loaded.
     """
-    folder = Path(encoder).expanduser()
+    folder = Path(os.path.expanduser(encoder))
     plain = folder.is_dir() and not (folder / "modules.json").is_file()
     try:
         encode, model = _load_transformer(str(folder)) if plain else _load_sentence_encoder(encoder)
