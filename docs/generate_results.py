@@ -269,7 +269,10 @@ def _main_claims(results: Sequence[RecipeResult]) -> list[str]:
 def _interval(part: Part, found: Comparison | None) -> str:
     if found is None:
         return "–"
-    return f"{format_change(part, found.mean)} ({format_change(part, found.low)} to {format_change(part, found.high)})"
+    mean = format_change(part, found.mean)
+    if found.n < 2:
+        return mean  # one seed has no interval
+    return f"{mean} ({format_change(part, found.low)} to {format_change(part, found.high)})"
 
 
 def _verdict(entry: EntryResult) -> str:
