@@ -153,6 +153,18 @@ def test_two_killed_processes_resume_bit_for_bit(settings: dict, tmp_path: Path,
     assert metrics(resumed) == metrics(other)
 
 
+@pytest.mark.slow
+def test_a_process_whose_peer_is_lost_says_so_in_one_line(tmp_path: Path) -> None:
+    out = tmp_path / "run"
+    process = start(out, processes=2, epochs=2000, save_every=0.05)
+    wait_for_lines(out / "metrics.jsonl", 2, process)
+    os.kill(children(process.pid)[-1], signal.SIGKILL)
+    code, _, errors = finish(process)
+    assert code != 0
+    assert errors.count("classgap: another process of this run ended") == 1
+    assert "gloo" not in errors.lower()
+
+
 def children(parent: int) -> list[int]:
     """Return the child processes."""
     found = []
