@@ -28,7 +28,7 @@ class Progress:
     """Progress of the runs of a plan.
 
     Attributes:
-        done: Finished runs, including those that were stored.
+        done: Finished runs, including stored ones.
         total: All runs.
         seconds_left: Estimated time left; ``None`` before the first run has finished.
         cell: Cell of the run that ended last; ``None`` at the beginning.

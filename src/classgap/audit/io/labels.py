@@ -128,7 +128,7 @@ def encode(what: str, values: Any, names: Sequence[str]) -> Integers:
     if array.dtype.kind == "f" and np.isfinite(array).all() and (array == np.floor(array)).all():
         array = np.clip(array.astype(np.float64), -(2.0**62), 2.0**62).astype(
             np.int64
-        )  # larger ones are rejected below all the same
+        )  # larger ones are rejected below
     if array.dtype.kind not in "iu":
         raise ValueError(f"{what} must be class indices or class names, got dtype {array.dtype}.")
     if array.size and (array.min() < 0 or array.max() >= len(names)):

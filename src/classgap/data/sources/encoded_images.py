@@ -92,7 +92,7 @@ def load_encoded_images(
 
 
 def _read_sizes(parts: Sequence[Any], column: str) -> set[tuple[int, int]]:
-    """Read the height and width of all images, without those that cannot be read: decoding reports them."""
+    """Read the height and width of all readable images; decoding reports the others."""
     sizes: set[tuple[int, int]] = set()
     for rows in parts:
         for start in range(0, len(rows), _BLOCK):
