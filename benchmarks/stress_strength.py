@@ -136,7 +136,7 @@ def hard_third(cell: Cell, method: str, seed: int) -> float:
             precision=cell.precision,
             seed=seed,
             out=Path(folder) / "run",
-            report=False,
+            audit=False,
         )
         try:
             directory = train(config, data=load_data(cell.data), quiet=True).run_dir

@@ -1,6 +1,6 @@
 """Take finished long runs into the result store, as the scale ``full-200``.
 
-    python experiments/import_long_runs.py RUNS [--store results] [--dry-run]
+    python experiments/import_long_runs.py RUNS [--results-dir results] [--dry-run]
 
 RUNS holds run directories of commit ce1e2db, which trained on CIFAR-100 for days. Their settings have the names of that
 version; they are converted here, once. Metrics go to ``entries/KEY.json`` like those of every run, and test predictions
@@ -119,10 +119,10 @@ def main(arguments: list[str] | None = None) -> None:
     """Import all runs of a folder."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("runs", type=Path, help="folder of run directories")
-    parser.add_argument("--store", type=Path, default=Path("results"), help="result store")
+    parser.add_argument("--results-dir", type=Path, default=Path("results"), help="result store")
     parser.add_argument("--dry-run", action="store_true", help="show what would be stored")
     options = parser.parse_args(arguments)
-    store = ResultStore(options.store)
+    store = ResultStore(options.results_dir)
     for path in sorted(each for each in options.runs.iterdir() if (each / "config.yaml").is_file()):
         print(import_run(path, store, dry_run=options.dry_run))
     if not options.dry_run:

@@ -62,14 +62,14 @@ def script() -> ModuleType:
 def runs(tmp_path: Path) -> Path:
     """A finished run with settings of the old version; what it was trained on does not matter here."""
     run = tmp_path / "runs" / "lt-elm"
-    train(TrainConfig(data="digits", model="mlp:width=8", epochs=1, out=run, report=False), quiet=True)
+    train(TrainConfig(data="digits", model="mlp:width=8", epochs=1, out=run, audit=False), quiet=True)
     (run / "config.yaml").write_text(yaml.safe_dump(OLD))
     (run / "checksums.json").unlink()  # the old version has none
     return tmp_path / "runs"
 
 
 def test_finished_runs_are_stored(script: ModuleType, runs: Path, tmp_path: Path, capsys) -> None:
-    script.main([str(runs), "--store", str(tmp_path / "store")])
+    script.main([str(runs), "--results-dir", str(tmp_path / "store")])
     assert "stored as" in capsys.readouterr().out
     store = ResultStore(tmp_path / "store")
     (key,) = store.keys()
@@ -90,10 +90,10 @@ def test_finished_runs_are_stored(script: ModuleType, runs: Path, tmp_path: Path
 def test_other_runs_are_left_alone(script: ModuleType, runs: Path, tmp_path: Path, capsys) -> None:
     config, metrics = runs / "lt-elm" / "config.yaml", runs / "lt-elm" / "metrics.jsonl"
     config.write_text(yaml.safe_dump({**OLD, "lr": 0.2}))
-    script.main([str(runs), "--store", str(tmp_path / "store")])
+    script.main([str(runs), "--results-dir", str(tmp_path / "store")])
     assert "no recipe" in capsys.readouterr().out
     config.write_text(yaml.safe_dump(OLD))
     metrics.write_text("\n".join(metrics.read_text().splitlines()[:-1]) + "\n")
-    script.main([str(runs), "--store", str(tmp_path / "store")])
+    script.main([str(runs), "--results-dir", str(tmp_path / "store")])
     assert "not finished (1 of 256 epochs)" in capsys.readouterr().out
     assert ResultStore(tmp_path / "store").keys() == []

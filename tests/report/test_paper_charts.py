@@ -66,7 +66,7 @@ def test_steps_are_horizontal_then_vertical():
 
 
 def test_lines_of_unequal_length_are_rejected():
-    with pytest.raises(ValueError, match="equally long"):
+    with pytest.raises(ValueError, match="same length, got"):
         simple_lines(Line("a", [0, 1], [0]))
 
 

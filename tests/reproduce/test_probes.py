@@ -19,7 +19,7 @@ DATA = "mnist1d:n_train=100:n_test=200"
 @pytest.fixture(scope="module")
 def run(tmp_path_factory: pytest.TempPathFactory) -> Path:
     path = tmp_path_factory.mktemp("run") / "run"
-    train(TrainConfig(data=DATA, model="conv1d:width=8", epochs=3, out=path, report=False), quiet=True)
+    train(TrainConfig(data=DATA, model="conv1d:width=8", epochs=3, out=path, audit=False), quiet=True)
     return path
 
 
@@ -67,9 +67,27 @@ def test_class_statistics_by_epoch() -> None:
     assert [find_metric(record, name) for name in names] == [4.0, 3.0, 1.0, None]
 
 
+def test_quantiles_of_the_distances_within_classes(tmp_path: Path) -> None:
+    config = TrainConfig(
+        data=DATA, model="conv1d:width=8", epochs=1, out=tmp_path / "run", audit=False, save_train_features=True
+    )
+    train(config, quiet=True)
+    classes = measure_run(tmp_path / "run")["train_classes"]
+    data = read_predictions(tmp_path / "run" / "train_predictions.safetensors")
+    features_ND = data.features_ND[torch.arange(len(data.targets_N))].double().numpy()
+    largest = np.linalg.norm(features_ND, axis=1).max()
+    for k, quantiles in enumerate(classes["max_intra_distance_quantiles"]):
+        own_nD = features_ND[data.targets_N == k]
+        far_n = np.linalg.norm(own_nD[:, None] - own_nD, axis=2).max(axis=1) / largest
+        assert quantiles[0] == pytest.approx(far_n.min(), rel=1e-4)
+        assert quantiles[4] == pytest.approx(np.median(far_n), rel=1e-4)
+        assert quantiles[8] == pytest.approx(far_n.max(), rel=1e-4)
+        assert far_n.mean() == pytest.approx(classes["max_intra_distance"][k], rel=1e-3)
+
+
 def test_the_boundary_in_the_plane_separates_the_predictions(tmp_path: Path) -> None:
     run = tmp_path / "moons"
-    config = TrainConfig(data="two-moons:n_train=300:n_test=200", model="elm-mlp", epochs=5, out=run, report=False)
+    config = TrainConfig(data="two-moons:n_train=300:n_test=200", model="elm-mlp", epochs=5, out=run, audit=False)
     train(config, quiet=True)
     a, b, c = measure_run(run, maps=["test"])["maps"]["test"]["boundary"]
     data = read_predictions(run)

@@ -89,6 +89,30 @@ def test_figures_repeat_the_numbers_of_their_tables() -> None:
         assert load_recipe(figure).parts["a"].values == load_recipe(table).parts["a"].values
 
 
+@pytest.mark.parametrize(("release", "paper"), [("mr2-table-1-release", "ab"), ("mr2-table-2-release", "a")])
+def test_recipes_of_the_published_code_have_the_numbers_of_the_paper(release: str, paper: str) -> None:
+    ours, papers = load_recipe(release).parts, load_recipe(release.removesuffix("-release")).parts
+    assert "".join(ours) == paper
+    for name, part in ours.items():
+        assert (part.values, part.change) == (papers[name].values, papers[name].change)
+
+
+def test_small_scales_do_not_interpolate_with_random_weights() -> None:
+    interpolated = {
+        scale: {dict(cell.settings).get("wise_ft_alpha", 1.0) for cell in plan.cells}
+        for scale in ("tiny", "cpu", "full")
+        for plan in [make_plan(load_recipe("mr2-table-1-release"), scale)]
+    }
+    assert interpolated == {"tiny": {1.0}, "cpu": {1.0}, "full": {1.0, 0.6}}
+
+
+def test_claims_are_those_of_the_paper() -> None:
+    gap = load_recipe("mr2-figure-7").parts["a"]  # MR² shrinks the gap, whatever the spread of all classes does
+    assert all("spread@gap" in column["metric"] for column in gap.columns.values())
+    collapse = make_plan(load_recipe("mr2-table-6"), "cpu")  # a ratio of 0.0007, with nothing to compare it with
+    assert {entry.baseline for entry in collapse.entries} == {None}
+
+
 @pytest.mark.parametrize("name", recipe_names())
 def test_recipes_resolve(name: str) -> None:
     recipe = load_recipe(name)
@@ -210,3 +234,15 @@ parts:
         assert main([words[0], str(tmp_path / "mine.yaml"), *words[1:]]) == 2
         (line,) = capsys.readouterr().err.splitlines()
         assert fact in line
+
+
+def test_notes_on_the_networks_of_small_scales_are_true() -> None:
+    networks = {
+        scale: len({dict(entry.cell.settings)["model"] for entry in plan.entries if entry.part == "a"})
+        for scale in ("tiny", "cpu")
+        for plan in [make_plan(load_recipe("mr2-table-2"), scale)]
+    }
+    assert networks == {"tiny": 1, "cpu": 4}
+    assert "cpu has four small networks" in load_recipe("mr2-table-2").note
+    rows = {entry.row for scale in ("tiny", "cpu") for entry in make_plan(load_recipe("mr2-table-15"), scale).entries}
+    assert rows == {"ResNet-32", "ResNet-32 + MR2", "CLIP RN-50", "CLIP RN-50 + MR2"}

@@ -7,6 +7,7 @@ from types import ModuleType
 
 import pytest
 
+from classgap.report.reproduction_rows import reproduction_headline
 from classgap.reproduce.catalog import load_recipe
 from classgap.reproduce.results import EntryResult, RecipeResult
 from classgap.reproduce.store import ResultStore
@@ -39,6 +40,14 @@ def test_the_first_screen_is_honest_about_the_scale() -> None:
     assert "MNIST-1D" in first_screen[:600]
     for text in ("| **reproduced**", "| **not reproduced**", "not run at the published scale", "main claims"):
         assert text in first_screen
+
+
+def test_settings_are_no_results(generator: ModuleType, tmp_path: Path) -> None:
+    (result,) = generator.find_results(ResultStore(tmp_path), ["elm-table-3"])
+    summary, *_, row = generator._glance([result])
+    assert "0 claims with runs: 0 reproduced" in summary
+    assert row.startswith("| **no claim**")
+    assert reproduction_headline(result).startswith("12 of 12 settings")
 
 
 @pytest.mark.parametrize(

@@ -14,6 +14,7 @@ import pytest
 import yaml
 from recipe_cases import MOONS, moons_plan
 
+from classgap.cli.main import main
 from classgap.remedies.search.executors import Workers
 from classgap.report import render_html, reproduction_text
 from classgap.report.reproduction_files import reproduction_markdown, write_reproduction_csv
@@ -22,6 +23,7 @@ from classgap.reproduce.results import RecipeResult, collect
 from classgap.reproduce.running import Progress, run_plan
 from classgap.reproduce.schema import Recipe
 from classgap.reproduce.store import ResultStore
+from classgap.reproduce.task import Outcome
 
 
 class Here(Executor):
@@ -87,6 +89,15 @@ def test_pages_show_paper_and_ours(result: RecipeResult, tmp_path: Path) -> None
     assert len((tmp_path / "numbers.csv").read_text().splitlines()) == 5
 
 
+def test_fewer_seeds_of_some_numbers_are_stated(stored: tuple[ResultStore, list[Progress]], tmp_path: Path) -> None:
+    store, plan = ResultStore(tmp_path), moons_plan()
+    keys = [cell.key(seed) for cell in plan.cells for seed in (0, 1)]
+    for key in keys[:-1]:  # the last method has one seed
+        store.add(stored[0].get(key))
+    assert "1 to 2 seeds" in reproduction_text(collect(plan, store))
+    assert "(scale full, 2 seeds)" in reproduction_text(collect(plan, stored[0]))
+
+
 def test_missing_data_cannot_be_run_here(tmp_path: Path) -> None:
     plan = moons_plan(1)
     broken = plan.recipe.model_copy(update={"settings": {"data": "features:{nowhere}", "epochs": 1}})
@@ -102,7 +113,7 @@ def test_a_failed_run_ends_with_code_1_and_its_reason(tmp_path: Path) -> None:
     recipe = tmp_path / "moons.yaml"
     recipe.write_text(yaml.safe_dump({key: value for key, value in MOONS.items() if key != "name"}))
     command = [sys.executable, "-m", "classgap", "reproduce", str(recipe), "--scale", "full", "--seeds", "1"]
-    command += ["--cells", "LA", "--store", str(tmp_path / "store")]
+    command += ["--cells", "LA", "--results-dir", str(tmp_path / "store")]
     ended = subprocess.run(command, capture_output=True, text=True, preexec_fn=fill_the_disk, check=False)
     assert ended.returncode == 1
     assert "classgap: failed: " in ended.stderr
@@ -113,6 +124,92 @@ def fill_the_disk() -> None:
     """Let files grow to 2 kB only, in this process and those that it starts."""
     signal.signal(signal.SIGXFSZ, signal.SIG_IGN)  # writing beyond the limit is then an error, as on a full disk
     resource.setrlimit(resource.RLIMIT_FSIZE, (2000, 2000))
+
+
+@pytest.mark.slow
+def test_a_dask_cluster_gives_the_same_page(result: RecipeResult, tmp_path: Path) -> None:
+    distributed = pytest.importorskip("distributed")
+    recipe, store = tmp_path / "moons.yaml", tmp_path / "store"
+    recipe.write_text(yaml.safe_dump({key: value for key, value in MOONS.items() if key != "name"}))
+    options = {"processes": True, "threads_per_worker": 1, "dashboard_address": None, "silence_logs": "CRITICAL"}
+    with distributed.LocalCluster(n_workers=2, **options) as cluster:
+        command = ["reproduce", str(recipe), "--scale", "full", "--seeds", "2", "--results-dir", str(store)]
+        assert main([*command, "--executor", f"dask:{cluster.scheduler_address}"]) == 0
+    again = collect(moons_plan(), ResultStore(store))
+    assert reproduction_text(again) == reproduction_text(result)
+
+
+def test_runs_that_another_command_finishes_are_not_failures(
+    stored: tuple[ResultStore, list[Progress]], tmp_path: Path
+) -> None:
+    class Elsewhere(Executor):
+        """Another command finishes the run and removes its directory, so that this one cannot write to it."""
+
+        def submit(self, fn, /, task):  # type: ignore[no-untyped-def]
+            ResultStore(tmp_path).add(stored[0].get(task.key))
+            future: Future = Future()
+            future.set_result(Outcome(task.key, "failed", error="OSError: cannot write predictions.safetensors"))
+            return future
+
+    seen: list[Progress] = []
+    workers = Workers(Elsewhere(), lambda: 1)
+    assert run_plan(moons_plan(), ResultStore(tmp_path), workers=workers, on_progress=seen.append) == {}
+    assert [(each.done, each.total) for each in seen] == [(done, 4) for done in range(5)]
+    assert {each.outcome.status for each in seen[1:]} == {"finished"}
+
+
+def test_seeds_begin_with_the_first_seed(tmp_path: Path) -> None:
+    store, part = ResultStore(tmp_path), MOONS["parts"]["a"]
+    columns = {"new": {"metric": "accuracy", "first_seed": 7}, "old": {"metric": "accuracy"}}
+    changed = {"columns": columns, "values": {}, "baseline": {"settings": {"method": "erm"}}}
+    plan = make_plan(Recipe.model_validate({**MOONS, "parts": {"a": {**part, **changed}}}), "full", 2)
+    seen: list[Progress] = []
+    assert run_plan(plan.select(["LA / new"]), store, workers=HERE, on_progress=seen.append) == {}
+    entries = [store.get(key) for key in store.keys()]  # noqa: SIM118 - no mapping
+    assert sorted((each["settings"].get("method", "erm"), each["seed"]) for each in entries) == [
+        *(("erm", seed) for seed in (7, 8)),
+        *(("logit-adjustment", seed) for seed in (7, 8)),
+    ]
+    assert [each.seed for each in seen[1:]] == [7, 7, 8, 8]
+    found = {(each.row, each.column): each for each in collect(plan, store).entries}
+    assert found["LA", "new"].comparison.n == 2
+    assert not found["LA", "old"].values
+    later = Recipe.model_validate({**MOONS, "settings": {**MOONS["settings"], "first_seed": 8}})
+    assert make_plan(later, "full").cells[0].key(0) == plan.cells[0].key(1)  # the same run: one entry
+
+
+@pytest.mark.parametrize("first", [-5, True])
+def test_first_seeds_that_cannot_be_seeds_are_rejected(first: int) -> None:
+    with pytest.raises(ValueError, match=f"first_seed must be an integer >= 0, got {first}"):
+        Recipe.model_validate({**MOONS, "settings": {**MOONS["settings"], "first_seed": first}})
+
+
+def test_diverged_runs_are_results_with_their_origin(tmp_path: Path) -> None:
+    settings = {**MOONS["settings"], "lr": 1e30}
+    plan = make_plan(Recipe.model_validate({**MOONS, "settings": settings}), "full", 1)
+    store = ResultStore(tmp_path)
+    assert run_plan(plan, store, workers=HERE) == {}
+    entries = [store.get(key) for key in store.keys()]  # noqa: SIM118 - no mapping
+    assert len(entries) == 2
+    for entry in entries:
+        assert "lr" in entry["diverged"] or "loss" in entry["diverged"]
+        assert entry.keys() >= {"settings", "version", "code", "environment"}
+        assert entry["environment"]
+    verdicts = {each.verdict for each in collect(plan, store).entries if each.row == "LA"}
+    assert verdicts == {"not reproduced"}
+
+
+def test_held_out_samples_are_measured_after_the_last_epoch(tmp_path: Path) -> None:
+    settings = {**MOONS["settings"], "val_fraction": 0.25}
+    plan = make_plan(Recipe.model_validate({**MOONS, "settings": settings}), "full", 1)
+    store = ResultStore(tmp_path)
+    run_plan(plan, store, workers=HERE, keep_runs=True)
+    for cell in plan.cells:
+        lines = (store.work(cell.work_name(0)) / "metrics.jsonl").read_text().splitlines()
+        last = json.loads(lines[-2])  # the last line has the final metrics
+        found = store.get(cell.key(0))["metrics"]
+        assert found["val_accuracy"] == pytest.approx(last["val_accuracy"], rel=1e-5)
+        assert found["val_balanced"] == pytest.approx(last["val_balanced"], rel=1e-5)
 
 
 def test_one_run_serves_several_maps(tmp_path: Path) -> None:
@@ -137,7 +234,7 @@ def test_a_killed_command_ends_with_the_same_page(
     recipe, store = tmp_path / "moons.yaml", tmp_path / "store"
     recipe.write_text(yaml.safe_dump({key: value for key, value in MOONS.items() if key != "name"}))
     command = [sys.executable, "-m", "classgap", "reproduce", str(recipe), "--scale", "full", "--seeds", "2"]
-    command += ["--store", str(store)]
+    command += ["--results-dir", str(store)]
     started = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, start_new_session=True)
     deadline = time.monotonic() + 120
     while not list(store.glob("entries/*.json")) and time.monotonic() < deadline:

@@ -41,7 +41,7 @@ class RecipesCommand(Command):
             recipe = load_recipe(name)
             line = f"  {name:<{NAME_WIDTH}}  "
             print(line + textwrap.shorten(recipe.title, terminal_width() - len(line), placeholder=" …"))
-        print("\nRun `classgap recipes NAME` for details, `classgap reproduce NAME` to run one.")
+        print("\nRun `classgap recipes NAME` for details, or `classgap reproduce NAME` to run one.")
 
 
 def _print_recipe(recipe: Recipe) -> None:
@@ -50,7 +50,8 @@ def _print_recipe(recipe: Recipe) -> None:
     from classgap.reproduce.results import requirements
 
     print_paragraph(recipe_title(recipe))
-    print_paragraph(f"Described in {recipe.where}." if recipe.where else "")
+    if recipe.where:
+        print_paragraph(f"Described in {recipe.where}.")
     if recipe.note:
         print_paragraph(recipe.note)
     print()
@@ -58,9 +59,10 @@ def _print_recipe(recipe: Recipe) -> None:
     for name, value in (base.settings | recipe.settings).items():
         print(f"  {name}: {value}")
     for setting, reason in (base.assumed | recipe.assumed).items():
-        print_paragraph(f"assumed, {setting}: {reason}", indent=2, hanging=2)
+        print_paragraph(f"assumed {setting}: {reason}", indent=2, hanging=2)
     if required := requirements(recipe):
-        print_paragraph(f"\nThe full scale needs {required}.")
+        print()
+        print_paragraph(f"The full scale needs {required}.")
     print("\nScales:")
     for line in _scale_lines(recipe):
         print_paragraph(line, indent=2, hanging=2)
@@ -75,6 +77,7 @@ def _print_recipe(recipe: Recipe) -> None:
 
 def _scale_lines(recipe: Recipe) -> list[str]:
     from classgap.remedies.search.budget import format_seconds
+    from classgap.report.formatting import pluralize
     from classgap.reproduce.cells import make_plan
     from classgap.reproduce.schema import SCALES
 
@@ -85,5 +88,9 @@ def _scale_lines(recipe: Recipe) -> list[str]:
         plan = make_plan(recipe, scale)
         time = "" if plan.seconds is None else f", about {format_seconds(plan.seconds / 2)} on two cores"
         data = ", ".join(dict.fromkeys(str(dict(cell.settings)["data"]) for cell in plan.cells))
-        lines.append(f"{scale}: {len(plan.cells)} cells × {plan.seeds} seeds{time}; {data}")
+        if not plan.cells:
+            lines.append(f"{scale}: nothing to train")
+            continue
+        size = f"{pluralize(len(plan.cells), 'cell', 'cells')} × {pluralize(plan.seeds, 'seed', 'seeds')}"
+        lines.append(f"{scale}: {size}{time}; {data}")
     return lines

@@ -25,7 +25,7 @@ FAILED = 1  # exit code if a run failed, for example because the disk was full
 class ReproduceCommand(Command):
     """Reproduce a table or figure of a paper and compare the numbers.
 
-    Runs that are already in the store are not repeated. To resume an
+    Runs that are already stored in --results-dir are not repeated. To resume an
     interrupted command, rerun it.
 
     Examples:
@@ -40,32 +40,33 @@ class ReproduceCommand(Command):
         "seeds": Arg(default="that of the scale"),
         "cells": Arg("PATTERN", default="all"),
         "files": Arg("NAME=PATH"),
-        "store": Arg("DIR"),
+        "results_dir": Arg("DIR"),
     }
 
     name: str
     """Recipe name (see `classgap recipes`) or YAML file."""
 
     scale: Literal["tiny", "cpu", "full-200", "full"] = "tiny"
-    """Size of the runs: about a minute (tiny), up to hours on two cores (cpu), or as published (full)."""
+    """Size of the runs: about a minute (tiny), up to several hours on two cores (cpu), at full size with
+    200 epochs (full-200), or as published (full)."""
 
     seeds: int | None = None
     """Number of seeds."""
 
     cells: tuple[str, ...] = ()
-    """Only these rows, or ROW / COLUMN; * matches any text."""
+    """Run only these rows, or cells as ROW / COLUMN; * matches any text."""
 
     executor: str = "process:1"
     """Where runs are trained: process:N, or dask:ADDRESS with workers that share the file system."""
 
-    store: Path = DEFAULT_STORE
+    results_dir: Path = DEFAULT_STORE
     """Directory of stored results; existing runs are reused and new ones added."""
 
     files: tuple[str, ...] = ()
     """Paths of files that the recipe needs, for example clinc150=clinc150.npz."""
 
     train: bool = True
-    """Train the runs that are missing from the store."""
+    """Train the runs that are missing from --results-dir."""
 
     keep_runs: bool = False
     """Keep the run directories, with predictions and weights, in DIR/.work."""
@@ -77,7 +78,7 @@ class ReproduceCommand(Command):
     """Write the tables as Markdown."""
 
     csv: Path | None = None
-    """Write one row per number as CSV."""
+    """Write one row per result as CSV."""
 
     def run(self) -> int:
         """Train what is missing, show the paper's numbers and ours, and return the exit code."""
@@ -89,10 +90,10 @@ class ReproduceCommand(Command):
         from classgap.reproduce.store import ResultStore
 
         outputs = {"--html": self.html, "--markdown": self.markdown, "--csv": self.csv}
-        store = ResultStore(self.store)
+        store = ResultStore(self.results_dir)
         check_outputs(outputs, [Path(self.name), store.index, *store.entries.glob("*.json")])
-        if self.store.exists() and not self.store.is_dir():
-            raise ValueError(f"--store {self.store} is a file; name a directory.")
+        if self.results_dir.exists() and not self.results_dir.is_dir():
+            raise ValueError(f"--results-dir {self.results_dir} is a file; choose a directory.")
         if self.seeds is not None and self.seeds < 1:
             raise ValueError(f"--seeds must be at least 1, got {self.seeds}.")
         plan = make_plan(load_recipe(self.name), self.scale, self.seeds)
@@ -100,7 +101,7 @@ class ReproduceCommand(Command):
         failed: list[str] = []
         result = collect(plan, store, self._train(plan, store, failed) if self.train else None)
         if self.html is not None:
-            write_html(result, self.html, sources=[self.store], command=command_line())
+            write_html(result, self.html, sources=[self.results_dir], command=command_line())
         if self.markdown is not None:
             write_reproduction_markdown(result, self.markdown)
         if self.csv is not None:
@@ -109,7 +110,10 @@ class ReproduceCommand(Command):
         print_written(outputs)
         if failed:
             others = f" and {len(failed) - 1} more" if len(failed) > 1 else ""
-            print(f"classgap: failed: {failed[0]}{others}. Run the same command to try again.", file=sys.stderr)
+            print(
+                f"classgap: failed: {failed[0].rstrip('.')}{others}. Run the same command to try again.",
+                file=sys.stderr,
+            )
         return FAILED if failed else 0
 
     def _train(self, plan: Plan, store: ResultStore, failed: list[str]) -> dict[Cell, str]:

@@ -77,6 +77,13 @@ def preact_resnet(depth: int) -> Callable[..., nn.Module]:
     """Return a factory of PreAct ResNets of a depth 6n + 2."""
 
     def make(*, num_classes: int, input_shape: tuple[int, ...], dropout: float = 0.0) -> nn.Module:
+        """Create a PreAct ResNet.
+
+        Args:
+            num_classes: Number of outputs.
+            input_shape: Shape of one input.
+            dropout: Dropout rate between the two convolutions of a block.
+        """
         channels = image_channels(f"preact-resnet{depth}", input_shape)
         return PreActResNet((depth - 2) // 6, num_classes, channels=channels, dropout=_checked(dropout))
 
@@ -87,6 +94,13 @@ def wide_resnet(depth: int, widen: int) -> Callable[..., nn.Module]:
     """Return a factory of Wide ResNets of a depth 6n + 4."""
 
     def make(*, num_classes: int, input_shape: tuple[int, ...], dropout: float = 0.0) -> nn.Module:
+        """Create a Wide ResNet.
+
+        Args:
+            num_classes: Number of outputs.
+            input_shape: Shape of one input.
+            dropout: Dropout rate between the two convolutions of a block.
+        """
         channels = image_channels(f"wrn-{depth}-{widen}", input_shape)
         return PreActResNet((depth - 4) // 6, num_classes, channels=channels, widen=widen, dropout=_checked(dropout))
 

@@ -13,6 +13,11 @@ from classgap.models.shapes import at_least_one, flat_size, signal_channels
 def conv1d(*, num_classes: int, input_shape: tuple[int, ...], width: int = 64) -> nn.Module:
     """Create three 1-D convolutions (kernel 5, stride 2) with batch norm and ReLU, average pooling and a linear layer.
 
+    Args:
+        num_classes: Number of outputs.
+        input_shape: Shape of one input.
+        width: Number of channels of each convolution.
+
     >>> conv1d(num_classes=10, input_shape=(1, 40))[-1]
     Linear(in_features=64, out_features=10, bias=True)
     """
@@ -25,6 +30,12 @@ def conv1d(*, num_classes: int, input_shape: tuple[int, ...], width: int = 64) -
 
 def mlp(*, num_classes: int, input_shape: tuple[int, ...], width: int = 256, depth: int = 1) -> nn.Module:
     """Create ``depth`` hidden layers of ``width`` units with ReLU and a linear layer, on flattened inputs.
+
+    Args:
+        num_classes: Number of outputs.
+        input_shape: Shape of one input.
+        width: Number of units of each hidden layer.
+        depth: Number of hidden layers.
 
     >>> [type(layer).__name__ for layer in mlp(num_classes=3, input_shape=(8,), width=4)]
     ['Flatten', 'Linear', 'ReLU', 'Linear']

@@ -21,7 +21,9 @@ LEGEND = "✓ reproduced, ≈ same direction, ✗ not reproduced, by a paired t-
 
 
 def recipe_title(recipe: Recipe) -> str:
-    """Return the paper, the item and the title of a recipe."""
+    """Return the paper, the item and the title of a recipe; only the title of a recipe of our own."""
+    if recipe.paper == "classgap":
+        return recipe.title
     return f"{PAPERS[recipe.paper]}, {recipe.item}: {recipe.title}"
 
 
@@ -38,13 +40,23 @@ def reproduction_headline(result: RecipeResult) -> str:
         if (count := result.count(verdict))
     ]
     if not result.entries:
-        return "A drawing of functions, without runs"
+        return "Plots functions; nothing is trained"
+    if all(part.unit == "setting" for part in result.recipe.parts.values()):
+        known = [entry for entry in result.entries if entry.paper is not None]
+        return f"{result.count('reproduced')} of {len(known)} settings are those of the paper; nothing is trained"
     if result.verdict == "not run":
         return "Not run"
-    seeds = pluralize(result.seeds, "seed", "seeds")
+    seeds = seeds_text(result)
     done, total = result.coverage
     part = f", {done} of {total} numbers" if 0 < done < total else ""
-    return f"{result.verdict.capitalize()} (scale {result.scale}, {seeds}{part}): {', '.join(counts) or 'no numbers'}"
+    shown = ", ".join(counts) or "nothing to compare"
+    return f"{result.verdict.capitalize()} (scale {result.scale}, {seeds}{part}): {shown}"
+
+
+def seeds_text(result: RecipeResult) -> str:
+    """Return the number of seeds, or its range if entries differ in it."""
+    low, high = result.seed_range
+    return pluralize(high, "seed", "seeds") if low == high else f"{low} to {high} seeds"
 
 
 def stand_in_note(result: RecipeResult) -> str:

@@ -17,9 +17,9 @@ from classgap.engine.config import parse_settings
 from classgap.reproduce.catalog import find_base
 from classgap.reproduce.schema import Part, Recipe, Scale, ScaleSpec, Settings
 
-OWN_KEYS = ("base", "data_options", "metric", "class", "baseline", "against")
+OWN_KEYS = ("base", "data_options", "metric", "class", "first_seed", "baseline", "against")
 # Settings that do not change a result.
-_IRRELEVANT = ("out", "device", "save_every", "report", "tensorboard")
+_IRRELEVANT = ("out", "device", "save_every", "audit", "tensorboard")
 MEASURED = ("map", "corruptions")  # how a run is measured: no settings of its training
 # What a run stores beyond its metrics, and the field of its record. It changes no result, so it is not in the key.
 EXTRAS = {
@@ -39,9 +39,11 @@ class Cell:
 
     Attributes:
         settings: Settings that differ from the defaults of :class:`~classgap.engine.TrainConfig`.
+        first_seed: Seed of its first run; run number ``i`` has the seed ``first_seed + i``.
     """
 
     settings: tuple[tuple[str, Any], ...]
+    first_seed: int = 0
 
     @classmethod
     def from_settings(cls, settings: Settings) -> Cell:
@@ -60,25 +62,25 @@ class Cell:
         default = TrainConfig(data=config.data).to_dict()
         changed = {name: value for name, value in config.to_dict().items() if value != default[name]}
         kept = {"data": config.data} | {name: value for name, value in changed.items() if name != "seed"} | measured
-        return cls(tuple((name, _freeze(kept[name])) for name in sorted(kept)))
+        return cls(tuple((name, _freeze(kept[name])) for name in sorted(kept)), settings.get("first_seed") or 0)
 
-    def key(self, seed: int) -> str:
-        """Return the key of a run: a hash of its settings.
+    def key(self, number: int) -> str:
+        """Return the key of a run: a hash of its settings and its seed.
 
         >>> Cell.from_settings({"data": "digits"}).key(0) == Cell.from_settings({"data": "digits", "lr": None}).key(0)
         True
         """
         named = {name: value for name, value in self.training_settings().items() if name not in _IRRELEVANT}
-        text = json.dumps({**named, "seed": seed}, sort_keys=True)
+        text = json.dumps({**named, "seed": self.first_seed + number}, sort_keys=True)
         return hashlib.sha256(text.encode()).hexdigest()[:20]
 
-    def work_name(self, seed: int) -> str:
+    def work_name(self, number: int) -> str:
         """Return the name of the run directory: the key, and what the run stores in addition, which is in its settings.
 
         >>> Cell.from_settings({"data": "digits", "class_stats": True}).work_name(0).partition("-")[2]
         'class_stats'
         """
-        return "-".join([self.key(seed), *(name for name, _ in self.settings if name in EXTRAS)])
+        return "-".join([self.key(number), *(name for name, _ in self.settings if name in EXTRAS)])
 
     def to_dict(self) -> dict[str, Any]:
         """Return the settings as plain values."""
@@ -88,8 +90,8 @@ class Cell:
         """Return the settings that determine the trained network, without what is stored or measured in addition."""
         return {name: value for name, value in self.to_dict().items() if name not in EXTRAS}
 
-    def is_stored(self, seed: int, record: Mapping[str, Any] | None) -> bool:
-        """Whether a stored run has everything that this cell needs. Maps are drawn for the first seed only.
+    def is_stored(self, number: int, record: Mapping[str, Any] | None) -> bool:
+        """Whether a stored run has everything that this cell needs. Maps are drawn for the first run only.
 
         >>> cell = Cell.from_settings({"data": "digits", "class_stats": True})
         >>> cell.is_stored(0, None), cell.is_stored(0, {"metrics": {}}), cell.is_stored(0, {"class_stats": {}})
@@ -99,7 +101,7 @@ class Cell:
             return record is not None
         for name, value in self.settings:
             if name == "map":
-                needed = [each for each in str(value).split(",") if seed == 0 or each not in PICTURES]
+                needed = [each for each in str(value).split(",") if number == 0 or each not in PICTURES]
                 if not set(needed) <= set(record.get("maps", {})):
                     return False
             elif name in EXTRAS and EXTRAS[name] not in record:
@@ -121,11 +123,11 @@ class Cell:
                 settings[name] = others[name]
         return replace(self, settings=tuple(sorted(settings.items())))
 
-    def config(self, seed: int, files: Mapping[str, str] | None = None, **settings: Any) -> TrainConfig:
+    def config(self, number: int, files: Mapping[str, str] | None = None, **settings: Any) -> TrainConfig:
         """Return the configuration of a run.
 
         Args:
-            seed: Seed of the run.
+            number: Number of the run, from 0.
             files: Paths that replace ``{NAME}`` in ``data`` and ``model``.
             settings: Further settings, which do not change the result.
 
@@ -136,7 +138,7 @@ class Cell:
         for name in ("data", "model"):
             if isinstance(plain.get(name), str):
                 plain[name] = fill_files(plain[name], files or {})
-        return TrainConfig(**parse_settings({**plain, **settings, "seed": seed}))
+        return TrainConfig(**parse_settings({**plain, **settings, "seed": self.first_seed + number}))
 
 
 @dataclass(frozen=True)

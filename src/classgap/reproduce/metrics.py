@@ -3,7 +3,7 @@
 A record has metrics over all classes, values per class for test and, if the run stored them, training samples, and
 the lines of the training epochs. :func:`find_metric` reads one number from it:
 
-- ``hard``: a metric over all classes;
+- ``hard``: a metric over all classes; ``val_hard``: the same for held-out training samples, after the last epoch;
 - ``spread@hard``: mean over the classes of a group (``easy``, ``medium``, ``hard``, ``head``, ``torso``, ``tail``,
   ``all``) or the value of a class, by its name; ``accuracy@gap``: the easy classes minus the hard ones;
 - ``train.spread@all``: the same for training samples;
@@ -25,7 +25,9 @@ import numpy as np
 import torch
 
 from classgap.audit import Audit, read_predictions
+from classgap.audit.geometry.class_clouds import farthest_distances
 from classgap.audit.io.predictions import Predictions
+from classgap.audit.results import QUANTILE_LEVELS
 from classgap.audit.serialization import to_plain
 from classgap.audit.settings import AuditSettings
 from classgap.data.dataset import Dataset
@@ -68,14 +70,18 @@ def measure_run(
     trained = {name: value for name, value in final.items() if name.startswith("train_")}
     audit = _audit(path)
     summary = to_plain(audit)
-    metrics = {**names, **trained, "margin": summary["overall"]["margin"], **_feature_metrics(summary)}
+    held_out = {name: value for name, value in (epochs[-1] if epochs else {}).items() if name.startswith("val_")}
+    metrics = {**names, **trained, **held_out, "margin": summary["overall"]["margin"], **_feature_metrics(summary)}
     found: dict[str, Any] = {
         "metrics": {name: _round(value) for name, value in metrics.items() if _is_number(value)},
         "classes": _class_values(summary["classes"]),
         "epochs": _columns(epochs),
     }
     if directory.train_predictions.exists():
+        trained_on = read_predictions(directory.train_predictions)
         found["train_classes"] = _class_values(to_plain(_audit(directory.train_predictions))["classes"])
+        if trained_on.features_ND is not None:
+            found["train_classes"]["max_intra_distance_quantiles"] = _distance_quantiles(trained_on)
     for name in maps:
         if name in PICTURES:
             source = read_predictions(directory.predictions if name == "test" else directory.train_predictions)
@@ -207,6 +213,23 @@ def _class_values(classes: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
         found["logit_margin_quantiles"] = [
             None if each is None else [_round(value) for value in each["quantiles"]] for each in margins
         ]
+    return found
+
+
+def _distance_quantiles(data: Predictions) -> list[list[float] | None]:
+    """Return quantiles of the distances of the samples of each class to the farthest one of the class (ELM Fig. 4)."""
+    assert data.features_ND is not None
+    features_ND = data.features_ND[torch.arange(len(data.targets_N))].double()
+    largest = float(torch.linalg.vector_norm(features_ND, dim=1).max()) or 1.0
+    found: list[list[float] | None] = []
+    for k in range(len(data.class_names)):
+        own_nD = features_ND[torch.as_tensor(data.targets_N == k)]
+        if len(own_nD) < 2:
+            found.append(None)
+            continue
+        deviations_nD = own_nD - own_nD.mean(dim=0)
+        far_n = farthest_distances(deviations_nD, deviations_nD.square().sum(dim=1), len(own_nD)).numpy() / largest
+        found.append([_round(value) for value in np.quantile(far_n, QUANTILE_LEVELS).tolist()])
     return found
 
 

@@ -88,6 +88,12 @@ class RecipeResult:
         """Number of entries with results, and of all entries."""
         return sum(bool(entry.values) for entry in self.entries), len(self.entries)
 
+    @property
+    def seed_range(self) -> tuple[int, int]:
+        """Smallest and largest number of seeds of the entries that have results."""
+        counts = [len(entry.values) for entry in self.entries if entry.values] or [self.seeds]
+        return min(counts), max(counts)
+
     def part(self, name: str) -> list[EntryResult]:
         """Return the entries of a part."""
         return [entry for entry in self.entries if entry.part == name]

@@ -164,12 +164,13 @@ class _Runs:
         if self.on_progress is not None:
             new = self.done - self._stored
             left = (time.monotonic() - self._began) / new * (self.total - self.done) if new else None
-            self.on_progress(Progress(self.done, self.total, left, cell, seed, outcome))
+            first = cell.first_seed if cell is not None else 0
+            self.on_progress(Progress(self.done, self.total, left, cell, first + seed, outcome))
 
     def _start(self, workers: Workers, cell: Cell, seed: int) -> Future[Outcome] | None:
         key = cell.key(seed)
         try:
-            config = cell.config(seed, self.files, out=self.store.work(cell.work_name(seed)), report=False)
+            config = cell.config(seed, self.files, out=self.store.work(cell.work_name(seed)), audit=False)
         except ValueError as error:
             self._give_up(cell, seed, Outcome(key, "impossible", error=str(error)))
             return None
@@ -189,15 +190,21 @@ class _Runs:
             self._give_up(cell, seed, Outcome(key, "failed", error=f"its worker died ({error})"))
             return False
         outcome = future.result()
-        if outcome.status == "finished":
-            self.store.add({"key": key, "seed": seed, "settings": cell.training_settings(), **outcome.found})
+        stored = self.store.get(key) if outcome.status == "failed" else None
+        if stored is not None and cell.is_stored(seed, stored):  # another command has finished it and removed its files
+            self.done += 1
+            self.show(cell, seed, Outcome(key, "finished", stored))
+        elif outcome.status == "finished":
+            self.store.add(
+                {"key": key, "seed": cell.first_seed + seed, "settings": cell.training_settings(), **outcome.found}
+            )
             if not self.keep_runs:
                 shutil.rmtree(self.store.work(cell.work_name(seed)), ignore_errors=True)
             self.done += 1
             self.show(cell, seed, outcome)
         elif outcome.status == "diverged":  # a result like others: accuracy is that of guessing, or undefined
-            failed = {"metrics": {}, "classes": {}, "epochs": {}, "diverged": outcome.error}
-            self.store.add({"key": key, "seed": seed, "settings": cell.training_settings(), **failed})
+            failed = {**outcome.found, "metrics": {}, "classes": {}, "epochs": {}, "diverged": outcome.error}
+            self.store.add({"key": key, "seed": cell.first_seed + seed, "settings": cell.training_settings(), **failed})
             self.done += 1
             self.show(cell, seed, outcome)
         elif outcome.status != "stopped":

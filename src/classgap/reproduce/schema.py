@@ -12,6 +12,7 @@ Besides the settings of :class:`~classgap.engine.TrainConfig`, settings may have
 - ``map``: "test" or "train" to keep a map of the features of these samples, or the name of an earlier layer to keep a
   map of its features of the test samples;
 - ``corruptions``: also test on samples with noise, blur and low contrast;
+- ``first_seed``: seed of the first run, 0 by default, so that settings are chosen and tested with different seeds;
 - ``class``: replaces ``{class}`` in the metric, for tables with a column per class;
 - ``baseline`` and ``against``: in a row, the row of the paper's table that it is compared with, and the settings that
   turn the row into its baseline, where they differ from those of the part.
@@ -19,7 +20,6 @@ Besides the settings of :class:`~classgap.engine.TrainConfig`, settings may have
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import Annotated, Any, Literal
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, model_validator
@@ -38,6 +38,7 @@ OWN_TYPES = {
     "metric": str,
     "map": str,
     "class": str | int,
+    "first_seed": int,
     "baseline": str,
     "against": dict,
 }
@@ -47,6 +48,9 @@ def _check_own_keys(settings: dict[str, Any]) -> dict[str, Any]:
     for name, kind in OWN_TYPES.items():
         if not isinstance(settings.get(name), kind | None):
             raise ValueError(f"{name} has the type {type(settings[name]).__name__}, which is not allowed")
+    first = settings.get("first_seed")
+    if first is not None and (isinstance(first, bool) or first < 0):
+        raise ValueError(f"first_seed must be an integer >= 0, got {first!r}")
     return settings
 
 
@@ -118,15 +122,16 @@ class Plot(_Strict):
 
     Attributes:
         kind: "lines" (columns on the horizontal axis, a line per row), "bars" (a bar per entry), "classes" (metrics
-            per class, in the order of accuracy), "epochs" (a metric per epoch), "cumulative" (a distribution per row),
-            "map" (samples in two dimensions), "formula" (a function, without training).
+            per class, in the order of accuracy), "epochs" (a metric per epoch), "density" or "cumulative" (a
+            distribution per row, one chart per group of classes), "map" (samples in two dimensions), "formula" (a
+            function, without training).
         x: Label of the horizontal axis.
         y: Label of the vertical axis.
         metric: Per-class metric, metric per epoch, distribution or function that is drawn.
         classes: Classes shown, by frequency or accuracy group.
     """
 
-    kind: Literal["lines", "bars", "classes", "epochs", "cumulative", "map", "formula"]
+    kind: Literal["lines", "bars", "classes", "epochs", "density", "cumulative", "map", "formula"]
     x: str = ""
     y: str = ""
     metric: str = ""
@@ -230,8 +235,3 @@ class Recipe(_Strict):
                     if each not in known:
                         raise ValueError(f"scale {name} names the {kind} {each!r}, which no part has.")
         return self
-
-
-def bases_from(content: Mapping[str, Any]) -> dict[str, Base]:
-    """Validate the shared settings."""
-    return {name: Base.model_validate(each) for name, each in content.items()}

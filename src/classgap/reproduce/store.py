@@ -161,9 +161,9 @@ def _check_columns(name: str, columns: Any) -> None:
         raise ValueError(f"the columns of {name} must have one length")
     if columns and name.endswith("classes") and not {"name", "groups"} <= columns.keys():
         raise ValueError(f"{name} must have the columns name and groups")
-    texts = {"name": _is_text, "groups": _is_text_list, "logit_margin_quantiles": _is_number_list}
+    texts = {"name": _is_text, "groups": _is_text_list}
     for column, cells in columns.items():
-        check = texts.get(column, _is_number)
+        check = texts.get(column, _is_number_list if column.endswith("_quantiles") else _is_number)
         if not all(check(cell) or (cell is None and column not in ("name", "groups")) for cell in cells):
             raise ValueError(f"{name}.{column} has a value of another type")
 

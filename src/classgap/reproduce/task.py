@@ -51,7 +51,7 @@ class Outcome:
         key: Key of the run.
         status: "finished", "stopped" (by the process that started it), "diverged" (the loss became infinite),
             "impossible" (data, weights or packages are missing) or "failed".
-        found: Metrics, environment, version and training time of a finished run.
+        found: Metrics, environment, version and training time of a finished run; of a diverged one, what is known.
         error: Reason for a failure.
     """
 
@@ -71,21 +71,26 @@ def run_task(task: Task) -> Outcome:
         lines = directory.read_metrics()
         data = load_dataset(config.data) if task.corruptions or set(task.maps) - set(PICTURES) else None
         found = {
-            "version": __version__,
-            "code": code_hash(),
-            "environment": read_json(directory.environment),
+            **_origin(config.out),
             "seconds": round(sum(line["timing"]["seconds"] for line in lines if "timing" in line), 1),
             **measure_run(config.out, data, task.maps, task.corruptions),
         }
     except TrainingInterrupted:
         return Outcome(task.key, "stopped")
     except NonFiniteLossError as failure:
-        return Outcome(task.key, "diverged", error=str(failure))
+        return Outcome(task.key, "diverged", _origin(config.out), str(failure))
     except ValueError as failure:  # settings were valid, so that the machine lacks data, weights or a package
         return Outcome(task.key, "impossible", error=str(failure))
     except Exception as failure:
         return Outcome(task.key, "failed", error=f"{type(failure).__name__}: {failure}")
     return Outcome(task.key, "finished", found)
+
+
+def _origin(run: Path) -> dict[str, Any]:
+    """Return the version, the hash of the sources and the environment of a run."""
+    environment = RunDirectory(run).environment
+    known = read_json(environment) if environment.is_file() else {}
+    return {"version": __version__, "code": code_hash(), "environment": known}
 
 
 @cache

@@ -20,11 +20,12 @@ from classgap.report.charts.svg import (
     svg_chart,
     tag,
 )
-from classgap.report.formatting import format_percent, truncate
+from classgap.report.formatting import display_width, format_percent, truncate
 
 HEIGHT, TOP, BOTTOM = 380.0, 20.0, 44.0
 LINE_HEIGHT = 15.0
-MAX_NAMES = {False: 12, True: 3}  # releases named below the axis of a wide and of a narrow chart
+LETTER_WIDTH = 7.5  # approximate
+MAX_LETTERS = 16  # of a release's name below the axis
 SERIES = (
     ("overall", "overall_interval", "accuracy", "other"),
     ("hard", "hard_interval", "hard third", "hard"),
@@ -42,7 +43,7 @@ def history_chart(history: History) -> Markup:
 
 def _draw(history: History, layout: Layout) -> Markup:
     releases = history.releases
-    left, right = (46.0, layout.width - 130.0) if layout.narrow else (60.0, layout.width - 190.0)
+    left, right = (50.0, layout.width - 146.0) if layout.narrow else (60.0, layout.width - 190.0)
     x = linear_scale((0, max(1, len(releases) - 1)), (left + 20, right - 20))
     lines = [(label, kind, _points(history, value, interval)) for value, interval, label, kind in SERIES]
     ends = [end for _, _, points in lines for _, value, interval in points for end in (value, *(interval or ()))]
@@ -53,10 +54,10 @@ def _draw(history: History, layout: Layout) -> Markup:
         tag("text", f"{100 * t:g} %", class_="tick", x=left - 8, y=y(t) + 4, text_anchor="end")
         for t in nice_ticks(low, high)
     ]
-    step = -(-len(releases) // MAX_NAMES[layout.narrow])
-    for i in range(0, len(releases), step):
-        name = truncate(releases[i].name, 16)
-        parts.append(tag("text", name, class_="tick", x=x(i), y=HEIGHT - BOTTOM + 22, text_anchor="middle"))
+    names = [truncate(release.name, MAX_LETTERS) for release in releases]
+    needed = LETTER_WIDTH * (max(map(display_width, names)) + 1)
+    for i in range(0, len(releases), math.ceil(needed / (x(1) - x(0)))):  # as many as fit side by side
+        parts.append(tag("text", names[i], class_="tick", x=x(i), y=HEIGHT - BOTTOM + 22, text_anchor="middle"))
     for _, kind, points in lines:
         whiskers = [((x(i), y(interval.low)), (x(i), y(interval.high))) for i, _, interval in points if interval]
         parts.append(draw_lines(whiskers, f"whisker {kind}"))
@@ -84,6 +85,6 @@ def _labels(labels: Sequence[tuple[float, str, float, str]], x: float) -> list[M
     placed, below = [], -LINE_HEIGHT
     for y, label, value, kind in sorted(labels):
         below = max(y, below + LINE_HEIGHT)
-        text = f"{label} {format_percent(value)} %"
+        text = f"{label} {format_percent(value)} {'points' if label == 'gap' else '%'}"
         placed.append(tag("text", text, class_=f"end {kind}", x=x, y=below + 4, text_anchor="start"))
     return placed

@@ -2,54 +2,77 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
 from markupsafe import Markup
 
 from classgap.audit.results import QUANTILE_LEVELS
+from classgap.audit.stats.curves import density
 from classgap.report.charts.xy_chart import Axes, Series, xy_chart
 from classgap.reproduce.results import EntryResult, RecipeResult
 from classgap.reproduce.schema import Part, Plot
 
 Record = Mapping[str, Any]
+DENSITY_SAMPLES = 400  # drawn evenly from the quantiles
+MAX_RATIO = 100.0  # of columns on a linear axis
 
 
 def reproduction_charts(result: RecipeResult, name: str) -> list[Markup]:
-    """Draw a part of a recipe: one chart, or one map per row; none if it has no figure or no results yet."""
+    """Draw a part of a recipe; nothing if it has no figure or no results yet.
+
+    Maps have a chart per row, distributions one per group of classes with all rows, other figures one chart.
+    """
     part = result.recipe.parts[name]
     plot = part.plot
     if plot is None:
         return []
     title, axes = f"{result.recipe.item}: {part.shows}", Axes(plot.x, plot.y)
     if plot.kind == "map":
-        runs = _first_runs(result, name)
-        panels = [(row, list(_map(record))) for row, record in runs if record.get("map")]
-        return [
-            _draw(f"figure-{name}-{i}", f"{title}; {row}", each, Axes(plot.x, f"{row}: {plot.y}" if plot.y else row))
-            for i, (row, each) in enumerate(panels)
-        ]
+        maps = {row: record for row, record in _first_runs(result, name) if record.get("map")}
+        shared = set.intersection(*(set(record["map"]) for record in maps.values())) if maps else set()
+        return _panels(name, title, plot, {row: list(_map(record, shared)) for row, record in maps.items()})
+    if plot.kind in ("density", "cumulative"):
+        runs = list(_first_runs(result, name))
+        panels = {group: [each for run in runs for each in _distribution(plot, group, *run)] for group in plot.classes}
+        return _panels(name, title, plot, panels)
     if plot.kind == "formula":
         series = list(_formula(plot))
     elif plot.kind in ("lines", "bars"):
         series = list(_entries(part, result.part(name)))
-        axes = Axes(plot.x, plot.y, () if _are_numbers(list(part.columns)) else tuple(part.columns))
+        axes = Axes(plot.x, plot.y, () if _are_on_a_scale(list(part.columns)) else tuple(part.columns))
     else:
         series = [each for row, record in _first_runs(result, name) for each in _record_series(plot, row, record)]
     return [_draw(f"figure-{name}", title, series, axes)] if any(each.points for each in series) else []
 
 
-def _draw(key: str, title: str, series: Sequence[Series], axes: Axes) -> Markup:
+def _panels(name: str, title: str, plot: Plot, panels: Mapping[str, Sequence[Series]]) -> list[Markup]:
+    """Draw one chart per panel; a label has the same color in all of them."""
+    labels = [each.label for series in panels.values() for each in series]
+    return [
+        _draw(
+            f"figure-{name}-{i}",
+            f"{title}; {panel}",
+            series,
+            Axes(plot.x, f"{panel}: {plot.y}" if plot.y else panel),
+            labels,
+        )
+        for i, (panel, series) in enumerate(panels.items())
+        if series
+    ]
+
+
+def _draw(key: str, title: str, series: Sequence[Series], axes: Axes, labels: Sequence[str] | None = None) -> Markup:
     description = f"{len(series)} series: {', '.join(dict.fromkeys(each.label for each in series))}."
-    return xy_chart(key, title, description, series, axes)
+    return xy_chart(key, title, description, series, axes, labels)
 
 
 def _entries(part: Part, entries: list[EntryResult]) -> Iterator[Series]:
     """One line per row over the columns: ours with deviations, and the paper's."""
     assert part.plot is not None
     columns, line = list(part.columns), part.plot.kind == "lines"
-    numeric = _are_numbers(columns)
+    numeric = _are_on_a_scale(columns)
     places = {column: float(column) if numeric else float(i) for i, column in enumerate(columns)}
     for row in part.rows:
         own = [each for each in entries if each.row == row]
@@ -75,8 +98,6 @@ def _record_series(plot: Plot, row: str, record: Record) -> Iterator[Series]:
         yield from _classes(plot, row, record)
     elif plot.kind == "epochs":
         yield from _epochs(plot, row, record)
-    elif plot.kind == "cumulative":
-        yield from _cumulative(plot, row, record)
 
 
 def _classes(plot: Plot, row: str, record: Record) -> Iterator[Series]:
@@ -98,22 +119,31 @@ def _epochs(plot: Plot, row: str, record: Record) -> Iterator[Series]:
         yield Series(f"{row}, {name.partition('@')[2]}" if plot.classes else row, points)
 
 
-def _cumulative(plot: Plot, row: str, record: Record) -> Iterator[Series]:
-    """The cumulative distribution of a value over the samples of a class, one class of each group."""
-    classes = record["classes"]
-    quantiles = classes.get(f"{plot.metric}_quantiles")
-    if quantiles is None:
+def _distribution(plot: Plot, group: str, row: str, record: Record) -> Iterator[Series]:
+    """The distribution of a value over the samples of the first class of a group, from its stored quantiles."""
+    classes = record.get("train_classes" if plot.metric.startswith("train.") else "classes") or {}
+    quantiles = classes.get(f"{plot.metric.removeprefix('train.')}_quantiles") or []
+    members = (k for k, each in enumerate(quantiles) if each is not None and group in classes["groups"][k])
+    chosen = next(members, None)
+    if chosen is None:
         return
-    for group in plot.classes:
-        members = [k for k, groups in enumerate(classes["groups"]) if group in groups and quantiles[k] is not None]
-        if members:
-            points = tuple(zip(map(float, quantiles[members[0]]), QUANTILE_LEVELS, strict=True))
-            yield Series(f"{row}, {group}", points)
+    values, levels = np.asarray(quantiles[chosen], dtype=float), np.asarray(QUANTILE_LEVELS)
+    if plot.kind == "density":
+        samples = np.interp((np.arange(DENSITY_SAMPLES) + 0.5) / DENSITY_SAMPLES, levels, values)
+        values, levels = density(samples, lower=0.0 if values.min() >= 0 and "distance" in plot.metric else None)
+    yield Series(row, tuple(zip(values.tolist(), levels.tolist(), strict=True)))
 
 
-def _map(record: Record) -> Iterator[Series]:
-    """Samples in two dimensions, one cloud per class, and the decision boundary of two classes."""
-    clouds = {name: tuple((float(x), float(y)) for x, y in points) for name, points in record["map"].items()}
+def _map(record: Record, shared: Collection[str]) -> Iterator[Series]:
+    """Samples in two dimensions, one cloud per class, and the decision boundary of two classes.
+
+    Maps show the hardest classes of a run. Of these, only the classes that all maps of a figure have are drawn.
+    """
+    clouds = {
+        name: tuple((float(x), float(y)) for x, y in points)
+        for name, points in record["map"].items()
+        if name in shared or not shared
+    }
     for name, points in clouds.items():
         yield Series(name, points, line=False)
     boundary = record.get("boundary")
@@ -150,5 +180,13 @@ def _formula(plot: Plot) -> Iterator[Series]:
         yield Series(label, tuple(zip(margins.tolist(), values.tolist(), strict=True)))
 
 
-def _are_numbers(labels: list[str]) -> bool:
-    return all(label.replace(".", "", 1).isdecimal() for label in labels)
+def _are_on_a_scale(labels: Sequence[str]) -> bool:
+    """Whether columns are numbers within two orders of magnitude; more, as λ of ELM, are drawn at even distances.
+
+    >>> _are_on_a_scale(["0", "0.5", "5"]), _are_on_a_scale(["0.0001", "0.01", "1"]), _are_on_a_scale(["head", "tail"])
+    (True, False, False)
+    """
+    if not all(label.replace(".", "", 1).isdecimal() for label in labels):
+        return False
+    positive = [float(label) for label in labels if float(label) > 0]
+    return max(positive, default=1.0) <= MAX_RATIO * min(positive, default=1.0)

@@ -56,7 +56,14 @@ class Axes:
     names: tuple[str, ...] = ()
 
 
-def xy_chart(key: str, title: str, description: str, series: Sequence[Series], axes: Axes) -> Markup:
+def xy_chart(
+    key: str,
+    title: str,
+    description: str,
+    series: Sequence[Series],
+    axes: Axes,
+    labels: Sequence[str] | None = None,
+) -> Markup:
     """Draw series in one frame.
 
     Args:
@@ -64,9 +71,11 @@ def xy_chart(key: str, title: str, description: str, series: Sequence[Series], a
         title: short title.
         description: one or two sentences on the content.
         series: what to draw; the color of a series is that of its label.
-        axes: labels.
+        axes: labels of the axes.
+        labels: labels of all series of several charts, so that a label has one color in all of them.
     """
-    tones = {label: i % N_TONES for i, label in enumerate(dict.fromkeys(each.label for each in series))}
+    names = [each.label for each in series] if labels is None else labels
+    tones = {label: i % N_TONES for i, label in enumerate(dict.fromkeys(names))}
     x_domain = _domain([point[0] for each in series for point in each.points], 0.0)
     ends = [end for each in series for interval in each.intervals if interval for end in interval]
     y_domain = _domain([*(point[1] for each in series for point in each.points), *ends], 0.06)
@@ -88,7 +97,7 @@ def xy_chart(key: str, title: str, description: str, series: Sequence[Series], a
         middle = (left + right) / 2
         parts.append(tag("text", axes.x, class_="axis", x=middle, y=HEIGHT - 10, text_anchor="middle"))
         parts.append(tag("text", axes.y, class_="axis", x=left, y=TOP - 7, text_anchor="start"))
-        labels = []
+        at_ends = []
         for each in series:
             kind = f"tone{tones[each.label]}"
             points = [(x(px), y(py)) for px, py in each.points]
@@ -104,21 +113,27 @@ def xy_chart(key: str, title: str, description: str, series: Sequence[Series], a
                 size = "tiny" if each.paper else "large" if len(points) <= MAX_MARKED else "small"
                 parts.append(draw_dots(points, f"{size} {kind}"))
             if points:
-                labels.append((points[-1][1], f"{each.label} (paper)" if each.paper else each.label, kind))
-        parts += _labels(labels, right + 6)
+                at_ends.append((points[-1][1], f"{each.label} (paper)" if each.paper else each.label, kind))
+        parts += _labels(at_ends, right + 6)
         return svg_chart(key, title, description, HEIGHT, *parts, layout=layout)
 
     return draw_both(draw)
 
 
 def _labels(labels: Sequence[tuple[float, str, str]], x: float) -> list[Markup]:
-    """Labels at the right end, pushed down where they overlap."""
-    placed, below = [], -LINE_HEIGHT
-    for y, label, kind in sorted(labels):
-        below = max(y, below + LINE_HEIGHT)
-        text = truncate(label, MAX_LABEL)
-        placed.append(tag("text", text, class_=f"end {kind}", x=x, y=below + 4, text_anchor="start"))
-    return placed
+    """Labels at the right end, pushed apart where they overlap, and up where they would leave the frame."""
+    ordered = sorted(labels)
+    places: list[float] = []
+    for y, _, _ in ordered:
+        places.append(max(y, places[-1] + LINE_HEIGHT) if places else y)
+    lowest = HEIGHT - BOTTOM
+    for i in reversed(range(len(places))):
+        places[i] = min(places[i], lowest)
+        lowest = places[i] - LINE_HEIGHT
+    return [
+        tag("text", truncate(label, MAX_LABEL), class_=f"end {kind}", x=x, y=place + 4, text_anchor="start")
+        for place, (_, label, kind) in zip(places, ordered, strict=True)
+    ]
 
 
 def _domain(values: Sequence[float], room: float) -> Point:

@@ -18,14 +18,14 @@ from classgap.reproduce.results import RecipeResult, requirements
 
 RULES = {
     "differences": (
-        "Data, networks and epochs of a smaller scale differ from the paper's. Verdicts therefore compare differences "
-        "to the baseline with the same seed, not accuracies."
+        "Smaller scales use other data, networks and epochs than the paper. Verdicts therefore compare differences "
+        "from the baseline with the same seed, not accuracies."
     ),
     "reproduced": (
-        "Several seeds, the direction of the paper, and p < 0.05 in a two-sided paired t-test. At a full scale the "
-        "difference must also be at least half of the paper's."
+        "Several seeds, the same direction as in the paper, and p < 0.05 in a two-sided paired t-test. At a full "
+        "scale, the difference must also be at least half of the paper's."
     ),
-    "same_direction": "The direction of the paper without the other conditions. One seed is at most this.",
+    "same_direction": "The same direction, but another condition fails. The best verdict for a single seed.",
     "no_difference": (
         "If the paper's difference is at most 0.3 points, the 95 % interval of ours must lie within ±1 point."
     ),
