@@ -15,12 +15,13 @@ from __future__ import annotations
 
 import argparse
 import json
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+import remedies_headroom
 import remedies_targets
 import remedies_training
 import torch
@@ -29,6 +30,7 @@ from remedies_runs import BASELINE, PROBLEMS, SEEDS, run_path
 from classgap._atomic_write import atomic_write_text
 from classgap.audit import AuditSettings, read_predictions
 from classgap.audit.io.predictions import Predictions
+from classgap.engine import RunDirectory
 from classgap.remedies.evaluation import Ranking, group_weights, measure
 from classgap.remedies.fix import Samples, fix, fix_samples
 from classgap.remedies.results import FixResult
@@ -40,6 +42,7 @@ DOCS = Path(__file__).parents[1] / "docs" / "remedies.md"
 BEGIN, END = "<!-- tables -->", "<!-- end of tables -->"
 FIX_ROW = "**classgap fix**"
 IMAGES = ("cifar100-10", "cifar100")
+SEVERAL = ("ensemble", "soup")  # sources that need several runs
 TITLES = {
     "20news": "20 Newsgroups, predictions only",
     "cifar10": "CIFAR-10, predictions only",
@@ -52,6 +55,7 @@ TITLES = {
     "clinc150": "CLINC150, one run",
     "clinc150 × 5": "CLINC150, five runs",
     "cifar100-10": "10 % of CIFAR-100, one run with its images",
+    "cifar100-10 × 3": "10 % of CIFAR-100, three runs with their images",
     "cifar100": "CIFAR-100, one run with its images",
 }
 SEARCHED = {
@@ -127,7 +131,7 @@ def measure_splits(
             continue
         at = split % len(models)
         data = models[at]
-        fit_rows, test_rows = random_split(data[0].targets_N, FIT[problem.removesuffix(" × 5")], split)
+        fit_rows, test_rows = random_split(data[0].targets_N, FIT[strip_count(problem)], split)
         fits, tests = ([take(each, rows, f"m{i}") for i, each in enumerate(data)] for rows in (fit_rows, test_rows))
         line = {"problem": problem, "split": split, **summarize(fix(fits, tests))}
         if trained:
@@ -162,14 +166,16 @@ def extend(options: argparse.Namespace) -> None:
                 split = random_split(models[at][0].targets_N, FIT[problem], line["split"])
                 methods = {name: trained[at][name] for name in trained[at] if name in complete}
                 line["remedies"] |= trained_changes(models[at][0], methods, *split)
+    for problem in (name for name in IMAGES if name in FIT):
+        changes = trained_image_changes(problem, options.runs)
+        for line in lines:
+            if line["problem"] == problem:
+                line["remedies"] |= changes(line["split"])
     atomic_write_text(RESULTS, "".join(json.dumps(line) + "\n" for line in lines))
 
 
-def measure_images(problem: str, runs: list[Path], done: set[tuple[str, int]], splits: int) -> Iterator[dict[str, Any]]:
-    """Split the validation and test images of runs; views, weight averages and heads are computed once."""
-    if all((problem, split) in done for split in range(splits)):
-        return
-    samples = read_runs(runs, lambda message: print(message, flush=True))
+def measure_images(problem: str, samples: Samples, done: set[tuple[str, int]], splits: int) -> Iterator[dict[str, Any]]:
+    """Split the validation and test images of runs, with the scores that ``samples`` has of them."""
     assert samples.test is not None
     targets = np.concatenate([samples.fit.targets_N, samples.test.targets_N])
     pooled = [torch.cat([each.logits_NK, each.test_logits_NK]) for each in samples.sources]  # type: ignore[list-item]
@@ -180,7 +186,8 @@ def measure_images(problem: str, runs: list[Path], done: set[tuple[str, int]], s
     for split in range(splits):
         if (problem, split) in done:
             continue
-        fit_rows, test_rows = random_split(targets, FIT.get(problem, len(samples.fit) / len(targets)), split)
+        fraction = FIT.get(strip_count(problem), len(samples.fit) / len(targets))
+        fit_rows, test_rows = random_split(targets, fraction, split)
         sources = tuple(
             replace(
                 each, logits_NK=logits[torch.from_numpy(fit_rows)], test_logits_NK=logits[torch.from_numpy(test_rows)]
@@ -194,6 +201,50 @@ def measure_images(problem: str, runs: list[Path], done: set[tuple[str, int]], s
             "split": split,
             **summarize(fix_samples(Samples(*parts, sources), context, limits, settings)),
         }
+
+
+def trained_image_changes(problem: str, runs: Path) -> Callable[[int], dict[str, dict[str, float]]]:
+    """Return a function of the split: changes that other training methods make to the baseline of the same seed.
+
+    A method is measured for the seeds that are finished, in turn.
+    """
+    plan = PROBLEMS[problem]
+    pairs: dict[str, list[tuple[Predictions, Predictions]]] = {}
+    for seed in plan.get("seeds", SEEDS):
+        paths = {method: run_path(runs, problem, method, seed) for method in plan["methods"]}
+        found = {method: pooled_predictions(path) for method, path in paths.items() if is_finished(path)}
+        base = found.pop(BASELINE, None)
+        for method, other in found.items():
+            if base is not None:
+                pairs.setdefault(method, []).append((base, other))
+
+    def changes(split: int) -> dict[str, dict[str, float]]:
+        rows = {}
+        for method, seeds in pairs.items():
+            base, other = seeds[split % len(seeds)]
+            rows |= trained_changes(base, {method: other}, *random_split(base.targets_N, FIT[problem], split))
+        return rows
+
+    return changes
+
+
+def pooled_predictions(run: Path) -> Predictions:
+    """Validation and test predictions of a run."""
+    val, test = read_predictions(RunDirectory(run).val_predictions), read_predictions(run)
+    return Predictions.from_arrays(
+        np.concatenate([val.targets_N, test.targets_N]),
+        predictions=np.concatenate([val.predictions_N, test.predictions_N]),
+        class_names=test.class_names,
+    )
+
+
+def strip_count(problem: str) -> str:
+    """Name of a problem without its number of runs.
+
+    >>> strip_count("digits × 5")
+    'digits'
+    """
+    return problem.partition(" × ")[0]
 
 
 def problems(runs: Path, predictions: Path | None) -> Iterator[tuple[str, list[list[Predictions]], list[Any]]]:
@@ -241,14 +292,26 @@ def run(options: argparse.Namespace) -> None:
                 file.write(json.dumps(line) + "\n")
             print(name, line["split"], line["chosen"], line.get("proof"), flush=True)
     for name in IMAGES:
-        seeds = PROBLEMS[name].get("seeds", SEEDS)
-        paths = [path for seed in seeds if is_finished(path := run_path(options.runs, name, BASELINE, seed))]
-        if not paths or (options.only and name not in options.only):
-            continue
-        for line in measure_images(name, paths, done, options.splits):
+        run_images(name, options, done)
+
+
+def run_images(name: str, options: argparse.Namespace, done: set[tuple[str, int]]) -> None:
+    """Measure one run and all runs of an image problem; views, weight averages and heads are computed once."""
+    seeds = PROBLEMS[name].get("seeds", SEEDS)
+    paths = [path for seed in seeds if is_finished(path := run_path(options.runs, name, BASELINE, seed))]
+    wanted = [name] if len(paths) < 2 else [name, f"{name} × {len(paths)}"]
+    wanted = [each for each in wanted if not options.only or each in options.only]
+    if not paths or all((each, split) in done for each in wanted for split in range(options.splits)):
+        return
+    samples = read_runs(paths, lambda message: print(message, flush=True))
+    one = replace(samples, sources=tuple(each for each in samples.sources if not each.name.startswith(SEVERAL)))
+    for problem in wanted:
+        for line in measure_images(problem, one if problem == name else samples, done, options.splits):
+            if problem == name and name in FIT:
+                line["remedies"] |= trained_image_changes(name, options.runs)(line["split"])
             with RESULTS.open("a") as file:
                 file.write(json.dumps(line) + "\n")
-            print(name, line["split"], line["chosen"], line.get("proof"), flush=True)
+            print(problem, line["split"], line["chosen"], line.get("proof"), flush=True)
 
 
 def by_remedy(lines: list[dict[str, Any]]) -> dict[str, np.ndarray[Any, Any]]:
@@ -318,7 +381,9 @@ def section(problem: str, own: list[dict[str, Any]]) -> str:
         f"{len(own)} splits. `classgap fix` chose a remedy in {acted}; on the test samples the hard third was "
         f"significantly better in {better} and significantly worse in {worse}."
     )
-    return f"### {TITLES[problem]}\n\n{counts}\n\n{markdown_table(own)}\n"
+    bounds = remedies_headroom.stored().get(problem)
+    limits = f"**What could be gained.** {remedies_headroom.describe(bounds)}\n\n" if bounds else ""
+    return f"### {TITLES[problem]}\n\n{counts}\n\n{limits}{markdown_table(own)}\n"
 
 
 def write_docs(options: argparse.Namespace) -> None:

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from safetensors.numpy import save_file
 
 ROOT = Path(__file__).parents[2]
 
@@ -37,16 +38,24 @@ def test_advice_states_the_gains_of_the_tables(remedies):
             key, (gain, cost) = (problem, row[0]), (float(each.replace("−", "-")) for each in row[1:])
             hard[key], medium[key] = gain, -cost
     balanced = [problem for problem, remedy in hard if remedy == "class-offsets" and "tail" not in problem]
-    single, several = ([each for each in balanced if ("five runs" in each) == flag] for flag in (False, True))
+    several = [each for each in balanced if "five runs" in each]
+    (small,) = [each for each in balanced if each.startswith("10 %") and "one run" in each]
+    single = [each for each in balanced if ("one run" in each or "only" in each) and each != small]
     gains, costs = ([values[each, "class-offsets"] for each in single] for values in (hard, medium))
     assert (len(single), len(several)) == (6, 3)
     assert f"gain {min(gains)} to {max(gains)} points and cost the medium third {min(costs)} to {max(costs)};" in advice
+    shown = f"{hard[small, 'class-offsets']}".replace("-", "−")
+    assert f"they change the hard third by {shown} |" in advice
+    assert f"refitted with LDAM gains {hard[small, 'head:ldam']} and" in advice
+    assert f"but loses {-hard['CIFAR-100, one run with its images', 'head:ldam']} on all of it" in advice
     averages, both = (max(hard[each, f"ensemble{more}"] for each in several) for more in ("", "+class-offsets"))
     assert f"gains up to {averages} and costs" in advice
     assert f"with offsets on top, up to {both} |" in advice
-    (images,) = [problem for problem, remedy in hard if remedy == "ten-views"]
-    assert f"gains {hard[images, 'ten-views']} and helps all thirds; with offsets on top, " in advice
-    assert f"with offsets on top, {hard[images, 'ten-views+class-offsets']} |" in advice
+    images = [problem for problem, remedy in hard if remedy == "ten-views" and "one run" in problem]
+    views, both = ([hard[each, f"ten-views{more}"] for each in images] for more in ("", "+class-offsets"))
+    assert len(images) == 2
+    assert f"gains {min(views)} to {max(views)} and" in advice
+    assert f"with offsets on top, {min(both)} to {max(both)}." in advice
     (tail,) = [problem for problem, remedy in hard if remedy == "train: logit adjustment" and "tail" in problem]
     assert f"prior correction gains {hard[tail, 'prior-correction']:.0f};" in advice
     assert f"with logit adjustment gains {hard[tail, 'train: logit adjustment']:.0f} and" in advice
@@ -84,6 +93,54 @@ def test_trained_methods_are_measured_in_thirds_of_the_fitting_samples(remedies)
     data = [remedies.Predictions.from_arrays(targets, predictions=each) for each in (base, method)]
     found = remedies.trained_changes(data[0], {"method": data[1]}, fit, test)
     assert found == {"train: method": {"overall": round(1 / 6, 5), "easy": 0.0, "medium": 0.0, "hard": 0.5}}
+
+
+def write_run(run, right):
+    """A run that gets some of twelve held-out and twelve test samples right."""
+    targets = np.tile([0, 1, 2], 4)
+    run.mkdir(parents=True)
+    for name in ("val_predictions", "predictions"):
+        logits = np.eye(3, dtype=np.float32)[np.where(right, targets, (targets + 1) % 3)]
+        arrays = {"logits": logits, "targets": targets, "index": np.arange(12)}
+        save_file(arrays, run / f"{name}.safetensors")
+
+
+def test_image_methods_are_compared_with_the_baseline_of_their_seed(remedies, tmp_path, monkeypatch):
+    plan = {"methods": {remedies.BASELINE: {}, "copy": {}, "other": {}}, "seeds": (0, 1)}
+    monkeypatch.setitem(remedies.PROBLEMS, "cifar100-10", plan)
+    first, second = np.arange(12) < 6, np.arange(12) < 9
+    for method, seed, right in (
+        (remedies.BASELINE, 0, first),
+        (remedies.BASELINE, 1, second),
+        ("copy", 0, first),
+        ("copy", 1, second),
+        ("other", 1, np.ones(12, dtype=bool)),
+    ):
+        write_run(remedies.run_path(tmp_path, "cifar100-10", method, seed), right)
+    changes = remedies.trained_image_changes("cifar100-10", tmp_path)
+    for split in range(4):
+        found = changes(split)
+        assert set(found["train: copy"].values()) == {0.0}
+        _, test = remedies.random_split(np.tile([0, 1, 2], 8), remedies.FIT["cifar100-10"], split)
+        assert found["train: other"]["overall"] == pytest.approx(np.mean(test % 12 >= 9), abs=1e-5)
+
+
+def test_headroom_counts_the_errors_that_not_all_runs_make(remedies):
+    targets = np.repeat(np.arange(3), 40)
+    rng = np.random.default_rng(0)
+    logits = 3 * np.eye(3)[targets] + rng.normal(size=(120, 3))
+    wrong = logits.copy()
+    rows = np.flatnonzero(targets == 2)
+    wrong[rows[::2]] = 5 * np.eye(3)[0]  # half of class 2, which is hard
+    both = [remedies.Predictions.from_arrays(targets, logits=each) for each in (wrong, logits)]
+    same = remedies.remedies_headroom.headroom([both[0], both[0]], 0.5, 4)
+    assert (same["repairable"], same["disagree"], same["n_fit_per_class"]) == (0, 0, 20)
+    assert same["n_errors"] == same["n_shared"] > 0
+    found = remedies.remedies_headroom.headroom([both[0], both[0], both[1]], 0.5, 4)
+    errors = (found["n_errors"] - found["n_shared"]) / found["n_hard"]
+    assert found["repairable"] == pytest.approx(errors, abs=1e-3)
+    assert found["disagree"] == pytest.approx(np.mean(wrong.argmax(1) != logits.argmax(1)) * 2 / 3, abs=1e-4)
+    assert f"gain {100 * found['repairable']:.1f} points" in remedies.remedies_headroom.describe(found)
 
 
 def test_a_search_is_shown_with_its_interval_and_against_plain_training(remedies):

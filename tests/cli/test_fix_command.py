@@ -80,7 +80,7 @@ def test_printed_numbers_are_those_of_the_json(files: Path, tmp_path: Path, caps
     assert main(["fix", str(files / "val.npz"), "--test", str(files / "test.npz"), "--json", str(saved)]) == 0
     out, result = capsys.readouterr().out, json.loads(saved.read_text(encoding="utf-8"))
     for remedy in result["remedies"]:
-        (line,) = [line for line in out.splitlines() if re.search(rf" {re.escape(remedy['name'])} .*pass", line)]
+        (line,) = [line for line in out.splitlines() if re.search(rf"  {re.escape(remedy['name'])}  .* to ", line)]
         assert f"{100 * remedy['change']['hard']:+.1f}".replace("-", "−") in line
         assert line.startswith("●") == remedy["chosen"]
         assert line.startswith("×") == (not remedy["within_limits"])
@@ -204,7 +204,7 @@ def test_bad_input_is_one_line_and_writes_nothing(case: str, tmp_path: Path, cap
 @pytest.mark.parametrize(
     ("flags", "fact"),
     [
-        (["--out", "{files}"], "holds an input"),
+        (["--out", "{files}"], "contains an input"),
         (["--out", "{files}/val.npz"], "is a file"),
         (["--out", "{tmp}/no/such"], "does not exist"),
         (["--out", "{tmp}/full"], "notes.txt"),

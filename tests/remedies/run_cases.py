@@ -19,7 +19,7 @@ DIGITS: dict[str, Any] = {
     "batch_size": 64,
     "lr": 0.05,
     "val_fraction": 0.2,
-    "report": False,
+    "audit": False,
 }
 
 

@@ -37,6 +37,52 @@ def test_classes_must_agree():
         fix(first, other)
 
 
+def test_a_model_is_passed_once():
+    first, second = biased(3, 10), biased(3, 10, seed=1)
+    with pytest.raises(ValueError, match="only once"):
+        fix([first, first])
+    with pytest.raises(ValueError, match="only once"):
+        fix([first, first], [second, second])
+
+
+def test_test_files_in_another_order_are_named():
+    def models(seed):
+        labels, good = biased_logits(3, 100, seed, bias=0.0)
+        poor = good + np.random.default_rng(seed).normal(scale=3, size=good.shape)
+        return [
+            Predictions.from_arrays(labels, logits=each, name=name) for name, each in (("good", good), ("poor", poor))
+        ]
+
+    mine, theirs = models(0), models(1)
+    (notice,) = fix(mine, theirs[::-1]).notices
+    assert "good is more accurate than poor" in notice
+    (notice,) = fix(mine[::-1], theirs).notices
+    assert "good is more accurate than poor" in notice
+    assert fix(mine, theirs).notices == fix(mine[::-1], theirs[::-1]).notices == ()
+
+
+@pytest.mark.parametrize(
+    "stored",
+    [
+        lambda logits: {"logits": logits + 3},
+        lambda logits: {"probabilities": softmax(logits).astype(np.float16)},
+        lambda logits: {"probabilities": softmax(logits).round(4)},
+        lambda logits: {"logits": logits.astype(np.float16)},
+    ],
+    ids=["shifted logits", "half precision", "four decimals", "half logits"],
+)
+def test_the_same_samples_with_other_digits_are_no_test(stored):
+    labels, logits = biased_logits(4, 100, separation=1.0)
+    order = np.random.default_rng(0).permutation(len(labels))
+    same = Predictions.from_arrays(labels[order], **stored(logits[order]))
+    with pytest.raises(ValueError, match="proves nothing"):
+        fix(Predictions.from_arrays(labels, probabilities=softmax(logits)), same)
+    other_labels, other = biased_logits(4, 100, seed=1, separation=1.0)
+    check_disjoint(
+        Predictions.from_arrays(labels, **stored(logits)), Predictions.from_arrays(other_labels, **stored(other))
+    )
+
+
 def test_models_must_have_the_same_samples():
     labels, logits = biased_logits(3, 10)
     first = Predictions.from_arrays(labels, logits=logits, name="first")
@@ -64,7 +110,7 @@ def test_a_class_of_one_sample_is_named():
     with pytest.raises(ValueError, match="'2' has 1 sample"):
         fix(Predictions.from_arrays(labels[kept], logits=logits[kept]))
     kept &= (labels != 3) | (np.cumsum(labels == 3) == 1)
-    with pytest.raises(ValueError, match="1 other classes have 1 sample"):
+    with pytest.raises(ValueError, match="1 other class have 1 sample"):
         fix(Predictions.from_arrays(labels[kept], logits=logits[kept]))
 
 

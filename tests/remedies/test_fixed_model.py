@@ -11,6 +11,8 @@ from torch import nn
 
 from classgap.remedies import Fix, fix, load_fix
 from classgap.remedies.modules import ClassAffine, ExpectedCost, Head, MeanProbability
+from classgap.remedies.networks import Network
+from classgap.remedies.views import Views
 
 RNG = np.random.default_rng(0)
 NAMES = ("cat", "dog", "cow")
@@ -35,6 +37,22 @@ def cases():
         ),
         "head": (Fix("head", "features", [head, random_affine()], NAMES), features),
     }
+
+
+def any_inputs():
+    """All cases, and a network."""
+    about = {"model": "mlp:width=8", "num_classes": 3, "input_shape": [1, 4, 4], "head": "linear"}
+    views = Views(Network.from_config(about), "mirror", 1)
+    images = torch.from_numpy(RNG.normal(size=(6, 1, 4, 4))).float()
+    return cases() | {"views": (Fix("mirror", "images", [views, random_affine()], NAMES), images)}
+
+
+@pytest.mark.parametrize("name", any_inputs())
+def test_inputs_of_any_precision(name):
+    fixed, inputs = any_inputs()[name]
+    expected = fixed(inputs)
+    for given in (inputs.double(), inputs.double().numpy(), inputs.numpy(), inputs.tolist()):
+        torch.testing.assert_close(torch.as_tensor(fixed(given)).float(), expected, rtol=1e-4, atol=1e-5)
 
 
 @pytest.mark.parametrize("name", cases())

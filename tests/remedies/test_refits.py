@@ -155,6 +155,32 @@ def test_prediction_files_with_features(tmp_path: Path, data: FrozenFeatures) ->
     assert refit_predictions(second, None, lambda message: None) == ([], ())
 
 
+def test_training_features_of_other_samples_only(data: FrozenFeatures) -> None:
+    first, second = predictions(data, 1), predictions(data, 2)
+    for leaked, given in ((second, (first, second)), (first, (first, second)), (first, (first,))):
+        assert leaked.features_ND is not None
+        features_MD = torch.cat([data.features_MD, torch.as_tensor(leaked.features_ND)])
+        targets_M = torch.cat([data.targets_M, torch.as_tensor(leaked.targets_N)])
+        train = {"train_features": features_MD, "train_targets": targets_M}
+        with pytest.raises(ValueError, match=f"^{len(leaked)} samples .* train_features"):
+            fix(predictions(data, 1, **train), *given[1:])
+
+
+def test_duplicates_of_training_samples_train_no_head(data: FrozenFeatures, monkeypatch: pytest.MonkeyPatch) -> None:
+    first = predictions(data, 1)
+    assert first.features_ND is not None
+    features_MD = data.features_MD.clone()
+    features_MD[3] = torch.as_tensor(first.features_ND)[0]  # one sample of the model's training set
+    seen = []
+    monkeypatch.setattr("classgap.remedies.refits.refit_heads", lambda given, progress: seen.append(given) or ())
+    refit_predictions(
+        predictions(data, 1, train_features=features_MD, train_targets=data.targets_M), None, lambda message: None
+    )
+    others = torch.arange(len(features_MD)) != 3
+    torch.testing.assert_close(seen[0].features_MD, features_MD[others])
+    assert torch.equal(seen[0].targets_M, data.targets_M[others])
+
+
 def test_class_without_training_features(data: FrozenFeatures) -> None:
     few = data.targets_M < 3
     train = {"train_features": data.features_MD[few], "train_targets": data.targets_M[few]}

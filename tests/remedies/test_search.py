@@ -14,6 +14,7 @@ import numpy as np
 import optuna
 import pytest
 import torch
+from run_cases import short_refits
 from search_cases import CONTEXT, LIMITS, SMALL, Recorder, config, outcomes, run_search, write_features
 
 from classgap.audit import read_predictions
@@ -31,6 +32,12 @@ from classgap.remedies.search.trained_sources import trained_samples
 from classgap.remedies.stored_runs import open_runs
 
 EPOCHS = 12
+
+
+@pytest.fixture(scope="module", autouse=True)
+def _short_refits() -> Iterator[None]:
+    with short_refits():
+        yield
 
 
 @pytest.fixture(scope="module")
@@ -278,8 +285,15 @@ def test_a_diverging_trial_is_dropped(tmp_path: Path, workers: Workers, monkeypa
 
 
 def test_a_baseline_that_fails_ends_the_search_with_its_reason(tmp_path: Path, workers: Workers) -> None:
-    with pytest.raises(ValueError, match="no-such-model"):
-        run_search(tmp_path / "out", workers, model="no-such-model")
+    with pytest.raises(ValueError, match=r"baseline.*no-such-file\.pth"):
+        run_search(tmp_path / "out", workers, model="checkpoint:no-such-file.pth:model=mlp")
+
+
+@pytest.mark.parametrize("model", ["no-such-model", "mlp:no-such-option=1", "mlp:width=wide", "timm"])
+def test_an_invalid_model_starts_no_search(tmp_path: Path, model: str) -> None:
+    with pytest.raises(ValueError, match=f"model '?{model.split(':')[0]}"):
+        run_search(tmp_path / "out", None, model=model)
+    assert not (tmp_path / "out").exists()
 
 
 def test_another_search_in_the_directory_is_an_error(found: SearchResult, workers: Workers) -> None:

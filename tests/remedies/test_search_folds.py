@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 import signal
 from collections.abc import Iterator
 from dataclasses import replace
@@ -12,6 +13,7 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
+from run_cases import short_refits
 from search_cases import CONTEXT, LIMITS, config, run_search, write_features
 
 from classgap.audit import read_predictions
@@ -22,10 +24,17 @@ from classgap.remedies.search import SearchConfig, SearchResult, fix_by_training
 from classgap.remedies.search.executors import ProcessExecutor, Workers
 from classgap.remedies.search.finalists import affordable, fold_count
 from classgap.remedies.search.records import PREFIX
+from classgap.remedies.search.trained import describe_choice
 from classgap.remedies.search.trained_sources import cross_validated_samples
 
 FOLDED: dict[str, Any] = {"cross_validate": True, "n_trials": 3, "methods": ("erm", "label-smoothing"), "epochs": 4}
 RULE: dict[str, Any] = {"max_easy_loss": 2, "max_overall_loss": 2}
+
+
+@pytest.fixture(scope="module", autouse=True)
+def _short_refits() -> Iterator[None]:
+    with short_refits():
+        yield
 
 
 @pytest.fixture(scope="module")
@@ -125,6 +134,65 @@ def test_an_interrupted_cross_validation_continues(found: SearchResult, tmp_path
     for mine, other in zip(ours, theirs, strict=True):
         assert torch.equal(mine.logits_NK, other.logits_NK)
         assert torch.equal(mine.test_logits_NK, other.test_logits_NK)
+
+
+class DyingWorkers(ProcessExecutor):
+    """Kill the process of chosen runs as often as ``deaths`` says."""
+
+    def __init__(self, deaths: dict[str, int]) -> None:
+        super().__init__(1)
+        self.deaths = deaths
+
+    def submit(self, fn: Any, /, *args: Any, **kwargs: Any) -> Any:
+        future = super().submit(fn, *args, **kwargs)
+        name = Path(args[0].settings["out"]).relative_to(args[0].session.parent).as_posix()
+        if self.deaths.get(name, 0):
+            self.deaths[name] -= 1
+            (pid,) = self._pools[0]._processes
+            os.kill(pid, signal.SIGKILL)
+        return future
+
+
+def without_runs(found: SearchResult, out: Path, *names: str) -> SearchConfig:
+    """Copy a search, except some runs of its cross-validation."""
+    shutil.copytree(found.directory, out)
+    for name in names:
+        shutil.rmtree(out / name)
+    return config(out, **FOLDED)
+
+
+def test_a_run_whose_process_died_is_tried_again(found: SearchResult, tmp_path: Path) -> None:
+    wanted = without_runs(found, tmp_path / "out", "folds/000-1")
+    with DyingWorkers({"folds/000-1": 1}) as executor:
+        again = search(wanted, CONTEXT, LIMITS, None, Workers(executor, lambda: 1))
+        assert executor.deaths == {"folds/000-1": 0}
+    assert not again.failures
+    ours, theirs = (cross_validated_samples(each).sources[0] for each in (again, found))
+    assert torch.equal(ours.logits_NK, theirs.logits_NK)
+
+
+@pytest.mark.parametrize("name", ["the baseline", "trained:"])
+def test_a_run_whose_process_died_twice_is_named(
+    found: SearchResult, tmp_path: Path, workers: Workers, name: str
+) -> None:
+    number = 0 if name == "the baseline" else found.finalists[1].record.number
+    died, later = f"folds/{number:03d}-2", f"folds/{number:03d}-3"
+    wanted = without_runs(found, tmp_path / "out", died, later)
+    with DyingWorkers({died: 2}) as executor:
+        result = search(wanted, CONTEXT, LIMITS, None, Workers(executor, lambda: 1))
+    assert result.failures.keys() == {number}
+    notices = describe_choice(result)  # in the output and the JSON file
+    notice = next(each for each in notices if died in each)
+    assert notice.startswith(name)
+    assert "died 2 times" in notice
+    assert not (wanted.directory / later).exists()  # it would be of no use
+    others = len(found.finalists) - 2 if number else 0
+    assert any("5 folds" in each for each in notices) == (others > 0)
+    assert any("held-out split" in each for each in notices) == (others == 0)
+
+    again = search(wanted, CONTEXT, LIMITS, None, workers)
+    assert not again.failures
+    assert len(again.finalists) == len(found.finalists)
 
 
 @pytest.mark.parametrize(("fraction", "folds"), [(0.2, 5), (0.1, 5), (0.3, 3), (0.5, 2), (0.6, 1)])

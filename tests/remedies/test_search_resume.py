@@ -107,5 +107,5 @@ def test_two_searches_do_not_share_a_directory(tmp_path: Path, workers: Workers)
     def start_another() -> None:
         run_search(tmp_path / "out", workers, **settings)
 
-    with pytest.raises(ValueError, match="another process is searching"):
+    with pytest.raises(ValueError, match=r"another process is searching.*--study-dir"):
         run_search(tmp_path / "out", workers, Recorder(start_another, at=0), **settings)

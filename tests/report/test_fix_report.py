@@ -10,7 +10,7 @@ from html_reader import Page
 import classgap as cg
 from browser import Browser
 from classgap.audit.results import Interval
-from classgap.remedies.results import Excluded, FixResult
+from classgap.remedies.results import Excluded, FixResult, Proof
 from classgap.report import fix_fragment, fix_text, render_html
 from classgap.report.charts.fix_chart import remedy_scatter
 from classgap.report.fix_summary import (
@@ -21,7 +21,7 @@ from classgap.report.fix_summary import (
     remedy_mark,
     rule_sentence,
 )
-from classgap.report.formatting import format_percent, format_points
+from classgap.report.formatting import format_percent, format_points, format_points_interval
 from classgap.report.terminal.scatter import scatter
 
 FIXES = ["tested_fix", "nested_fix", "no_fix"]
@@ -70,11 +70,44 @@ def test_proof_that_includes_zero_confirms_nothing(low: float, high: float, fact
     assert bool(text) == bool(fact)
 
 
+@pytest.mark.parametrize(("high", "is_named"), [(-0.02, True), (-0.002, False)])
+def test_losses_beyond_a_limit_are_named(high: float, is_named: bool, tested_fix: FixResult):
+    assert tested_fix.proof is not None
+    lost = replace(tested_fix.proof["easy"], change=-0.221, interval=Interval(-0.3, high))
+    changed = replace(tested_fix, proof={**tested_fix.proof, "easy": lost}, limits={**tested_fix.limits, "easy": 0.01})
+    text = " ".join(fix_sentences(changed))
+    assert ("easy third lost 22.1 points (allowed: 1.0)" in text) == is_named
+
+
+def test_a_cost_of_zero_has_no_sign(tested_fix: FixResult):
+    assert tested_fix.proof is not None
+    cost = Proof(-0.9, -0.0, 0.9, Interval(0.8, 1.0))
+    text = fix_headline(replace(tested_fix, goal="cost", proof={**tested_fix.proof, "cost": cost}))
+    assert "0.900 → 0.00 (" in text
+
+
+@pytest.mark.parametrize("goal", ["hard", "worst"])
+def test_terminal_has_intervals_if_no_remedy_costs_passes(goal: str, tested_fix: FixResult):
+    single = tuple(replace(each, name=f"remedy {i}", passes=1.0) for i, each in enumerate(tested_fix.remedies))
+    text = fix_text(replace(tested_fix, goal=goal, remedies=single))
+    assert max(map(len, text.splitlines())) <= 80
+    assert f"{goal}, 95 % CI" in text
+    assert "1 pass per prediction" in text
+    for remedy in single:
+        (line,) = [line for line in text.splitlines() if f" {remedy.name} " in line]
+        assert format_points_interval(remedy.interval[goal]) in line
+
+
 def test_terminal_lists_each_remedy(result: FixResult):
     text = fix_text(result)
     assert max(map(len, text.splitlines())) <= 80
     for remedy in result.remedies:
-        (line,) = [line for line in text.splitlines() if f" {remedy.name} " in line and remedy_cost(remedy) in line]
+        (line,) = [
+            line
+            for line in text.splitlines()
+            if f" {remedy.name} " in line and format_points(remedy.change["hard"]) in line
+        ]
+        assert (remedy_cost(remedy) in line) == any(each.passes > 1 for each in result.remedies)
         assert format_points(remedy.change["easy"]) in line
         assert format_points(remedy.change["hard"]) in line
         assert line.startswith("●") == remedy.chosen

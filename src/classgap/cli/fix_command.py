@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from classgap.remedies import FixResult
 
 
-_TRAINING = ("model", "budget", "n_trials", "methods", "epochs", "val_fraction", "executor", "search_dir")
+_TRAINING = ("model", "budget", "n_trials", "methods", "epochs", "val_fraction", "executor", "study_dir")
 
 
 @dataclass(frozen=True)
@@ -38,7 +38,7 @@ class FixCommand(Command):
       classgap fix runs/a runs/b
       classgap fix --data mnist1d --budget 10m --executor process:2
 
-    In Python, cg.load_fix("fixed") applies the remedy to new scores.
+    In Python, cg.load_fix("fixed") loads the fix; call it with new scores.
     """
 
     ARGS: ClassVar[Mapping[str, Arg]] = {
@@ -46,7 +46,7 @@ class FixCommand(Command):
         "max_easy_loss": Arg(default="0.3; no limit if the training set is imbalanced"),
         "max_medium_loss": Arg(default="1; no limit if the training set is imbalanced"),
         "out": Arg("DIR"),
-        "search_dir": Arg("DIR", default="runs/DATA-fix-seedN"),
+        "study_dir": Arg("DIR", default="runs/DATA-fix-seedN"),
     }
     GROUPS: ClassVar[Mapping[str, tuple[str, ...]]] = {
         "training": (
@@ -58,7 +58,7 @@ class FixCommand(Command):
             "epochs",
             "val_fraction",
             "executor",
-            "search_dir",
+            "study_dir",
         ),
     }
 
@@ -69,8 +69,8 @@ class FixCommand(Command):
     """Predictions of the same models on the test set, in the same order."""
 
     goal: Literal["hard", "worst", "balanced", "cost"] = "hard"
-    """Value to improve: the accuracy of the hard third of the classes, of the worst tenth, of all classes, or the mean
-    cost (with --costs)."""
+    """Metric to improve: mean accuracy of the hard third of the classes (hard), of the worst tenth (worst), of all
+    classes (balanced), or mean cost (cost, with --costs)."""
 
     max_easy_loss: float | None = None
     """Largest drop allowed in the accuracy of the easy third, in percentage points."""
@@ -95,7 +95,7 @@ class FixCommand(Command):
     """Save the result as JSON."""
 
     out: Path | None = None
-    """Write the chosen remedy to this directory, for cg.load_fix; it must be new, empty, or hold an earlier fix."""
+    """Save the chosen remedy to this directory, for cg.load_fix. It must be new or empty, or contain an earlier fix."""
 
     confidence_level: float = 0.95
     """Confidence level of all intervals."""
@@ -127,7 +127,7 @@ class FixCommand(Command):
     executor: str = "process:1"
     """Where trials run: process:N, or dask:ADDRESS with workers that share the file system."""
 
-    search_dir: Path | None = None
+    study_dir: Path | None = None
     """Directory of the search. Rerun the command to continue it."""
 
     def run(self) -> None:
@@ -164,7 +164,8 @@ class FixCommand(Command):
             if given:
                 raise ValueError(f"--{given[0].replace('_', '-')} needs --data: without it, nothing is trained.")
         elif self.sources or self.test:
-            raise ValueError(f"--data trains models, so SOURCE and --test must be empty; got {self.data} and sources.")
+            files = ", ".join(map(str, (*self.sources, *self.test)))
+            raise ValueError(f"--data {self.data} trains models and cannot be combined with SOURCE or --test: {files}.")
 
     def _check_outputs(self, outputs: Mapping[str, Path | None]) -> None:
         inputs = [*self.sources, *self.test, *(path for path in (self.costs, self.priors) if path is not None)]
@@ -174,7 +175,7 @@ class FixCommand(Command):
         check_output_folder("--out", self.out, _belongs_to_fix, inputs)
         for flag, path in outputs.items():
             if path is not None and Path(os.path.realpath(self.out)) in Path(os.path.realpath(path)).parents:
-                raise ValueError(f"{flag} {path} is in --out {self.out}, which is replaced; choose another file.")
+                raise ValueError(f"{flag} {path} is in --out {self.out}, which will be replaced; choose another file.")
 
     def _fix(self, progress: Callable[[str], None]) -> FixResult:
         from classgap.remedies import fix
@@ -189,7 +190,7 @@ class FixCommand(Command):
         config = SearchConfig(
             data=self.data,
             model=self.model,
-            out=self.search_dir,
+            out=self.study_dir,
             budget=self.budget,
             n_trials=self.n_trials,
             executor=self.executor,

@@ -34,10 +34,15 @@ def run_search(config: SearchConfig, **arguments: Any) -> FixResult:
     from classgap.report.formatting import printable
 
     console = Console(stderr=True)
-    console.print(Text(printable(f"Searching in {config.directory}; repeat the command to continue.")), soft_wrap=True)
+    started = False
     with console.status("Starting workers") as status:
 
         def show(progress: SearchProgress) -> None:
+            nonlocal started
+            if not started:  # not earlier: an invalid argument starts no search
+                started = True
+                line = f"Searching in {config.directory}; rerun the command to continue."
+                console.print(Text(printable(line)), soft_wrap=True)
             if progress.trial.status == "running":
                 status.update(Text(printable(_title(progress))))
             else:

@@ -113,7 +113,7 @@ def adjustments(context: Context) -> list[Adjustment]:
             Adjustment(
                 "expected-cost",
                 lambda data, ranking: _expected_cost(cost_KK, prior_K, data.scale),
-                "predict the class of lowest expected cost",
+                "predict the class with the lowest expected cost",
             )
         )
     found += [

@@ -13,12 +13,14 @@ from classgap.audit._types import Floats, Integers
 from classgap.audit.io.predictions import Predictions, to_tensor
 from classgap.audit.io.rows import as_tensor
 from classgap.remedies.class_values import costs_from_mapping, priors_from_mapping
+from classgap.remedies.near_copies import count_near_copies
 
 MIN_SAMPLES = 2  # of each class: one to fit on and one to judge by
 COINCIDENCES = 0.005  # fraction of rows that may be equal in two files by chance if scores are coarse
 DUPLICATES = 0.005  # fraction of samples that may be in both files, as duplicates in the data are
 COLUMNS = 8  # of scores, to estimate how often different samples have equal scores
 UNLIKELY = 0.01  # expected pairs of equal rows below which an equal row is no coincidence
+CLEAR_LEAD = 4.0  # standard errors
 SATURATED = 86.0  # distance of logits at which a probability is 0 in float32
 
 
@@ -39,7 +41,7 @@ def check_models(models: Sequence[Predictions]) -> None:
         check_same_classes(first, model)
         if len(model) != len(first):
             raise ValueError(
-                f"{first.name} and {model.name} have {len(first)} and {len(model)} samples: pass the same."
+                f"{first.name} and {model.name} have {len(first)} and {len(model)} samples: pass the same samples."
             )
         both_indexed = first.index_N is not None and model.index_N is not None
         if both_indexed and not np.array_equal(first.index_N, model.index_N):  # type: ignore[arg-type]
@@ -50,6 +52,40 @@ def check_models(models: Sequence[Predictions]) -> None:
                 f"{first.name} and {model.name} have different targets, first at row {differ[0]}: pass the same "
                 "samples in the same order."
             )
+
+
+def check_distinct(models: Sequence[Predictions]) -> None:
+    """Check that no model is passed twice, whose ensemble would be itself.
+
+    Raises:
+        ValueError: if two models have equal scores.
+    """
+    for place, model in enumerate(models):
+        for earlier in models[:place]:
+            assert earlier.logits_NK is not None
+            assert model.logits_NK is not None
+            if torch.equal(as_tensor(earlier.logits_NK), as_tensor(model.logits_NK)):
+                raise ValueError(f"{earlier.name} and {model.name} have equal scores: pass each model only once.")
+
+
+def order_notices(fit: Sequence[Predictions], test: Sequence[Predictions]) -> tuple[str, ...]:
+    """Return a remark if the test files seem to be in another order than the fitting files."""
+    for place, model in enumerate(fit):
+        for earlier in range(place):
+            leads = [_lead(each[earlier], each[place]) for each in (fit, test)]
+            if min(leads) < -CLEAR_LEAD and max(leads) > CLEAR_LEAD:
+                better, worse = (fit[earlier], model) if leads[0] > 0 else (model, fit[earlier])
+                return (
+                    f"{better.name} is more accurate than {worse.name} on the fitting samples, but less accurate on "
+                    "the test samples: check that the test files are in the order of the models.",
+                )
+    return ()
+
+
+def _lead(first: Predictions, second: Predictions) -> float:
+    """Difference of the accuracies of two models on the same samples, in standard errors."""
+    change_N = (first.predictions_N == first.targets_N) * 1.0 - (second.predictions_N == second.targets_N)
+    return float(change_N.sum() / max(np.sqrt(np.square(change_N).sum()), 1.0))
 
 
 def check_same_classes(first: Predictions, other: Predictions) -> None:
@@ -80,10 +116,11 @@ def check_support(data: Predictions, test: Predictions | None) -> None:
     support_K = np.bincount(data.targets_N, minlength=data.num_classes)
     few = np.flatnonzero((support_K > 0) & (support_K < MIN_SAMPLES))
     if len(few):
-        more = f" and {len(few) - 1} other classes have" if len(few) > 1 else " has"
+        others = "1 other class" if len(few) == 2 else f"{len(few) - 1} other classes"
+        more = f" and {others} have" if len(few) > 1 else " has"
         raise ValueError(
             f"{data.name}: class {data.class_names[few[0]]!r}{more} 1 sample; fix needs at least {MIN_SAMPLES} per "
-            "class to fit on some and judge by others. Collect more, or leave the class out."
+            "class, to fit on some and evaluate on others. Collect more, or remove the class."
         )
     if (support_K > 0).sum() < 2:
         raise ValueError(f"{data.name} has samples of {int((support_K > 0).sum())} class; fix needs at least 2.")
@@ -139,7 +176,57 @@ def check_disjoint(fit: Predictions, test: Predictions) -> list[int]:
             f"{shared[0][1]}: a fix tested on samples it was fitted to proves nothing. Pass different samples, or one "
             "file without --test."
         )
+    if not shared:
+        _check_near_copies(fit, test)
     return [row for row, _ in shared]
+
+
+def _check_near_copies(fit: Predictions, test: Predictions) -> None:
+    assert fit.logits_NK is not None
+    assert test.logits_NK is not None
+    scores = as_tensor(fit.logits_NK), as_tensor(test.logits_NK)
+    copies = count_near_copies(scores[0], fit.targets_N, scores[1], test.targets_N)
+    if copies:
+        raise ValueError(
+            f"at least {copies} samples of {test.name} have almost the same scores and the same labels as samples of "
+            f"{fit.name}, as after rounding or a change of precision: a fix tested on samples it was fitted to proves "
+            "nothing. "
+            "Pass different samples, or one file without --test."
+        )
+
+
+def check_training_rows(fit: Predictions, *others: Predictions) -> Integers:
+    """Check that no sample is a training sample, and return the rows of the training features that no sample has.
+
+    A few are duplicates in the data; heads are not trained on them.
+
+    Args:
+        fit: predictions with features of its samples and of the training samples.
+        others: predictions of other samples, with features.
+
+    Raises:
+        ValueError: if there are more, with their number.
+
+    >>> train = {"train_features": [[3.0], [4.0]], "train_targets": [0, 1]}
+    >>> data = Predictions.from_arrays([0, 1], logits=[[1.0, 0.0]] * 2, features=[[1.0], [2.0]], **train)
+    >>> check_training_rows(data)
+    array([0, 1])
+    """
+    assert fit.train_features_MD is not None
+    train_M = _hash_values(as_tensor(fit.train_features_MD))
+    shared_M = np.zeros(len(train_M), dtype=bool)
+    for data in (fit, *others):
+        assert data.features_ND is not None
+        hashes_N = _hash_values(as_tensor(data.features_ND))
+        count = int(np.isin(hashes_N, train_M).sum())
+        if count > DUPLICATES * len(data):
+            raise ValueError(
+                f"{count} samples of {data.name} have the features of training samples in train_features of "
+                f"{fit.name}: heads trained on them have seen the labels, so the test proves nothing. "
+                "Leave them out of train_features and train_targets, or leave out train_features."
+            )
+        shared_M |= np.isin(train_M, hashes_N)
+    return np.flatnonzero(~shared_M)
 
 
 def check_points(what: str, value: float) -> float:
@@ -194,13 +281,16 @@ def check_priors(priors: Any, class_names: Sequence[str]) -> Floats | None:
 
 def _hash_rows(scores_NK: Tensor, targets_N: Integers) -> Integers:
     """64-bit hash of the bits of each row and its label; log-probabilities are compared as float32."""
-    bits_NK = scores_NK.float().contiguous().view(torch.int32).numpy().astype(np.uint64)
+    labels_N = targets_N.astype(np.uint64) * np.uint64(0x9E3779B97F4A7C15)
+    return (_hash_values(scores_NK).view(np.uint64) + labels_N).view(np.int64)
+
+
+def _hash_values(values_NK: Tensor) -> Integers:
+    """64-bit hash of the bits of each row as float32."""
+    bits_NK = values_NK.float().contiguous().view(torch.int32).numpy().astype(np.uint64)
     rng = np.random.default_rng(0)
     factors_K = rng.integers(1, 2**63, bits_NK.shape[1], dtype=np.uint64) | np.uint64(1)
-    hashes_N = (bits_NK * factors_K).sum(axis=1, dtype=np.uint64) + targets_N.astype(np.uint64) * np.uint64(
-        0x9E3779B97F4A7C15
-    )
-    return hashes_N.view(np.int64)
+    return (bits_NK * factors_K).sum(axis=1, dtype=np.uint64).view(np.int64)
 
 
 def _are_coarse(fit_NK: Tensor, test_NK: Tensor) -> bool:

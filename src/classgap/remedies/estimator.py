@@ -69,8 +69,8 @@ class ClassOffsetClassifierCV(ClassifierMixin, MetaEstimatorMixin, BaseEstimator
         temperature_: temperature that divides the scores.
         best_score_: cross-fitted value of the goal with the chosen offsets; for "cost", minus the mean cost.
         cv_results_: "params" of every candidate with its "mean_test_score", "mean_test_change" against the estimator
-            as it is, "standard_error" of the change, "change_easy", "change_overall" and "within_limits". The first
-            candidate is no adjustment, except with costs.
+            as it is, "standard_error" of the change, "change_easy", "change_medium", "change_overall" and
+            "within_limits". The first candidate is no adjustment, except with costs.
         n_features_in_: number of features, if the estimator has it.
         feature_names_in_: names of the features, if the estimator has them.
 
@@ -274,7 +274,7 @@ def _families(context: Context) -> list[Adjustment]:
     """Adjustments with one temperature for all classes, which ``offsets_`` and ``temperature_`` can hold."""
     if context.costs_KK is None:
         return [each for each in adjustments(context) if each.name in ("prior-correction", "class-offsets")]
-    summary = "predict the class of lowest expected cost"
+    summary = "predict the class with the lowest expected cost"
     return [Adjustment("expected-cost", lambda data, ranking: _calibrations(context, data), summary)]
 
 
@@ -309,7 +309,7 @@ def _encode(y: NDArray[Any], classes: NDArray[Any]) -> Integers:
         raise ValueError(f"y has {len(classes)} class, {classes.tolist()}; at least 2 classes are needed.")
     strange = np.setdiff1d(y, classes)
     if len(strange):
-        raise ValueError(f"y has labels that the fitted estimator does not know, first {strange[0]!r}.")
+        raise ValueError(f"y has labels that the fitted estimator has not seen, such as {strange[0]!r}.")
     return np.searchsorted(classes, y).astype(np.int64)
 
 
@@ -319,7 +319,7 @@ def _check_support(labels_N: Integers, names: list[str]) -> None:
     if len(few):
         raise ValueError(
             f"class {names[few[0]]!r} has 1 sample with out-of-fold scores; offsets need at least {MIN_SAMPLES} per "
-            "class to fit on some and judge by others. Collect more, or leave the class out."
+            "class, to fit on some and evaluate on others. Collect more, or remove the class."
         )
 
 
@@ -332,6 +332,7 @@ def _table(options: list[Option], goal: str, limits: Limits) -> dict[str, Any]:
             "mean_test_change": option.estimate[goal].change,
             "standard_error": option.estimate[goal].error,
             "change_easy": option.estimate["easy"].change,
+            "change_medium": option.estimate["medium"].change,
             "change_overall": option.estimate["overall"].change,
             "within_limits": goal == "cost" or limits.excess(option.estimate) == 0,
         }

@@ -21,9 +21,11 @@ from classgap.audit.io.rows import as_tensor
 from classgap.remedies.adjustments import Context, adjustments
 from classgap.remedies.checks import (
     check_disjoint,
+    check_distinct,
     check_models,
     check_same_classes,
     check_support,
+    order_notices,
 )
 from classgap.remedies.evaluation import Measured, Ranking, average, class_accuracies, group_weights, measure
 from classgap.remedies.fixed_model import Fix
@@ -74,11 +76,14 @@ class Samples:
         if test is not None and len(test) != len(fit):
             raise ValueError(f"fit and test must have one file per model each, got {len(fit)} and {len(test)} files.")
         check_models(fit)
+        check_distinct(fit)
         notices: tuple[str, ...] = ()
         if test is not None:
             check_models(test)
             check_same_classes(fit[0], test[0])
-            fit, notices = _without_duplicates(fit, test[0])
+            notices = order_notices(fit, test)
+            fit, duplicates = _without_duplicates(fit, test[0])
+            notices = (*notices, *duplicates)
         check_support(fit[0], None if test is None else test[0])
         best = int(np.argmax([np.mean(each.predictions_N == each.targets_N) for each in fit]))
         order = [best, *(i for i in range(len(fit)) if i != best)]
@@ -332,7 +337,7 @@ def _priors_notice(context: Context, limits: Limits) -> tuple[str, ...]:
         or limits.overall >= 1
     ):
         return ()
-    return ("The training set is imbalanced: all classes count alike in the limit on overall losses.",)
+    return ("The training set is imbalanced: the limit on overall losses weights all classes equally.",)
 
 
 def _support_notice(labels_N: Integers) -> tuple[str, ...]:
@@ -341,7 +346,7 @@ def _support_notice(labels_N: Integers) -> tuple[str, ...]:
     median = float(np.median(support_K[support_K > 0]))
     if median >= FEW_SAMPLES:
         return ()
-    return (f"A class has {median:g} fitting samples (median): too few to know which classes are hard. Add samples.",)
+    return (f"The median class has {median:g} fitting samples: too few to know which classes are hard. Add samples.",)
 
 
 def _remedy(

@@ -163,7 +163,8 @@ class Fix(nn.Module):
             return _as_logits(values)
         if self.inputs == "ensemble":
             return torch.stack([_as_logits(each) for each in values])
-        return values
+        own = next((each.dtype for each in self.parameters() if each.is_floating_point()), values.dtype)
+        return values.to(own)  # layers of a network take their own precision only, and lists are of double precision
 
 
 def load_fix(folder: str | os.PathLike[str]) -> Fix:
@@ -203,7 +204,9 @@ def load_fix(folder: str | os.PathLike[str]) -> Fix:
         )
         for part in description["parts"]:
             if part.get("num_classes", len(fix.class_names)) != len(fix.class_names):
-                raise ValueError(f"{part['type']} has {part['num_classes']} classes, {len(fix.class_names)} are named")
+                raise ValueError(
+                    f"{part['type']} has {part['num_classes']} classes, class_names {len(fix.class_names)}"
+                )
     try:
         fix.load_state_dict(state)
     except RuntimeError as error:
@@ -229,7 +232,7 @@ def _read_state(path: Path) -> dict[str, Tensor]:
     if not has_valid_checksum(state, metadata):
         raise ValueError(f"{path / WEIGHTS} does not match its checksum, so it is damaged: run `classgap fix` again.")
     if metadata.get(DESCRIPTION_KEY, digest := hashlib.sha256(text).hexdigest()) != digest:
-        raise ValueError(f"{path / DESCRIPTION} is damaged, or of another fix: run `classgap fix` again.")
+        raise ValueError(f"{path / DESCRIPTION} is damaged or belongs to another fix: run `classgap fix` again.")
     return state
 
 

@@ -100,7 +100,7 @@ def _train(data: FrozenFeatures, method: str) -> nn.Module | None:
             batch_size=min(BATCH_SIZE, len(data.features_MD)),
             lr=_learning_rate(data, name),
             weight_decay=5e-4 if name == "ldam" else 0.0,
-            report=False,
+            audit=False,
             save_features=False,
             save_every=3600.0,
             device="cpu",

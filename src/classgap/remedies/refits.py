@@ -16,6 +16,7 @@ from classgap.engine.random_state import preserve_random_state
 from classgap.engine.storage.checkpoint import load_weights
 from classgap.features import FeatureTap
 from classgap.models import CosineClassifier
+from classgap.remedies.checks import check_training_rows
 from classgap.remedies.heads import FrozenFeatures, refit_heads
 from classgap.remedies.modules import CosineHead, Head, Part
 from classgap.remedies.networks import Network
@@ -32,12 +33,16 @@ def refit_predictions(fit: Predictions, test: Predictions | None, progress: Call
     """Return sources of refitted heads that take features, and notices.
 
     Both are empty unless the files have ``features``, and the fitting file ``train_features`` and ``train_targets``.
+
+    Raises:
+        ValueError: if fitting or test samples are training samples: heads know the labels of these.
     """
     features = [fit.features_ND, fit.features_ND if test is None else test.features_ND]
     if fit.train_features_MD is None or fit.train_targets_M is None or features[0] is None or features[1] is None:
         return [], ()
+    kept = torch.from_numpy(check_training_rows(fit, *(() if test is None else (test,))))
     targets_M = torch.from_numpy(fit.train_targets_M).long()
-    rows = _sample_rows(targets_M, torch.arange(len(targets_M)), fit.num_classes)
+    rows = kept[_sample_rows(targets_M[kept], kept, fit.num_classes)]
     bias_K = None if fit.bias_K is None else fit.bias_K.float()
     weight_KD = None if fit.weight_KD is None else fit.weight_KD.float()
     data = FrozenFeatures(fit.train_features_MD[rows].float(), targets_M[rows], fit.class_names, weight_KD, bias_K)

@@ -60,9 +60,7 @@ def read_runs(paths: Sequence[Path], progress: Progress = lambda message: None) 
         sources += _ensemble_sources(runs, scored)
         if _are_alike(runs) and all(run.network.same_architecture(runs[0].network) for run in runs):
             progress("averaging the weights of the runs")
-            soup = _make_soup(runs, device)
-            each = _score([soup], runs[0].preprocessing, fit, test, device)[0]
-            sources += _named_sources("soup", [each], runs[0].preprocessing)
+            sources += _soup_sources(runs, fit, test, device, _lowest_accuracy(sources, fit))
     sources = _promising(sources, fit)
     heads, problems = refit_run(runs[best], fit, test, device, progress)
     sources, notices = [*sources, *heads], (*notices, *problems)
@@ -126,9 +124,15 @@ def _score_runs(
 
 
 def _score(
-    networks: Sequence[Network], preprocessing: Preprocessing, fit: Split, test: Split, device: torch.device
+    networks: Sequence[Network],
+    preprocessing: Preprocessing,
+    fit: Split,
+    test: Split,
+    device: torch.device,
+    *,
+    with_views: bool = True,
 ) -> list[_Scored]:
-    views = _possible_views(preprocessing)
+    views = _possible_views(preprocessing) if with_views else ()
     shift = shift_size(preprocessing.shape) if views else 1
     for network in networks:
         network.to(device)
@@ -146,12 +150,16 @@ def _accuracy(logits_NK: Tensor, split: Split) -> float:
     return float((logits_NK.argmax(dim=1) == split.targets).double().mean())
 
 
+def _lowest_accuracy(sources: Sequence[Source], fit: Split) -> float:
+    return _accuracy(sources[0].logits_NK, fit) - HOPELESS
+
+
 def _promising(sources: Sequence[Source], fit: Split) -> list[Source]:
     """Adjust only sources that are about as accurate as the baseline, and leave out views of the others.
 
     Weight averages of runs that started from different weights are often no better than chance.
     """
-    lowest = _accuracy(sources[0].logits_NK, fit) - HOPELESS
+    lowest = _lowest_accuracy(sources, fit)
     kept: dict[str, Source] = {}
     for source in sources:
         good = _accuracy(source.logits_NK, fit) >= lowest
@@ -204,7 +212,7 @@ def _view_sources(
     prefix: str, scored: Sequence[_Scored], preprocessing: Preprocessing, models: tuple[str, ...] = ()
 ) -> list[Source]:
     found = []
-    for views in _possible_views(preprocessing):
+    for views in scored[0].fit.views:
         parts = [Views(each.network, views, shift_size(preprocessing.shape)) for each in scored]
         found.append(
             Source(
@@ -227,6 +235,15 @@ def _models(names: tuple[str, ...]) -> tuple[tuple[str, Any], ...]:
 
 def _mean(logits: Sequence[Tensor]) -> Tensor:
     return logits[0] if len(logits) == 1 else mean_probability(logits)
+
+
+def _soup_sources(
+    runs: Sequence[StoredRun], fit: Split, test: Split, device: torch.device, lowest: float
+) -> list[Source]:
+    """Return a source for the mean of the weights, and for views of it if it is about as accurate as the baseline."""
+    soup, preprocessing = _make_soup(runs, device), runs[0].preprocessing
+    good = _accuracy(score([soup.to(device)], fit, preprocessing, device)[0].logits_NK, fit) >= lowest
+    return _named_sources("soup", _score([soup], preprocessing, fit, test, device, with_views=good), preprocessing)
 
 
 def _make_soup(runs: Sequence[StoredRun], device: torch.device) -> Network:

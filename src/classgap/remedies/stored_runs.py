@@ -91,7 +91,7 @@ def open_runs(paths: Sequence[Path], *, validated: bool = True) -> list[StoredRu
     if len(set(names)) < len(names):
         names = [str(path) for path in paths]
     if len(set(names)) < len(names):
-        raise ValueError(f"each run may be named once, got {', '.join(names)}.")
+        raise ValueError(f"each run must be passed only once, got {', '.join(names)}.")
     data = load(configs[0].data)
     return [
         _open(name, RunDirectory(path), config, data) for name, path, config in zip(names, paths, configs, strict=True)

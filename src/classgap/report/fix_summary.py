@@ -57,7 +57,7 @@ def fix_headline(result: FixResult, *, interval: bool = True) -> str:
 
 def fix_sentences(result: FixResult) -> list[str]:
     """Return the sentences below the headline: confirmation, classes that changed, and the excluded remedy."""
-    found = [_confirmation(result)]
+    found = [_confirmation(result), _losses(result)]
     if result.diff is not None:
         found.append(class_changes(result.diff.classes))
     return [sentence for sentence in [*found, excluded_sentence(result)] if sentence]
@@ -68,7 +68,7 @@ def evidence_sentence(result: FixResult) -> str:
     fit = pluralize(result.n_fit, "sample", "samples")
     if result.nested:
         return (
-            f"Changes from nested cross-fitting of {fit}: each fold measures what the other folds chose. "
+            f"Changes from nested cross-fitting of {fit}: each fold evaluates the remedy that the other folds chose. "
             "Intervals are approximate."
         )
     test = pluralize(result.n_test, "test sample", "test samples")
@@ -81,7 +81,7 @@ def rule_sentence(result: FixResult) -> str:
         return "Rule: the lowest cross-fitted mean cost, if it is lower by more than its standard error."
     gain = f"the largest cross-fitted gain of the {NAMES[result.goal]}, if it exceeds its standard error"
     limits = [f"{NAMES[name]} {format_percent(value)}" for name, value in _active(result).items()]
-    allowed = f". Allowed losses in points: {', '.join(limits)}" if limits else ""
+    allowed = f". Largest drops allowed, in points: {', '.join(limits)}" if limits else ""
     return f"Rule: {gain}{allowed}."
 
 
@@ -172,9 +172,26 @@ def _confirmation(result: FixResult) -> str:
     return f"{who} cannot confirm the gain: its {format_level(result.confidence_level)} interval includes 0."
 
 
+def _losses(result: FixResult) -> str:
+    """Name the thirds whose loss in the proof is beyond its limit, which applies to estimates only."""
+    if result.proof is None or result.goal == "cost":
+        return ""
+    thirds = [name for name in ("easy", "medium") if name in result.proof and name in result.limits]
+    lost = [name for name in thirds if result.proof[name].interval.high < -result.limits[name]]
+    if not lost:
+        return ""
+    losses = " and ".join(
+        f"the {NAMES[name]} lost {format_percent(-result.proof[name].change)} points "
+        f"(allowed: {format_percent(result.limits[name])})"
+        for name in lost
+    )
+    where = "the samples" if result.nested else f"the {format_count(result.n_test)} test samples"
+    return f"On {where}, {losses}, significantly more than allowed: limits apply to the estimates of the choice."
+
+
 def _before_after(measure: str, proof: Proof) -> str:
     if measure == "cost":  # stored as minus the cost, so that higher is better
-        return f"{format_number(-proof.before)} → {format_number(-proof.after)}"
+        return f"{format_number(0 - proof.before)} → {format_number(0 - proof.after)}"  # 0 has no sign
     return f"{format_percent(proof.before)} % → {format_percent(proof.after)} %"
 
 

@@ -98,7 +98,7 @@ class SearchConfig:
             val_fraction=self.val_fraction,
             seed=self.seed,
             device=self.device,
-            report=False,
+            audit=False,
             **settings,
         )
 

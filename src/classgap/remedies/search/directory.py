@@ -84,16 +84,18 @@ class SearchDirectory:
 
     def _check(self, settings: Mapping[str, Any]) -> None:
         if self.path.exists() and not self.path.is_dir():
-            raise ValueError(f"{self.path} is not a directory; choose another --out.")
+            raise ValueError(f"{self.path} is not a directory; choose another --study-dir.")
         if not self.settings.exists():
             known = {each.name for each in (self.journal, self.session, self.trials, self.attempts)} | {".lock"}
             foreign = [each.name for each in self.path.glob("*") if each.name not in known]
             if foreign:
-                raise ValueError(f"{self.path} contains files that are not a search ({foreign[0]}); choose another.")
+                raise ValueError(
+                    f"{self.path} has files that are not a search ({foreign[0]}); choose another --study-dir."
+                )
             return
         stored = read_json(self.settings)
         if not isinstance(stored, dict):
-            raise ValueError(f"{self.settings} must contain settings by name; choose another --out.")
+            raise ValueError(f"{self.settings} must contain settings by name; choose another --study-dir.")
         differences = [
             f"{name} (stored {stored.get(name)!r}, now {value!r})"
             for name, value in settings.items()
@@ -101,7 +103,7 @@ class SearchDirectory:
         ]
         if differences:
             raise ValueError(
-                f"{self.path} contains a search with other settings: {', '.join(differences)}. Choose another --out."
+                f"{self.path} has a search with other settings: {', '.join(differences)}. Choose another --study-dir."
             )
 
     def _lock(self, file: int) -> None:
@@ -112,7 +114,9 @@ class SearchDirectory:
         except ImportError:
             pass
         except OSError:
-            raise ValueError(f"another process is searching in {self.path}; wait for it or choose another.") from None
+            raise ValueError(
+                f"another process is searching in {self.path}; wait for it, or choose another --study-dir."
+            ) from None
 
     def _repair_journal(self) -> None:
         """Remove what a killed process left: its lock on the journal, and a line that it did not complete."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, wait
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from classgap.data.splits import count_folds
@@ -14,7 +14,7 @@ from classgap.remedies.search.directory import SearchDirectory
 from classgap.remedies.search.executors import Workers
 from classgap.remedies.search.records import Finalist, TrialRecord
 from classgap.remedies.search.space import Space
-from classgap.remedies.search.trial import TrialOutcome, TrialTask, run_trial
+from classgap.remedies.search.trial import MAX_ATTEMPTS, TrialOutcome, TrialTask, exception_of, explain, run_trial
 
 MAX_FOLDS = 5
 MAX_FINALISTS = 2  # besides the baseline
@@ -74,8 +74,8 @@ def train_finalists(
     workers: Workers,
     is_over: Callable[[], bool],
     progress: Callable[[str], None],
-) -> list[Finalist]:
-    """Train the runs that are missing, finalist by finalist.
+) -> tuple[list[Finalist], dict[int, str]]:
+    """Train the runs that are missing, finalist by finalist; a run whose worker died is tried once more.
 
     Args:
         finalists: The baseline, and the best trials.
@@ -87,24 +87,42 @@ def train_finalists(
         progress: Called with a line of text.
 
     Returns:
-        The finalists whose runs are all finished.
+        The finalists whose runs are all finished, and number of a trial → reason why a run of it failed. The other
+        runs of a trial that failed are not started, nor any run after the baseline failed.
     """
-    waiting = [each for finalist in finalists for each in _missing_runs(finalist, config, space)]
+    waiting = [_Attempt(each.record.number, run) for each in finalists for run in _missing_runs(each, config, space)]
     total, done = len(waiting), 0
-    running: dict[Future[TrialOutcome], TrainConfig] = {}
+    running: dict[Future[TrialOutcome], _Attempt] = {}
+    failures: dict[int, str] = {}
     while waiting or running:
         while waiting and len(running) < workers.count() and not is_over():
-            wanted = waiting.pop(0)
+            attempt = waiting.pop(0)
             progress(f"cross-validating the best trials: run {done + len(running) + 1} of {total}")
-            running[workers.executor.submit(run_trial, _task(wanted, directory))] = wanted
+            running[workers.executor.submit(run_trial, _task(attempt.config, directory))] = attempt
         if is_over():
             waiting = []
             directory.end_session()
         finished, _ = wait(running, timeout=WAIT_SECONDS, return_when=FIRST_COMPLETED)
         for future in finished:
-            del running[future]
+            attempt = running.pop(future)
+            error = exception_of(future)
+            if error is not None and attempt.count < MAX_ATTEMPTS and not is_over():
+                waiting.insert(0, replace(attempt, count=attempt.count + 1))
+                continue
             done += 1
-    return [each for each in finalists if all(RunDirectory(run).finished() for run in (*each.folds, each.refit))]
+            outcome = future.result() if error is None else TrialOutcome("failed", error=explain(error))
+            if outcome.error and not is_over():
+                failures.setdefault(attempt.number, f"{_relative(attempt.config, directory)}: {outcome.error}")
+        waiting = [each for each in waiting if failures.keys().isdisjoint({0, each.number})]
+    complete = [each for each in finalists if all(RunDirectory(run).finished() for run in (*each.folds, each.refit))]
+    return complete, failures
+
+
+@dataclass(frozen=True)
+class _Attempt:
+    number: int  # of the trial
+    config: TrainConfig
+    count: int = 1
 
 
 def _missing_runs(finalist: Finalist, config: SearchConfig, space: Space) -> Iterator[TrainConfig]:
@@ -117,6 +135,11 @@ def _missing_runs(finalist: Finalist, config: SearchConfig, space: Space) -> Ite
         assert each.out is not None
         if not RunDirectory(each.out).finished():
             yield each
+
+
+def _relative(config: TrainConfig, directory: SearchDirectory) -> str:
+    assert config.out is not None
+    return config.out.relative_to(directory.path).as_posix()
 
 
 def _task(config: TrainConfig, directory: SearchDirectory) -> TrialTask:

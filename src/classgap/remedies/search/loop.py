@@ -5,7 +5,6 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 from concurrent.futures import FIRST_COMPLETED, Future, wait
-from concurrent.futures.process import BrokenProcessPool
 from contextlib import nullcontext
 from dataclasses import astuple, dataclass, replace
 from typing import Any
@@ -13,6 +12,7 @@ from typing import Any
 from classgap.engine import RunDirectory, TrainingInterrupted
 from classgap.engine.signals import StopRequest
 from classgap.engine.train import load_dataset
+from classgap.models.catalog import MODELS
 from classgap.remedies.adjustments import Context
 from classgap.remedies.search.budget import format_seconds
 from classgap.remedies.search.config import SearchConfig
@@ -38,7 +38,7 @@ from classgap.remedies.search.records import (
 )
 from classgap.remedies.search.space import Space
 from classgap.remedies.search.study import Asked, TrialStudy
-from classgap.remedies.search.trial import MAX_ATTEMPTS, TrialOutcome, TrialTask, died_message, run_trial
+from classgap.remedies.search.trial import MAX_ATTEMPTS, TrialOutcome, TrialTask, exception_of, explain, run_trial
 from classgap.remedies.selection import Limits
 
 WAIT_SECONDS = 0.2
@@ -72,6 +72,8 @@ def search(
         TrainingInterrupted: If a signal stopped the search; all trials were saved.
     """
     require_optuna()
+    if config.model is not None:
+        MODELS.check(config.model)  # here, as a worker would name it only after the directory is written
     directory = SearchDirectory(config.directory)
     space = Space.from_data(config, load_dataset(config.data))
     executor = open_executor(config.executor) if workers is None else nullcontext(workers)
@@ -153,14 +155,17 @@ class _Search:
             self._save_time(force=False)
             return bool(stop.name) or self._seconds_left() == 0
 
-        done = train_finalists(planned, self.config, self.space, self.directory, self.workers, is_over, progress)
+        done, failures = train_finalists(
+            planned, self.config, self.space, self.directory, self.workers, is_over, progress
+        )
         self._check_stopped(stop)
+        result = replace(result, seconds=self.directory.seconds, failures=failures)
         if len(done) < 2 or done[0] is not planned[0]:
-            if self.config.seconds is None:  # a run failed, or no trial finished
+            if self.config.seconds is None or failures:  # without failures and a limit, no trial finished
                 return result
             needed = needed_seconds(self.config, seconds, 1, self.workers.count()) / MAX_SHARE
-            return replace(result, seconds=self.directory.seconds, seconds_short=needed)
-        return replace(result, seconds=self.directory.seconds, finalists=tuple(done))
+            return replace(result, seconds_short=needed)
+        return replace(result, finalists=tuple(done))
 
     def _check_stopped(self, stop: StopRequest) -> None:
         if stop.name:
@@ -207,7 +212,7 @@ class _Search:
 
     def _handle(self, future: Future[TrialOutcome], attempt: _Attempt) -> None:
         """Record the outcome of a trial; a trial whose worker died is tried once more."""
-        error = _exception(future)
+        error = exception_of(future)
         if error is None:
             self._record(attempt.asked, future.result())
         elif self.stopping:
@@ -215,7 +220,7 @@ class _Search:
         elif attempt.count < MAX_ATTEMPTS:
             self._start(replace(attempt, count=attempt.count + 1))
         else:
-            self._record(attempt.asked, TrialOutcome("failed", error=_explain(error)))
+            self._record(attempt.asked, TrialOutcome("failed", error=explain(error)))
 
     def _record(self, asked: Asked, outcome: TrialOutcome) -> None:
         if outcome.status == "stopped":
@@ -316,12 +321,3 @@ def _stored(config: SearchConfig, context: Context, limits: Limits | None) -> di
         "priors": None if context.priors_K is None else context.priors_K.tolist(),
         "costs": None if context.costs_KK is None else context.costs_KK.tolist(),
     }
-
-
-def _exception(future: Future[TrialOutcome]) -> BaseException | None:
-    return RuntimeError("the cluster canceled it") if future.cancelled() else future.exception()
-
-
-def _explain(error: BaseException) -> str:
-    killed = isinstance(error, BrokenProcessPool) or type(error).__name__ == "KilledWorker"
-    return died_message(MAX_ATTEMPTS) if killed else f"{type(error).__name__}: {error}"

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -92,6 +92,7 @@ class SearchResult:
         seconds: Time spent.
         finalists: The baseline and the best trials, cross-validated; empty if the budget was too short.
         seconds_short: Budget that would have allowed the cross-validation, 0 if there was one.
+        failures: Number of a trial → the run of its cross-validation that failed, and the reason.
     """
 
     directory: Path
@@ -100,6 +101,7 @@ class SearchResult:
     seconds: float
     finalists: tuple[Finalist, ...] = ()
     seconds_short: float = 0.0
+    failures: Mapping[int, str] = field(default_factory=dict)
 
     @property
     def baseline(self) -> TrialRecord:

@@ -25,7 +25,7 @@ def name_damage(journal: Path) -> Iterator[None]:
         raise
     except Exception as error:  # optuna applies the records without checking them
         reason = " ".join(f"{type(error).__name__}: {error}".split())[:200]
-        raise ValueError(f"{journal} is damaged ({reason}); choose another --out.") from None
+        raise ValueError(f"{journal} is damaged ({reason}); choose another --study-dir.") from None
 
 
 @dataclass(frozen=True)

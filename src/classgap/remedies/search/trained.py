@@ -71,19 +71,33 @@ def fix_by_training(
     return replace(
         fixed,
         remedies=tuple(_with_settings(each, best) for each in fixed.remedies),
-        notices=(describe_time(result), *_describe_choice(result), *fixed.notices),
+        notices=(describe_time(result), *describe_choice(result), *fixed.notices),
     )
 
 
-def _describe_choice(result: SearchResult) -> tuple[str, ...]:
-    """Explain which samples chose."""
+def describe_choice(result: SearchResult) -> tuple[str, ...]:
+    """Explain which samples were used to choose, and which runs of the cross-validation failed."""
+    methods = {each.number: f"{PREFIX}{each.method}" for each in result.trials} | {0: "the baseline"}
+    failed = tuple(
+        f"{methods[number]} was not cross-validated, because a run failed ({reason})."
+        for number, reason in result.failures.items()
+    )
     if result.finalists:
-        names = " and ".join(f"{PREFIX}{each.record.method}" for each in result.finalists[1:])
+        names = " and ".join(methods[each.record.number] for each in result.finalists[1:])
         folds = len(result.finalists[0].folds)
-        return (f"cross-validated the baseline and {names} in {folds} folds, then trained them on all samples.",)
+        done = f"cross-validated the baseline and {names} in {folds} folds, then trained them on all samples."
+        return (done, *failed)
+    if failed:
+        return (
+            *failed,
+            "One held-out split was used to choose, not cross-validation. To try again, rerun the command, with a "
+            "larger budget if it is used up.",
+        )
     if result.seconds_short:
         needed = format_seconds(result.seconds_short)
-        return (f"The budget was too short for cross-validation: held-out samples chose. It takes about {needed}.",)
+        return (
+            f"The budget was too short to choose by cross-validation (about {needed}): one held-out split was used.",
+        )
     return ()
 
 

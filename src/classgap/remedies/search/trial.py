@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from concurrent.futures import Future
+from concurrent.futures.process import BrokenProcessPool
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
@@ -86,6 +88,17 @@ def watched_values(lines: Sequence[Mapping[str, Any]], metric: str) -> tuple[flo
 def died_message(times: int) -> str:
     """Explain that a worker died."""
     return f"its worker process died {times} times, perhaps because memory ran out; try a smaller model or batch size"
+
+
+def exception_of(future: Future[TrialOutcome]) -> BaseException | None:
+    """Return the exception of a task that is done, also if a cluster canceled it."""
+    return RuntimeError("the cluster canceled it") if future.cancelled() else future.exception()
+
+
+def explain(error: BaseException) -> str:
+    """Describe the exception of a task."""
+    killed = isinstance(error, BrokenProcessPool) or type(error).__name__ == "KilledWorker"
+    return died_message(MAX_ATTEMPTS) if killed else f"{type(error).__name__}: {error}"
 
 
 class TrialStop(SessionStop):

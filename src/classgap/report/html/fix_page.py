@@ -103,10 +103,10 @@ def _remedy_row(result: FixResult, remedy: RemedyResult) -> tuple[Any, ...]:
 def _proof_text(result: FixResult) -> str:
     if result.nested:
         return (
-            "Each fifth of the samples measures the remedy that the other four fifths chose, which need not be the "
-            "same one in every fold, or any. The values describe the whole procedure."
+            "Each fold evaluates the remedy that the other four folds chose. The choice may differ between folds, and "
+            "may be none. The values describe the whole procedure."
         )
-    return f"{evidence_sentence(result)} Both sides use the thirds that the fitting samples rank."
+    return f"{evidence_sentence(result)} Both sides use the thirds ranked on the fitting samples."
 
 
 def _proof_rows(result: FixResult) -> list[tuple[str, ...]]:

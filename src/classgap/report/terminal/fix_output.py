@@ -101,10 +101,12 @@ def _shown(result: FixResult) -> list[RemedyResult]:
 
 
 def _remedy_table(result: FixResult, shown: list[RemedyResult]) -> Table:
-    interval = f"hard, {format_level(result.confidence_level)} CI"
+    goal = "hard" if result.goal == "cost" else result.goal
+    interval = f"{goal}, {format_level(result.confidence_level)} CI"
     measures = shown_measures(result)
-    columns = ("", "remedy", *measures, *(["cost"] if result.goal == "cost" else []), interval, "per prediction")
-    optional = (interval, "worst", "medium")
+    passes = [] if _is_free(result) else ["per prediction"]
+    columns = ("", "remedy", *measures, *(["cost"] if result.goal == "cost" else []), interval, *passes)
+    optional = tuple(each for each in (interval, "worst", "medium") if each != goal)
     table = new_table("Remedies (change in points)", *columns, text=("remedy",), optional=optional)
     for letter, remedy in zip(ascii_letters, shown, strict=False):
         cost = [format_cost_change(remedy.change["cost"])] if result.goal == "cost" else []
@@ -113,10 +115,15 @@ def _remedy_table(result: FixResult, shown: list[RemedyResult]) -> Table:
             plain_text(remedy.name, "bold" if remedy.chosen else ""),
             *(format_points(remedy.change.get(name)) for name in measures),
             *cost,
-            format_points_interval(remedy.interval.get("hard")),
-            remedy_cost(remedy),
+            format_points_interval(remedy.interval.get(goal)),
+            *([remedy_cost(remedy)] if passes else []),
         )
     return table
+
+
+def _is_free(result: FixResult) -> bool:
+    """Return whether all remedies need one pass, so that intervals can have the room of a column."""
+    return all(remedy.passes == 1 for remedy in result.remedies)
 
 
 def _mark(result: FixResult, remedy: RemedyResult) -> str:
@@ -137,6 +144,8 @@ def _legend(result: FixResult, shown: int) -> str:
         texts.append(f"{beyond} estimate exceeds the limit ({limits} points)")
     if len(result.remedies) > shown:
         texts.append(f"{pluralize(len(result.remedies) - shown, 'more remedy', 'more remedies')} in --html and --json")
+    if _is_free(result):
+        texts.append("all: 1 pass per prediction")
     return "   ".join(texts)
 
 
