@@ -2,6 +2,7 @@
 
     python benchmarks/case_study_pictures.py REPORTS --browser chromium
 
+``REPORTS/start/report.html`` is the report that the commands of docs/index.md write. Missing reports are skipped.
 Each picture is a report with some of its sections hidden, as the browser shows it, in 256 colors.
 """
 
@@ -19,6 +20,10 @@ DOCS = Path(__file__).parents[1] / "docs"
 WIDTH, HEIGHT, BORDER = 1100, 3000, 24
 # Picture → report, and the parts of the page that the picture leaves out.
 PICTURES = {
+    "report.png": (
+        "start/report.html",
+        ".notices, nav, section:not(#classes), #classes > p, footer",
+    ),
     "imagenet.png": (
         "imagenet/dino.html",
         "header ul, .notices, nav, section:not(#classes), #classes > p, footer, tbody tr:nth-child(n+6)",
@@ -60,6 +65,8 @@ def main() -> None:
     parser.add_argument("--browser", default="chromium")
     given = parser.parse_args()
     for name, (report, hidden) in PICTURES.items():
+        if not (given.reports / report).exists():
+            continue
         picture = take(given.reports / report, hidden, given.browser)
         picture.quantize(256).save(DOCS / name, optimize=True)
         print(name, picture.size, f"{(DOCS / name).stat().st_size / 1000:.0f} kB")

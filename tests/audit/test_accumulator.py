@@ -179,7 +179,7 @@ def bad(**changes):
         (bad(targets=np.full(N, -100)), "ignore_index"),
         (bad(logits=np.zeros((N, K + 1))), f"must have {K + 1} names"),
         (bad(logits=np.full((N, K), np.nan)), "row 0 contains NaN"),
-        (bad(features=None), "features are missing"),
+        (bad(features=None), "features is required"),
         (bad(features=np.zeros((N, D + 1))), f"{D} columns, got {D + 1}"),
         (bad(features=np.zeros((N - 1, D))), "features and targets"),
     ],
@@ -197,7 +197,7 @@ def test_bad_arguments():
         AuditAccumulator()
     with pytest.raises(ValueError, match="num_classes must be at least 1"):
         AuditAccumulator(num_classes=0)
-    with pytest.raises(ValueError, match="features need feature_dim"):
+    with pytest.raises(ValueError, match="feature_dim: pass it"):
         AuditAccumulator(num_classes=2).update([[0.0, 1.0]], [0], [[1.0]])
     with pytest.raises(ValueError, match="same classes"):
         AuditAccumulator(num_classes=2).merge(AuditAccumulator(num_classes=3))

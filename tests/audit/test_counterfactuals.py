@@ -110,6 +110,16 @@ def test_offsets_find_a_shift_on_samples_they_were_not_fitted_on():
     assert found.offsets_K.argmax() == 1
 
 
+def test_the_given_logits_stay_if_another_head_does_not_help(monkeypatch):
+    targets, _, logits = gaussian(apart=20.0)
+    noise = np.random.default_rng(1).normal(size=(len(targets), 4))
+    data = Predictions.from_arrays(logits=logits, targets=targets, features=noise)
+    fitted, discriminant = [], ClassMoments.discriminant
+    monkeypatch.setattr(ClassMoments, "discriminant", lambda self: fitted.append(1) or discriminant(self))
+    np.testing.assert_array_equal(counterfactuals(data, 0).head_N, data.predictions_N)
+    assert len(fitted) == N_FOLDS  # only those that choose
+
+
 def test_noise_gets_no_offsets():
     targets, _, logits = gaussian(each=30)
     found = counterfactuals(Predictions.from_arrays(targets, logits=logits), seed=0)

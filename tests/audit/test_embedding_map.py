@@ -5,11 +5,19 @@ import pytest
 from audit_cases import audit_of, blobs
 from sklearn.neighbors import KNeighborsClassifier
 
-from classgap.audit import AuditSettings
+from classgap.audit import AuditSettings, build
+from classgap.audit.geometry import embedding_map
+
+
+@pytest.fixture(scope="module", autouse=True)
+def _default_steps():
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(build, "STEPS", embedding_map.STEPS)
+        yield
 
 
 @pytest.fixture(scope="module")
-def audit():
+def audit(_default_steps):
     settings = AuditSettings(n_resamples=10, map=["class 1", 3, "class 4"], map_points=90)
     return audit_of(*blobs([1.0] * 5, each=50), settings=settings)
 

@@ -210,6 +210,7 @@ INVALID = {
     "text": ("max_gap: much", "max_gap .* 'much'"),
     "boolean": ("max_gap: yes", "max_gap .* True"),
     "group": ("max_group_drop: {hard: 100}", "'hard'.* got 100"),
+    "no group": ("max_group_drop: 3", "max_group_drop .* hard: 0.5; got 3"),
     "unknown": ("max_drop: 3", "max_drop is not a known key"),
     "twice": ("max_gap: 3\nmax_gap: 4", "max_gap more than once"),
     "group twice": ("max_group_drop:\n  hard: 3\n  hard: 4", "hard more than once"),

@@ -173,7 +173,7 @@ BROKEN = {
     "other number of classes": (shards(logits=np.zeros((40, 7))), ["same classes", "logits", "p-1.npz", "6 and 7"]),
     "other class names": (named_shards, ["same classes", "class_names", "p-0.npz and p-1.npz"]),
     "other features": (shards(features=np.zeros((40, 9))), ["same features", "5 and 9"]),
-    "missing array": (shards(features=None), ["same arrays", "only p-0.npz has features"]),
+    "missing array": (shards(features=None), ["same arrays", "has features: p-0.npz"]),
     "ragged": (shards(targets=np.zeros(39, dtype=int)), ["targets must have the same length", "80 and 79"]),
     "several types": (mixed_shards, ["several types", "p-0.npz", "p-1.csv"]),
     "no match": (lambda folder: folder / "q-*.npz", ["matches no file"]),

@@ -97,9 +97,20 @@ def test_timm_inference(tmp_path, ending, separate, top, index):
         got = read_predictions(tmp_path / f"resnet50-224.{ending}", targets=tmp_path / targets)
         check(got, [str(k) for k in range(4)] if index or not top else NAMES)
         assert (got.logits_NK is None) == bool(top)
+    if top:  # names as targets fit the column of names, whether or not there are indices
+        (tmp_path / "names.txt").write_text("\n".join(NAMES[TARGETS]))
+        check(read_predictions(tmp_path / f"resnet50-224.{ending}", targets=tmp_path / "names.txt"), NAMES)
     with pytest.raises(ValueError, match=r"timm.*--targets") as caught:
         read_predictions(tmp_path / f"resnet50-224.{ending}")
     assert "\n" not in str(caught.value)
+
+
+def test_timm_shards_with_names_as_targets(tmp_path):
+    frame = timm_frame(1)
+    for i, part in enumerate(np.array_split(np.arange(N), 2)):
+        frame.iloc[part].to_csv(tmp_path / f"p-{i}.csv", index=False)
+    (tmp_path / "names.txt").write_text("\n".join(NAMES[TARGETS]))
+    check(read_predictions(tmp_path / "p-*.csv", targets=tmp_path / "names.txt"), NAMES)
 
 
 def write_parquet(path, *, size=7, metadata=None, **columns):
@@ -161,7 +172,7 @@ RAGGED = pa.array([[1.0, 2.0]] * (N - 1) + [[1.0]])
 BROKEN = {
     "no predictions": ({"target": TARGETS}, ["column prediction, logits or probabilities is missing", "target"]),
     "no targets": ({"logits": lists(LOGITS)}, ["targets is missing", "logits"]),
-    "ragged": ({"target": TARGETS, "logits": RAGGED}, ["logits", "one length"]),
+    "ragged": ({"target": TARGETS, "logits": RAGGED}, ["logits", "equal length"]),
     "numbers for lists": ({"target": TARGETS, "logits": LOGITS[:, 0]}, ["logits", "lists of numbers", "float"]),
     "missing values": ({"target": pa.array([None, *TARGETS[1:]]), "pred": LABELS}, ["target", "missing values, got 1"]),
     "twice the same": ({"target": TARGETS, "pred": LABELS, "preds": LABELS}, ["pred and preds", "keep one"]),

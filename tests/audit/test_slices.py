@@ -171,3 +171,17 @@ def test_files_name_their_columns(tmp_path: Path):
     ):
         with pytest.raises(ValueError, match=fact):
             read_predictions(tmp_path / name, slices=[column])
+
+
+def test_report_says_if_no_slice_could_be_tested():
+    from classgap.audit import Audit
+    from classgap.report.slice_section import slice_sentences
+
+    targets = np.repeat([0, 1], 40)
+    predictions = np.ones(80, dtype=int)  # class 0 is never right, so no slice can be worse than the rest
+    sites = np.array(["a", "b"])[np.arange(80) % 2]
+    audit = Audit.from_predictions(predictions=predictions, targets=targets, slices={"site": sites})
+    assert (audit.slices.n_pairs, audit.slices.n_tests) == (2, 0)
+    (sentence,) = slice_sentences(audit)
+    assert "could be tested" in sentence
+    assert "2 pairs" in sentence

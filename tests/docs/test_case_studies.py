@@ -3,11 +3,14 @@
 import json
 import re
 import sys
+from collections import Counter
 from pathlib import Path
 
 import numpy as np
 import pytest
 from doc_pages import read_page, run_page
+
+from classgap.audit import Audit
 
 ROOT = Path(__file__).parents[2]
 DATA = ROOT.parent / "shared" / "data"
@@ -99,6 +102,16 @@ def test_stored_figures_of_imagenet_follow_from_the_files(results):
         if int(k) in members and sets[i - 1]
     ]
     assert pair["both"][0] == pytest.approx(np.mean([members <= labels for labels in shown]), abs=1e-9)
+
+
+@pytest.mark.skipif(not DATA.exists(), reason="needs ../shared/data")
+def test_stored_causes_are_those_of_the_present_diagnosis(results):
+    folder = DATA / "real_predictions"
+    labels = folder / "imagenet_val_real_labels.json"
+    audit = Audit.from_file(folder / "imagenet_val_dino.npz", valid_labels=labels)
+    found = Counter(entry.diagnosis[0].name for entry in audit.classes if entry.diagnosis)
+    stored = results["imagenet"]["models"]["dino"]["causes"]
+    assert stored == {name: found[name] for name in stored}, "run python benchmarks/case_studies.py measure FOLDER"
 
 
 def test_stored_changes_are_differences_within_their_intervals(results):

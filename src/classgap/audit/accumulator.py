@@ -95,9 +95,9 @@ class AuditAccumulator:
         """
         if (features is None) != (self.feature_dim is None):
             raise ValueError(
-                f"features are missing: feature_dim is {self.feature_dim}."
+                f"features is required, because feature_dim is {self.feature_dim}."
                 if features is None
-                else "features need feature_dim: pass it to AuditAccumulator."
+                else "features requires feature_dim: pass it to AuditAccumulator."
             )
         if not len(targets):
             return
@@ -169,7 +169,7 @@ class AuditAccumulator:
     def _check(self, state: Mapping[str, Tensor]) -> None:
         for name, mine in self.state_dict().items():
             if name not in state:
-                raise ValueError(f"{name} is missing in the state.")
+                raise ValueError(f"{name} is missing from the state.")
             if state[name].shape != mine.shape:
                 raise ValueError(
                     f"{name} must have shape {tuple(mine.shape)}, got {tuple(state[name].shape)}: num_classes, "

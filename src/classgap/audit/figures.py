@@ -115,7 +115,7 @@ class ClassResult:
             section=TEST,
             header="Accuracy, %",
             terminal="accuracy",
-            note="Fraction of samples whose predicted label is correct. Equal scores: the lowest class index wins.",
+            note="Fraction of samples whose predicted label is correct. Ties go to the lowest class index.",
             compute=lambda of: of.counts.accuracy_K,
         )
     )
@@ -230,7 +230,7 @@ class ClassResult:
     error_budget: ErrorBudget | None = field(
         metadata=row(
             note="Errors by the change that would remove them: label doubts, class offsets, a refitted head; the rest "
-            "is in the representation. Each change is fitted on other samples than those it is judged on.",
+            "is in the representation. Each change is fitted and evaluated on different samples.",
             compute=lambda of: of.budgets,
             columns={
                 f"errors_{part}": lambda budget, part=part: (share := getattr(budget, part)) and share.removed

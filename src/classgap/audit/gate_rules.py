@@ -45,7 +45,7 @@ class GateRules:
         limits |= {f"max_group_drop[{name!r}]": limit for name, limit in self.max_group_drop.items()}
         for name, limit in limits.items():
             if limit is not None and not (math.isfinite(limit) and 0 <= limit < 100):
-                raise ValueError(f"{name} must be percentage points of at least 0 and below 100, got {limit:g}.")
+                raise ValueError(f"{name} must be in percentage points, at least 0 and below 100; got {limit:g}.")
         if not 0 < self.confidence_level < 1:
             raise ValueError(f"confidence_level must be in (0, 1), for example 0.95; got {self.confidence_level}.")
 
@@ -75,6 +75,11 @@ class GateRules:
             for name in names:
                 if names.count(name) > 1:
                     raise ValueError(f"{path} sets {name} more than once: keep one.")
+        groups = data.get("max_group_drop", {})
+        if not isinstance(groups, dict):
+            raise ValueError(
+                f"{path}: max_group_drop must contain limits as GROUP: POINTS, for example hard: 0.5; got {groups!r}."
+            )
         try:
             return from_plain(cls, data)
         except (TypeError, ValueError) as error:

@@ -308,7 +308,7 @@ class Gap:
         easy_hard: accuracy of the easy third minus that of the hard third; ``None`` with fewer than two classes.
         best_worst: accuracy of the best class minus that of the worst.
         worst_class: accuracy of the worst class.
-        worst_tenth: mean accuracy of the worst 10 % of the classes, rounded up.
+        worst_tenth: mean accuracy of the worst tenth of the classes, rounded up.
         std: population standard deviation of the class accuracies.
         gini: Gini coefficient of the class accuracies; 0 if all are 0.
         intervals: measure → interval.

@@ -76,7 +76,7 @@ class Samples:
         except _TooLargeError as error:
             raise ValueError(str(error)) from None
         except (AttributeError, TypeError, ValueError, zlib.error):
-            raise ValueError("must hold packed labels and predictions; they are damaged") from None
+            raise ValueError("must contain packed labels and predictions; they are damaged") from None
         return cls(targets, predictions, index)
 
     @classmethod
@@ -108,7 +108,7 @@ def _unpack(packed: dict[str, str], most: int) -> Integers:
     decompressor = zlib.decompressobj()
     content = decompressor.decompress(base64.b64decode(packed["data"], validate=True), most * kind.itemsize + 1)
     if len(content) > most * kind.itemsize:
-        raise _TooLargeError(f"must hold at most {most:,} samples, but more are packed in it")
+        raise _TooLargeError(f"must have at most {most:,} samples, but contains more")
     if not decompressor.eof:
         raise ValueError("truncated")
     return np.frombuffer(content, kind).astype(np.int64)

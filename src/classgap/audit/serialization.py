@@ -91,7 +91,7 @@ def write_json(path: str | os.PathLike[str], data: Any) -> None:
     except ValueError as error:
         found = _not_finite(data)
         raise ValueError(
-            f"{path} cannot be written: {error if found is None else f'{found}, which JSON lacks'}."
+            f"{path} cannot be written: {error if found is None else f'{found}, which JSON does not support'}."
         ) from None
     atomic_write_text(path, text + "\n")
 
@@ -112,7 +112,8 @@ def read_json(path: str | os.PathLike[str]) -> Any:
     """Read a JSON file.
 
     Raises:
-        ValueError: if the file cannot be read as JSON, or contains a key twice, half of a character or a huge integer.
+        ValueError: if the file cannot be read as JSON, or contains a repeated key, an unpaired surrogate or an integer
+            of more than 64 bits.
     """
     check_regular_file(path)
     try:
@@ -123,7 +124,7 @@ def read_json(path: str | os.PathLike[str]) -> Any:
         return content
     except UnicodeEncodeError as error:
         raise ValueError(
-            f"{path} contains {error.object[error.start]!r}, half of a character, which is no text: remove it."
+            f"{path} contains {error.object[error.start]!r}, an unpaired surrogate, which is not valid text: remove it."
         ) from None
     except OSError as error:
         raise ValueError(f"{path} cannot be read: {error.strerror}.") from None

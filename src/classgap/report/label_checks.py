@@ -32,9 +32,9 @@ def label_checks(audit: Audit) -> list[LabelCheck]:
         ValueError: if the audit has no scores, without which no label can be in doubt.
     """
     if audit.overall.margin is None:
-        raise ValueError("a check of the labels needs scores: pass logits or probabilities instead of predictions.")
+        raise ValueError("checking labels needs scores: pass logits or probabilities instead of predictions.")
     if not audit.settings.diagnose:
-        raise ValueError("a check of the labels needs an audit with diagnose=True: audit the predictions again.")
+        raise ValueError("checking labels needs an audit with diagnose=True: audit the predictions again.")
     found: defaultdict[tuple[int, int], list[SampleId]] = defaultdict(list)
     predicted = predicted_classes(audit, [number for entry in audit.classes for number in entry.doubted_samples])
     for entry in audit.classes:

@@ -28,29 +28,35 @@ def slice_section(audit: Audit) -> Section | None:
         key="slices",
         title="Slices",
         intro="Failing classes are those of the hard third below the balanced accuracy. “Elsewhere” is the rest of the "
-        "class. P-values are adjusted by Holm's method for all tests, so that the chance of naming any slice by "
-        f"accident is at most {format_percent(1 - audit.confidence_level)} %.",
+        "class. P-values are adjusted by Holm's method for all tests: the probability of naming any slice by chance is "
+        f"at most {format_percent(1 - audit.confidence_level)} %.",
         sentences=slice_sentences(audit),
         tables=tuple(table for table in tables if table.rows),
     )
 
 
 def slice_sentences(audit: Audit) -> tuple[str, ...]:
-    """Return the slices that carry errors, or that there is none; empty if no slices were given."""
+    """Return the slices with significantly more errors, or that there is none; empty if no slices were given."""
     found = audit.slices
     if found is None:
         return ()
     significant = [entry for entry in found.classes if entry.significant]
+    if found.n_pairs and not found.n_tests:
+        pairs = pluralize(found.n_pairs, "pair", "pairs")
+        return (
+            f"No slice could be tested: in none of {pairs} of failing class and slice are there enough correct and "
+            "wrong predictions for a significant difference.",
+        )
     if not significant:
         classes = pluralize(found.n_classes, "failing class", "failing classes")
-        return (f"No slice carries the errors of a failing class ({classes}, {_tests(found)}).",)
+        return (f"No slice of a failing class has significantly more errors ({classes}, {_tests(found)}).",)
     sentences = [
-        f"{entry.name}: {entry.column} {entry.value} has {_rate(entry.errors, entry.support)} errors, the rest of the "
-        f"class {_rate(entry.other_errors, entry.other_support)} (adjusted p {_p(entry)})."
+        f"{entry.name}: {_rate(entry.errors, entry.support)} are errors for {entry.column} {entry.value}, "
+        f"{_rate(entry.other_errors, entry.other_support)} in the rest of the class (adjusted p {_p(entry)})."
         for entry in significant[:NAMED]
     ]
     if len(significant) > NAMED:
-        sentences.append(f"{len(significant) - NAMED:,} more slices carry errors ({_tests(found)}).")
+        sentences.append(f"{len(significant) - NAMED:,} more slices have significantly more errors ({_tests(found)}).")
     return tuple(sentences)
 
 

@@ -49,7 +49,7 @@ def _sentences(audit: Audit, found: SuperclassResult) -> tuple[str, ...]:
     )
     if found.mean_level is None:
         return within, accuracy
-    climb = f"An error is {format_number(found.mean_level)} levels of the hierarchy away on average; 1 is a sibling."
+    climb = f"On average, an error is {format_number(found.mean_level)} levels away in the hierarchy; 1 is a sibling."
     return within, accuracy, climb
 
 

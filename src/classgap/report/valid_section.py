@@ -57,7 +57,9 @@ def gap_sentence(audit: Audit) -> str:
     low, high = sorted((audit.gap.easy_hard - valid.reranked_easy_hard, audit.gap.easy_hard - valid.gap.easy_hard))
     if low <= 0:
         return f"{text}: labels do not explain the gap."
-    return f"{text}. Labels account for {format_percent(low)} to {format_percent(high)} points of the gap."
+    least, most = format_percent(low), format_percent(high)
+    amount = most if least == most else f"{least} to {most}"
+    return f"{text}. Labels account for {amount} points of the gap."
 
 
 def _accuracy(audit: Audit, valid: ValidResult) -> str:
@@ -74,7 +76,7 @@ def _accuracy(audit: Audit, valid: ValidResult) -> str:
 
 
 def _validity(audit: Audit, valid: ValidResult) -> str:
-    text = f"The own label is valid for {format_percent(valid.overall.label_validity)} % of the samples"
+    text = f"The label itself is valid for {format_percent(valid.overall.label_validity)} % of the samples"
     parts = [
         f"{format_percent(valid.groups[name].label_validity)} % in the {third_name(name)}"
         if audit.rank_by == "own"

@@ -301,9 +301,11 @@ def _head(data: Predictions, folds_N: Integers, temperatures: Floats, rng: np.ra
         probe = rng.permutation(np.flatnonzero(folds_N == inner))[:4_000]
         if not len(held) or not len(probe):
             continue
-        outer_head = given or (whole - parts[fold]).discriminant()
         inner_head = given or (whole - parts[fold] - parts[inner]).discriminant()
         weight = _mixing_weight(data, probe, inner_head, float(temperatures[fold]))
+        if not weight:  # the given logits alone, which made the predictions
+            continue
+        outer_head = given or (whole - parts[fold]).discriminant()
         for rows in row_chunks(len(held), data.num_classes):
             scores_BK = _mixed(data, held[rows], outer_head, weight, float(temperatures[fold]))
             predictions_N[held[rows]] = highest_columns(scores_BK)
@@ -328,8 +330,6 @@ def _mixing_weight(data: Predictions, rows: Integers, head: tuple[Tensor, Tensor
 
 def _mixed(data: Predictions, rows: Integers, head: tuple[Tensor, Tensor], weight: float, temperature: float) -> Tensor:
     assert data.features_ND is not None
-    if data.logits_NK is not None and weight == 0:
-        return read_rows(data.logits_NK, rows)
     scores_BK = linear_scores(read_rows(data.features_ND, rows), head)
     if data.logits_NK is None or weight == 1:
         return scores_BK

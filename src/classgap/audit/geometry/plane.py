@@ -75,7 +75,7 @@ def decision_boundary(grid: PlaneGrid, scores_MK: Any) -> list[Segment]:
             f"scores_MK must have {size} rows, one per grid point, and at least two columns; got {scores_MK.shape}."
         )
     if not np.isfinite(scores_MK).all():
-        raise ValueError("scores_MK must be finite; pass logits or probabilities instead of logarithms of zero.")
+        raise ValueError("scores_MK must be finite, but contains NaN or infinity: pass logits or probabilities.")
     classes = scores_MK.shape[1]
     segments: list[Segment] = []
     for k in range(1 if classes == 2 else classes):

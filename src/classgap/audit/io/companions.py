@@ -37,7 +37,7 @@ def read_companion(name: str, path: str | os.PathLike[str]) -> Any:
     if len(values) == 1:
         return values[0]
     if any(isinstance(value, Mapping) for value in values):
-        raise ValueError(f"{path} must be one file: {name} by class or file name cannot be joined.")
+        raise ValueError(f"{path} must match one file: {name} by class or file name cannot be split into several.")
     if all(np.ndim(value) == 2 for value in values):
         if len({np.shape(value)[1] for value in values}) > 1:
             raise ValueError(f"{path}: shards of {name} must have the same number of columns.")
@@ -114,7 +114,7 @@ def add_companions(content: dict[str, Any], companions: Mapping[str, Any]) -> di
     content = dict(content)
     for name, value in companions.items():
         if name in content:
-            raise ValueError(f"the file already has {name}: leave it out of one of the two.")
+            raise ValueError(f"the prediction file already has {name}: do not pass it again.")
         content[name] = value
     files = content.get("filename")  # kept: it may be the key or a slice
     if files is not None and "targets" not in content:
@@ -124,6 +124,9 @@ def add_companions(content: dict[str, Any], companions: Mapping[str, Any]) -> di
         )
     if isinstance(content.get("targets"), Mapping):
         content["targets"] = _by_file(content["targets"], files)
+    names = content.pop("predicted_names", None)
+    if names is not None and not are_integers(np.unique(np.asarray(content["targets"]).astype(str)).tolist()):
+        content["predictions"] = names
     for name in ("targets", "predictions"):  # labels of both kinds are compared as text
         if "predictions" in content and np.asarray(content["predictions"]).dtype.kind == "U" and name in content:
             content[name] = np.asarray(content[name]).astype(str)
@@ -147,7 +150,10 @@ def _check_unnamed(content: Mapping[str, Any]) -> None:
 
 def _by_file(targets: Mapping[str, Any], files: Any) -> Any:
     if files is None:
-        raise ValueError("targets are given by file name, but the predictions have no file names: give one per sample.")
+        raise ValueError(
+            "targets are given by file name, but the predictions have no file names: pass one target per sample, in "
+            "the order of the predictions."
+        )
     by_name = {**{Path(name).name: value for name, value in targets.items()}, **targets}
     names = [str(name) for name in files]
     missing = [name for name in names if name not in by_name and Path(name).name not in by_name]

@@ -333,7 +333,7 @@ def _is_number(text: str) -> bool:
 
 def _check_width(row: list[str], header: list[str], line: int) -> None:
     if len(row) != len(header):
-        raise ValueError(f"line {line} must have {len(header)} fields, as the header has, got {len(row)}.")
+        raise ValueError(f"line {line} must have {len(header)} fields, like the header, got {len(row)}.")
 
 
 def _to_integers(texts: Collection[str]) -> Integers:

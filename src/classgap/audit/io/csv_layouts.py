@@ -79,15 +79,20 @@ def is_timm(header: Sequence[str]) -> bool:
 def timm_content(columns: dict[str, list[str]]) -> dict[str, Any]:
     """Return the predicted classes, or all scores, of timm's columns.
 
+    With both, ``predictions`` are class indices and ``predicted_names`` the names, for targets that are names.
+
     >>> timm_content({"filename": ["a", "b"], "index_0": ["3", "1"], "index_1": ["5", "2"]})["predictions"].tolist()
     ['3', '1']
     """
     files = {"filename": np.array(columns["filename"])}
-    for name in ("index", "label"):
-        if f"{name}_0" in columns:
-            return files | {"predictions": np.array(columns[f"{name}_0"])}
-        if name in columns:
-            return files | {"predictions": np.array([first_entry(text) for text in columns[name]])}
+    found = [
+        np.array([first_entry(text) for text in columns[column]])
+        for name in ("index", "label")
+        for column in (name, f"{name}_0")
+        if column in columns
+    ]
+    if found:
+        return files | dict(zip(("predictions", "predicted_names"), found, strict=False))
     for name, kind in TIMM_SCORES.items():
         if name in columns:
             return files | {kind: parse_lists(name, columns[name])}
@@ -131,7 +136,7 @@ def parse_lists(what: str, texts: Sequence[str]) -> NDArray[np.float32]:
             ) from None
         if len(rows[i]) != len(rows[0]):
             raise ValueError(
-                f"column {what} must hold lists of one length, got {len(rows[0])} numbers in sample 1 and "
+                f"column {what} must hold lists of equal length, got {len(rows[0])} numbers in sample 1 and "
                 f"{len(rows[i])} in sample {i + 1}."
             )
     return np.stack(rows)

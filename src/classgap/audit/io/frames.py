@@ -44,8 +44,8 @@ def check_target_column(targets: Any, class_names: Sequence[str] | None) -> None
     name = getattr(targets, "name", None)
     if isinstance(name, str) and name in (class_names or ()):
         raise ValueError(
-            f"the DataFrame of scores has the column {name!r}, which is also the name of targets: drop it, so that "
-            "each column is a class."
+            f"the DataFrame of scores still has the column of targets, {name!r}: drop it, so that each column is a "
+            "class."
         )
 
 
@@ -93,7 +93,7 @@ def to_frame(columns: Sequence[str], rows: Sequence[Mapping[str, Any]]) -> Any:
     try:
         import pandas
     except ImportError:
-        raise ImportError("to_pandas needs pandas: pip install pandas") from None
+        raise ImportError("to_pandas needs pandas: pip install 'classgap[pandas]'.") from None
     frame = pandas.DataFrame(rows, columns=list(columns)).set_index("name")
     for name in frame.columns:
         if not any(isinstance(entry[name], str) for entry in rows) and frame[name].isna().any():

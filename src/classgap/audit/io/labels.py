@@ -51,8 +51,8 @@ def check_class_names(
             raise ValueError(f"class_names must not be empty, got {text!r} for class {position}.")
         if not bare.isprintable() and _SURROGATE.search(bare):
             raise ValueError(
-                f"class_names must be text, but {text!r} of class {position} contains half of a character: rename the "
-                "class."
+                f"class_names must be valid Unicode, but {text!r} of class {position} contains an unpaired surrogate: "
+                "rename the class."
             )
         if bare in first:
             how = "appears more than once" if first[bare] == text else f"and {first[bare]!r} differ only in white space"

@@ -141,7 +141,7 @@ def _matrix(column: str, values: Any, types: Any) -> NDArray[Any]:
 
 
 def _ragged(column: str, one: int, other: int) -> str:
-    return f"column {column} must hold lists of one length, got {one} and {other} numbers."
+    return f"column {column} must hold lists of equal length, got {one} and {other} numbers."
 
 
 def _allocate(rows: int, example_BK: NDArray[Any]) -> NDArray[Any]:

@@ -16,7 +16,7 @@ from classgap.audit.io.fields import NAMES, SAMPLE_COLUMNS
 from classgap.audit.io.rows import Rows, stack_rows
 
 LABEL_SETS = ("valid_labels", "valid_labels_offsets")
-PER_SAMPLE = ("targets", "logits", "probabilities", "predictions", "features", "index", "filename")
+PER_SAMPLE = ("targets", "logits", "probabilities", "predictions", "predicted_names", "features", "index", "filename")
 
 
 def find_shards(pattern: str | os.PathLike[str]) -> list[Path] | None:
@@ -49,7 +49,7 @@ def join_shards(
     Raises:
         ValueError: if the files have different arrays or classes.
     """
-    used = {*NAMES, "filename", *columns} - ({*SAMPLE_COLUMNS.values()} - {*columns})
+    used = {*NAMES, "filename", "predicted_names", *columns} - ({*SAMPLE_COLUMNS.values()} - {*columns})
     contents = [{name: value for name, value in content.items() if name in used} for content in contents]
     first = contents[0]
     per_sample = {*PER_SAMPLE, *columns} & first.keys()
@@ -92,7 +92,7 @@ def _check_same(
     if first.keys() != content.keys():
         name = sorted(first.keys() ^ content.keys())[0]
         only = first_file.name if name in first else file.name
-        raise ValueError(f"shards must have the same arrays, but of {between} only {only} has {name}.")
+        raise ValueError(f"shards must have the same arrays, but only one of {between} has {name}: {only}.")
     for name in ("logits", "probabilities", "features"):
         columns = [np.shape(each[name])[1:] for each in (first, content) if name in each]
         if len(set(columns)) > 1:

@@ -72,7 +72,8 @@ def _categories(what: str, column: Any, n_samples: int) -> SliceColumn:
     distinct, codes_N = np.unique(texts, return_inverse=True)
     if len(distinct) > MAX_VALUES:
         raise ValueError(
-            f"{what} must be categories, at most {MAX_VALUES} distinct values, got {len(distinct)}: group the values."
+            f"{what} must be categorical, with at most {MAX_VALUES} distinct values, got {len(distinct)}: bin or group "
+            "them."
         )
     return SliceColumn(codes_N.astype(np.int64), tuple(distinct.tolist()))
 

@@ -33,7 +33,8 @@ class ClassOrder:
     def from_labels(cls, labels_N: Integers, num_classes: int) -> ClassOrder:
         """Sort samples by label."""
         support = np.bincount(labels_N, minlength=num_classes)
-        return cls(np.argsort(labels_N, kind="stable"), support, np.flatnonzero(support))
+        small = np.min_scalar_type(len(support))  # NumPy sorts 16 bits several times faster
+        return cls(np.argsort(labels_N.astype(small), kind="stable"), support, np.flatnonzero(support))
 
     def rows(self) -> Iterator[tuple[int, Integers]]:
         """Iterate over the seen classes and the positions of their samples."""

@@ -46,7 +46,7 @@ def worst_tenth(accuracy_U: Floats) -> Floats:
 
 
 def tenth_size(classes: int) -> int:
-    """Number of classes in the worst 10 %.
+    """Number of classes in the worst tenth.
 
     >>> tenth_size(10), tenth_size(11)
     (1, 2)

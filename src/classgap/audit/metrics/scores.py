@@ -10,7 +10,7 @@ import torch
 from numpy.typing import NDArray
 
 from classgap.audit._types import Floats, Integers
-from classgap.audit.io.rows import CACHED_ENTRIES, Matrix, highest_columns, row_chunks
+from classgap.audit.io.rows import CACHED_ENTRIES, Matrix, row_chunks
 
 
 @dataclass(frozen=True)
@@ -54,34 +54,33 @@ def score_samples(logits_NK: Matrix, targets_N: Integers) -> SampleScores:
     """
     samples, classes = logits_NK.shape
     kind = torch.promote_types(logits_NK.dtype, torch.float32)
-    own_N1, log_own_N1, runner_N1 = (torch.empty(samples, 1, dtype=kind) for _ in range(3))
-    y_N1 = torch.from_numpy(targets_N)[:, None]
+    own_N, runner_N, own_p_N, runner_p_N = (torch.empty(samples, dtype=kind).numpy() for _ in range(4))
     other_N, rank_N = np.empty(samples, dtype=np.int64), np.zeros(samples, dtype=np.int64)
     lowest = np.inf
     # Two buffers for all chunks: the system needs longer to provide new memory than the arithmetic takes.
     step = next(row_chunks(samples, classes, CACHED_ENTRIES), slice(0, 0)).stop
-    buffer_BK, log_buffer_BK = (torch.empty(step, classes, dtype=kind) for _ in range(2))
+    buffer_BK, p_buffer_BK = (torch.empty(step, classes, dtype=kind) for _ in range(2))
     for rows in row_chunks(samples, classes, CACHED_ENTRIES):
-        size, y_B1 = rows.stop - rows.start, y_N1[rows]
-        z_BK = buffer_BK[:size].copy_(logits_NK[rows])
-        lowest = np.minimum(lowest, z_BK.numpy().min())  # NaN if any score is
+        size, y_B = rows.stop - rows.start, targets_N[rows]
+        scores_BK = buffer_BK[:size].copy_(logits_NK[rows])
         # Faster than the exponentials of all logits: torch fuses the steps.
-        log_p_BK = torch.log_softmax(z_BK, dim=1, out=log_buffer_BK[:size])
-        torch.gather(log_p_BK, 1, y_B1, out=log_own_N1[rows])
-        own_B1 = torch.gather(z_BK, 1, y_B1, out=own_N1[rows])
-        other_N[rows] = highest_columns(z_BK.scatter_(1, y_B1, -torch.inf))
-        runner_B1 = torch.gather(z_BK, 1, torch.from_numpy(other_N[rows, None]), out=runner_N1[rows])
-        behind = np.flatnonzero(~(own_B1 > runner_B1).numpy())
-        rank_N[rows.start + behind] = _ranks(z_BK.numpy()[behind], own_B1.numpy()[behind], y_B1.numpy()[behind])
-    own_N, log_own_N, runner_N = own_N1[:, 0], log_own_N1[:, 0], runner_N1[:, 0]
-    own_p_N, runner_p_N = log_own_N.exp(), (log_own_N - (own_N - runner_N)).exp()
-    first_N = ((own_N > runner_N) | ((own_N == runner_N) & (y_N1[:, 0] < torch.from_numpy(other_N)))).numpy()
-    margins = [(a - b).double().numpy() for a, b in ((own_p_N, runner_p_N), (own_N, runner_N))]
+        p_BK = torch.softmax(scores_BK, dim=1, out=p_buffer_BK[:size]).numpy()
+        z_BK, at_B = scores_BK.numpy(), np.arange(size)  # NumPy picks and compares single entries faster than torch
+        lowest = np.minimum(lowest, z_BK.min())  # NaN if any score is
+        own_N[rows], own_p_N[rows] = z_BK[at_B, y_B], p_BK[at_B, y_B]
+        z_BK[at_B, y_B] = -np.inf
+        other_N[rows] = other_B = z_BK.argmax(axis=1)
+        runner_N[rows], runner_p_N[rows] = z_BK[at_B, other_B], p_BK[at_B, other_B]
+        behind = np.flatnonzero(~(own_N[rows] > runner_N[rows]))
+        rank_N[rows.start + behind] = _ranks(z_BK[behind], own_N[rows.start + behind, None], y_B[behind])
+    first_N = (own_N > runner_N) | ((own_N == runner_N) & (targets_N < other_N))
+    with np.errstate(invalid="ignore"):  # infinite scores are rejected by their limits
+        margins = [(a - b).astype(np.float64) for a, b in ((own_p_N, runner_p_N), (own_N, runner_N))]
     if classes == 1:  # no other class
         margins = [np.full(samples, np.nan)] * 2
-    highest = float(torch.maximum(own_N, runner_N).max()) if samples else -np.inf  # NaN if one is
+    highest = float(np.maximum(own_N, runner_N).max()) if samples else -np.inf  # NaN if one is
     return SampleScores(
-        confidence_N=torch.maximum(own_p_N, runner_p_N).double().numpy(),
+        confidence_N=np.maximum(own_p_N, runner_p_N).astype(np.float64),
         output_margin_N=margins[0],
         logit_margin_N=margins[1],
         rank_N=rank_N,
@@ -90,16 +89,10 @@ def score_samples(logits_NK: Matrix, targets_N: Integers) -> SampleScores:
     )
 
 
-def _ranks(others_EK: NDArray[Any], own_E1: NDArray[Any], y_E1: Integers) -> Integers:
+def _ranks(others_EK: NDArray[Any], own_E1: NDArray[Any], y_E: Integers) -> Integers:
     """Number of classes ahead of the true one, whose score is replaced by -inf; equal ones are ordered by index."""
-    # NumPy compares with broadcasting, and sums bytes, several times faster than torch.
-    above_E, reached_E = _count_rows(others_EK > own_E1), _count_rows(others_EK >= own_E1)
-    tied = np.flatnonzero(reached_E > above_E)
-    earlier_TK = np.arange(others_EK.shape[1]) < y_E1[tied]
-    above_E[tied] += _count_rows((others_EK[tied] == own_E1[tied]) & earlier_TK)
-    return above_E
-
-
-def _count_rows(flags_EK: NDArray[np.bool_]) -> Integers:
-    smallest = np.min_scalar_type(flags_EK.shape[1])
-    return np.add.reduce(flags_EK.view(np.uint8), axis=1, dtype=smallest).astype(np.int64)
+    classes = others_EK.shape[1]
+    above_EK = others_EK > own_E1
+    above_E = np.add.reduce(above_EK.view(np.uint8), axis=1, dtype=np.min_scalar_type(classes)).astype(np.int64)
+    row, column = np.divmod(np.flatnonzero(others_EK == own_E1), classes)
+    return above_E + np.bincount(row[column < y_E[row]], minlength=len(y_E))

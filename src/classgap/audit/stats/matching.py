@@ -128,7 +128,7 @@ def match_samples(
                 f"{differ[0]}: audit the same samples in the same order, or give sample ids (index, --key)."
             )
     if not kept.any():
-        raise ValueError(f"{_between(first, afters[0])}: no sample is of a class that both have{hint}.")
+        raise ValueError(f"{_between(first, afters[0])}: no common sample belongs to a common class{hint}.")
     correct = [audit.samples.correct[own][kept] for (audit, _), own in zip(sides, rows, strict=True)]
     n_matched = int(kept.sum())
     return MatchedSamples(
@@ -157,14 +157,14 @@ def _common_rows(audits: Sequence[Audit], hint: str) -> list[NDArray[Any]]:
         sizes = len(first.samples.targets), len(other.samples.targets)
         if sizes[0] != sizes[1]:
             raise ValueError(
-                f"{_between(first, other)}: their test sets have {sizes[0]} and {sizes[1]} samples, and no sample ids "
+                f"{_between(first, other)}: their test sets have {sizes[0]} and {sizes[1]} samples but no sample ids "
                 f"to match them by: save index, or name a column of ids with --key{hint}."
             )
     for audit in audits:
         own = audit.samples.index
         if own is not None and len(own) and own[-1] - own[0] + 1 != len(own):  # no positions, but other ids
             raise ValueError(
-                f"{_between(first, audits[-1])}: {audit.name!r} has sample ids and others have none, so that samples "
+                f"{_between(first, audits[-1])}: {audit.name!r} has sample ids and others have none, so samples "
                 f"cannot be matched: save index in all of them{hint}."
             )
     return [np.arange(len(first.samples.targets))] * len(audits)
