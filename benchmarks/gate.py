@@ -186,7 +186,8 @@ def tables() -> str:
         for title, table in (
             ("False alarms (nominal 5 %):", alarms),
             (
-                "Power (drops found), and the smallest drop that the gate claims to find with a probability of 80 %:",
+                "Power (fraction of drops detected), and the smallest drop that the gate reports as detectable with a "
+                "probability of 80 %:",
                 powers,
             ),
         )

@@ -2,14 +2,16 @@
 
     python benchmarks/sklearn_cost.py                      # 15,000 generated samples, 384 features, 150 classes
     python benchmarks/sklearn_cost.py --features FILE.npz  # train_x, train_y, test_x, test_y
+    python benchmarks/sklearn_cost.py --features FILE.npz --store benchmarks/results/sklearn_cost.jsonl
 
 The competitors take turns in one process; their minima of processor time are compared. Both minimize to the same
-tolerance with the same penalty.
+tolerance with the same penalty. ``--store`` adds a measurement; docs/trainers/sklearn.md shows their range.
 """
 
 from __future__ import annotations
 
 import argparse
+import json
 import math
 import time
 from pathlib import Path
@@ -45,6 +47,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--features", type=Path)
     parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--store", type=Path)
     options = parser.parse_args()
     data = generated() if options.features is None else dict(np.load(options.features))
     X, X_test = (data[name].astype(np.float32) for name in ("train_x", "test_x"))
@@ -58,17 +61,24 @@ def main() -> None:
     table = Table(title=f"{len(X)} samples, {X.shape[1]} features, {len(np.unique(y))} classes")
     for column in ("classifier", "seconds", "ratio", "iterations", "accuracy, %", "hard third, %"):
         table.add_column(column, justify="left" if column == "classifier" else "right")
+    found = {}
     for name, model in COMPETITORS.items():
         predicted = model.predict(X_test)
+        ratio, accuracy = seconds[name] / seconds["LogisticRegression"], float(np.mean(predicted == y_test))
+        found[name] = {"ratio": round(ratio, 3), "accuracy": round(accuracy, 5)}
         table.add_row(
             name,
             f"{seconds[name]:.2f}",
-            f"{seconds[name] / seconds['LogisticRegression']:.2f}",
+            f"{ratio:.2f}",
             str(int(np.max(model.n_iter_))),
-            f"{100 * np.mean(predicted == y_test):.2f}",
+            f"{100 * accuracy:.2f}",
             f"{100 * hard_third_score(y_test, predicted):.2f}",
         )
     Console().print(table)
+    if options.store is not None:
+        shape = {"samples": len(X), "features": X.shape[1], "classes": len(np.unique(y)), "rounds": options.rounds}
+        with options.store.open("a", encoding="utf-8") as file:
+            file.write(json.dumps(shape | {"classifiers": found}) + "\n")
 
 
 if __name__ == "__main__":

@@ -6,10 +6,17 @@ import re
 from pathlib import Path
 from typing import Any
 
+from markdown.extensions.toc import slugify_unicode
 from mkdocs.structure.files import File
 
 ROOT = Path(__file__).parents[1]
 PAGES = {"contributing.md": "CONTRIBUTING.md", "changelog.md": "CHANGELOG.md", "security.md": "SECURITY.md"}
+
+
+def on_config(config: Any) -> Any:
+    """Keep letters such as λ in the anchors of headings, as the repository does: links work in both."""
+    config.mdx_configs["toc"]["slugify"] = slugify_unicode
+    return config
 
 
 def on_files(files: Any, *, config: Any) -> Any:

@@ -16,6 +16,10 @@ import classgap as cg
 from browser import Browser
 
 ROOT = Path(__file__).parents[2]
+BROKEN_NAMES = r"""
+[...document.querySelectorAll('td code')].filter(e => /^[\w.]+$/.test(e.innerText) && e.getClientRects().length > 1)
+    .map(e => e.innerText)
+"""
 
 
 class _Quiet(http.server.SimpleHTTPRequestHandler):
@@ -26,7 +30,7 @@ class _Quiet(http.server.SimpleHTTPRequestHandler):
 @pytest.fixture(scope="module")
 def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Path, str]]:
     folder = tmp_path_factory.mktemp("site")
-    command = [sys.executable, "-m", "mkdocs", "build", "--strict", "--quiet", "--site-dir", str(folder)]
+    command = [sys.executable, "-m", "mkdocs", "build", "--strict", "--site-dir", str(folder)]  # --quiet hides warnings
     built = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, env={"PATH": "", "LANG": "C.UTF-8"})
     assert built.returncode == 0, built.stdout + built.stderr
     server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), partial(_Quiet, directory=folder))
@@ -34,6 +38,16 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Path, str]]
     yield folder, f"http://127.0.0.1:{server.server_port}"
     server.shutdown()
     server.server_close()
+
+
+def test_the_site_is_built_strictly():
+    """With ``--quiet``, MkDocs sees no warnings, and ``--strict`` accepts a broken link."""
+    texts = [ROOT / "Makefile", *(ROOT / ".github" / "workflows").glob("*.yml")]
+    builds = [
+        line for path in texts for line in path.read_text().splitlines() if "mkdocs build" in line.partition("#")[0]
+    ]
+    assert builds
+    assert all("--strict" in line and "--quiet" not in line.partition("#")[0] for line in builds)
 
 
 def test_every_page_opens_fits_a_phone_and_asks_no_other_host(site: tuple[Path, str], page: Browser):
@@ -48,7 +62,14 @@ def test_every_page_opens_fits_a_phone_and_asks_no_other_host(site: tuple[Path, 
         assert page.run("[...document.images].every(each => each.complete && each.naturalWidth > 0)"), name
         page.resize(400, 800)
         assert page.run("document.documentElement.scrollWidth") <= 400, name
+        assert page.run(BROKEN_NAMES) == [], name
         page.resize(1200, 900)
+
+
+def test_commands_are_as_dark_as_code(site: tuple[Path, str], page: Browser):
+    page.open(f"{site[1]}/gate/")
+    command, code = (page.run(f"getComputedStyle(document.querySelector('{each}')).color") for each in (".go", "code"))
+    assert command == code
 
 
 def test_pages_are_in_the_order_in_which_people_need_them():
