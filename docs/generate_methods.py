@@ -25,10 +25,10 @@ Select a method with `--method NAME[:option=value …]`, or in Python with
 `cg.methods.build("NAME", num_classes=K).loss(logits, targets, …)`. Some methods require more inputs: pass
 `class_counts=` and `feature_dim=` to `build`, and `features=`, `head=` and `index=` to the loss
 ([custom training loops](losses.md)).
-`classgap methods` prints this table, `classgap methods NAME` describes one method.
+`classgap methods` prints this table, and `classgap methods NAME` describes one method.
 
-Each default comes from the *paper*, from the *published code* if the paper does not state it or the two differ, or is
-*ours*. Each section explains where published code and paper differ, and which option selects which variant.
+Each default comes from the *paper*, or from the *published code* if the paper does not state it or the two differ, or
+is *ours*. Each section explains where published code and paper differ, and which option selects which variant.
 """
 
 COMPOSING = """\
@@ -80,7 +80,7 @@ def section(method: MethodDescription, measured: Mapping[str, str]) -> str:
         rows = [(f"`{each.name}`", f"`{each.default}`", each.origin, each.meaning) for each in method.options]
         lines += [table(("option", "default", "source", "meaning"), rows), ""]
     if method.incompatible:
-        lines += [*(f"Does not compose with {each}." for each in method.incompatible), ""]
+        lines += [*(f"Cannot be combined with {each}." for each in method.incompatible), ""]
     lines += (
         [measured.get(entry.name, "Measured: see [What to try first](remedies.md#tables)."), ""] if measured else []
     )

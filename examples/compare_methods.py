@@ -5,7 +5,7 @@
     python examples/compare_methods.py --markdown            # the table in docs/methods.md
     python examples/compare_methods.py --choices             # hard third of the three settings of each method
 
-All methods use the same learning rate and weight decay, tuned for cross-entropy (experiments/mr2/tuning.yaml). Three
+All methods use the same learning rate and weight decay, tuned for cross-entropy (experiments/mr2-search.yaml). Three
 settings of each method are tried once, on data with another generator seed; the one with the best hard third is trained
 on the final data with every seed. Methods with two stages train twice as long, which the last column shows.
 """
@@ -32,7 +32,7 @@ from classgap.data import load
 from classgap.engine import RunDirectory, TrainConfig, train
 from classgap.engine.errors import NonFiniteLossError
 
-SETTINGS = {"model": "conv1d", "lr": 0.3, "weight_decay": 5e-3, "val_fraction": 0.1, "report": False}
+SETTINGS = {"model": "conv1d", "lr": 0.3, "weight_decay": 5e-3, "val_fraction": 0.1, "audit": False}
 CHOICE, END = "mnist1d:seed=7", "mnist1d"  # two generator seeds
 DECAYS = ["2e-3", "5e-3", "1e-2"]  # for methods without a strength of their own
 METRICS = ("accuracy", "easy", "medium", "hard", "worst")

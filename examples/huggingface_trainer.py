@@ -19,7 +19,7 @@ from transformers import (
     ViTConfig,
 )
 
-from classgap.integrations.huggingface import AuditCallback, ClassLossTrainer
+from classgap.integrations.huggingface import AuditCallback, ClassGapTrainer
 
 NAMES = {0: "plain", 1: "mixed", 2: "noisy"}
 SIZES = {"hidden_size": 32, "num_hidden_layers": 2, "num_attention_heads": 4, "intermediate_size": 64}
@@ -72,7 +72,7 @@ def main(words: list[str] | None = None) -> None:
     torch.manual_seed(0)
     data, model, auto = TASKS[options.task]
     audit = AuditCallback()
-    trainer = ClassLossTrainer(
+    trainer = ClassGapTrainer(
         model(),
         TrainingArguments(
             output_dir=str(options.out),

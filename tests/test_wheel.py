@@ -1,9 +1,10 @@
-"""The built wheel holds all that it needs: it audits and trains away from the source tree."""
+"""The wheel works away from the source tree; the source distribution has every file of the repository but results/."""
 
 import importlib.metadata
 import os
 import subprocess
 import sys
+import tarfile
 import zipfile
 from pathlib import Path
 
@@ -49,3 +50,17 @@ def test_it_works_away_from_the_source_tree(unpacked: Path, tmp_path: Path) -> N
     environment = {**os.environ, "PYTHONPATH": str(unpacked)}
     subprocess.run([sys.executable, "-c", CODE, str(unpacked), str(page)], check=True, env=environment, cwd=tmp_path)
     assert "<html" in page.read_text()
+
+
+@pytest.mark.skipif(not (ROOT / ".git").exists(), reason="compares with the files of the repository")
+def test_the_source_distribution_has_every_file_but_results(tmp_path: Path) -> None:
+    command = [sys.executable, "-m", "build", "--sdist", "--no-isolation", "--outdir", str(tmp_path), str(ROOT)]
+    subprocess.run(command, check=True, capture_output=True)
+    with tarfile.open(next(tmp_path.glob("*.tar.gz"))) as archive:
+        names = {name.partition("/")[2] for name in archive.getnames()}
+    listed = subprocess.run(["git", "ls-files"], cwd=ROOT, check=True, capture_output=True, text=True).stdout.split(
+        "\n"
+    )
+    tracked = {name for name in listed if name and (ROOT / name).exists() and not name.startswith(("results/", ".ci/"))}
+    assert tracked - names == set()
+    assert {name for name in names - tracked if "__pycache__" not in name} == {"PKG-INFO"}

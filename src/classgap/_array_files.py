@@ -137,9 +137,9 @@ def _read_header(file: IO[bytes]) -> tuple[tuple[int, ...], bool, np.dtype[Any]]
     if kind.hasobject:
         raise ValueError(PICKLED)
     if any(length < 0 for length in shape):
-        raise ValueError(f"the shape {shape} is negative")
+        raise ValueError(f"the shape {shape} has a negative size")
     if not kind.itemsize:
-        raise ValueError(f"values of type {kind} have no size")
+        raise ValueError(f"values of type {kind} have a size of 0 bytes")
     return shape, fortran, kind
 
 
@@ -158,7 +158,7 @@ def _memory() -> int:
 def _reason(error: BaseException) -> str:
     """Describe an error in one line: those of numpy and of this module say more than those of zlib."""
     if isinstance(error, NotImplementedError):
-        return "it is compressed in an unknown way; use numpy.savez or numpy.savez_compressed"
+        return "its compression is not supported; use numpy.savez or numpy.savez_compressed"
     if isinstance(error, MemoryError):
         return "it does not fit in memory"
     if not isinstance(error, ValueError) or not str(error):

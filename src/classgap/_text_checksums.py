@@ -69,7 +69,7 @@ def check_text(path: Path) -> None:
     if len(content) != entry["bytes"] or hashlib.sha256(content).hexdigest() != entry["sha256"]:
         raise DamagedTextError(
             f"{path} does not match its checksum, so it is damaged or was edited: restore it, or delete "
-            f"{path.with_name(CHECKSUMS)} to use it as it is."
+            f"{path.with_name(CHECKSUMS)} to skip the check."
         )
 
 
@@ -85,7 +85,9 @@ def _read(directory: Path) -> dict[str, Any]:
                 raise ValueError("not checksums")
         return dict(stored)
     except (OSError, ValueError, LookupError, TypeError, AttributeError, RecursionError):
-        raise ValueError(f"{path} is damaged: delete it to use the files of {directory} unchecked.") from None
+        raise ValueError(
+            f"{path} is damaged: delete it to use the files in {directory} without checking them."
+        ) from None
 
 
 def _write(directory: Path, stored: dict[str, Any]) -> None:

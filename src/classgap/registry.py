@@ -142,6 +142,19 @@ class Registry(Generic[T]):
         Raises:
             ValueError: If the name, the argument or an option is invalid.
         """
+        spec, entry, options = self._resolve(text)
+        settings = {key: given[key] for key in entry.given if key in given} | options
+        return entry.make(*([spec.argument] if entry.argument else []), **settings)
+
+    def check(self, text: str | Spec) -> None:
+        """Check name, argument and options as :meth:`build` does, without building.
+
+        Raises:
+            ValueError: If the name, the argument or an option is invalid.
+        """
+        self._resolve(text)
+
+    def _resolve(self, text: str | Spec) -> tuple[Spec, Entry[T], dict[str, Any]]:
         spec = Spec.parse(text) if isinstance(text, str) else text
         entry = self.entry(spec.name)
         if bool(entry.argument) != (spec.argument is not None):
@@ -150,13 +163,13 @@ class Registry(Generic[T]):
             )
             raise ValueError(f"{self.kind} {spec.name} {wanted}.")
         allowed = entry.options()
-        settings = {key: given[key] for key in entry.given if key in given}
+        options = {}
         for key, value in spec.options.items():
             if key not in allowed:
                 hint = suggestion(key, allowed) if allowed else "it has no options."
                 raise ValueError(f"{self.kind} {spec.name} has no option {key!r}; {hint}")
-            settings[key] = convert(f"{self.kind} {spec.name}: {key}", value, allowed[key].kind)
-        return entry.make(*([spec.argument] if entry.argument else []), **settings)
+            options[key] = convert(f"{self.kind} {spec.name}: {key}", value, allowed[key].kind)
+        return spec, entry, options
 
 
 def suggestion(name: str, allowed: Collection[str]) -> str:

@@ -349,7 +349,7 @@ def test_outputs_are_checked_before_the_work(
 
 def test_files_of_a_run_are_not_overwritten(tmp_path: Path, capsys: pytest.CaptureFixture[str]):
     run = tmp_path / "run"
-    flags = ["--data", "digits", "--model", "linear", "--epochs", "1", "--no-report"]
+    flags = ["--data", "digits", "--model", "linear", "--epochs", "1", "--no-audit"]
     assert main(["train", *flags, "--out", str(run)]) == 0
     before = {path: path.read_bytes() for path in run.rglob("*") if path.is_file()}
     for name in ("predictions.safetensors", "config.yaml", "env.json", "metrics.jsonl", "checkpoints/last.pt"):

@@ -6,7 +6,12 @@ from classgap import load_fix
 from classgap.cli import main
 
 
-def test_demo_trains_fixes_and_resumes(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_demo_trains_fixes_and_resumes(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("classgap.cli.demo_command.DATA", "mnist1d:n_train=400:n_test=600")  # generating all takes long
+    for limit in ("MIN_STEPS", "MAX_STEPS"):  # what refitted heads learn does not matter here
+        monkeypatch.setattr(f"classgap.remedies.heads.{limit}", 10)
     out, flags = tmp_path / "demo", ["--seeds", "2", "--out", str(tmp_path / "demo")]
     assert main(["demo", "--epochs", "4", *flags]) == 0
     text = capsys.readouterr().out

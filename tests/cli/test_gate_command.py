@@ -190,7 +190,13 @@ def test_history(before: str, bad: str, tmp_path: Path, capsys):
     assert [release["overall"] for release in releases] == [audit.overall.accuracy for audit in audits]
     assert [release["hard"] for release in releases] == [audit.groups["hard"].accuracy for audit in audits]
     assert [release["worst_name"] for release in releases] == [audit.gap.worst_name for audit in audits]
-    assert "a|b`&lt;i&gt;" in page.read_text(encoding="utf-8")
+    first, last = (f"{100 * audit.gap.easy_hard:.1f}" for audit in audits)
+    assert f"gap {first} → {last} points" in " ".join(out.split())
+    source = page.read_text(encoding="utf-8")
+    assert "a|b`&lt;i&gt;" in source
+    assert f"gap {last} points" in source  # in the chart
+    assert f"classgap history {before}" in source
+    assert source.count("<time ") == 2
     assert main(["history", str(tmp_path / "none.json"), "--html", str(tmp_path / "x.html")]) == 2
     assert capsys.readouterr().err.count("\n") == 1
     assert not (tmp_path / "x.html").exists()

@@ -1,3 +1,5 @@
+import re
+
 import pytest
 
 from classgap.cli import main
@@ -22,12 +24,13 @@ def test_list_has_one_line_per_entry_and_fits_a_screen(command: str, capsys, mon
 
 
 @pytest.mark.parametrize(("command", "name"), ENTRIES)
-def test_description_has_every_option_with_its_default(command: str, name: str, capsys, monkeypatch):
+def test_description_has_every_option_with_default_type_and_meaning(command: str, name: str, capsys, monkeypatch):
     monkeypatch.setenv("COLUMNS", "80")
     assert main([command, name]) == 0
     text = capsys.readouterr().out
     entry = REGISTRIES[command].entry(name)
-    assert all(f"  {option.replace('_', '-')}=" in text for option in entry.options())
+    for option in entry.options():
+        assert re.search(rf"^  {option.replace('_', '-')}=.*  \(.+\)\n      \S", text, re.MULTILINE), option
     assert f" {entry.usage}" in text
     assert max(map(len, text.splitlines())) <= 80
 

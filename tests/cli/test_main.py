@@ -20,7 +20,7 @@ SURFACE = {
         --milestones --gamma --clip-grad --micro-batches
         --precision --channels-last --compile --augment --mix --sampler --val-fraction --val-fold --split-seed --monitor
         --ema-decay --swa-start --swa-lr --wise-ft-alpha --seed --save-every --save-features --save-train-features
-        --class-stats --report --tensorboard --device --config --dry-run --overwrite
+        --class-stats --audit --tensorboard --device --config --dry-run --overwrite
     """,
     "predict": "RUN INPUTS --out --split --top-k --fix --on-error --batch-size --workers --device",
     "export": "RUN --onnx --hub-card",
@@ -40,10 +40,10 @@ SURFACE = {
     "fix": """
         SOURCES --test --goal --max-easy-loss --max-overall-loss --max-medium-loss --costs --priors --html --json --out
         --confidence-level --seed
-        --data --model --budget --n-trials --methods --epochs --val-fraction --executor --search-dir
+        --data --model --budget --n-trials --methods --epochs --val-fraction --executor --study-dir
     """,
     "reproduce": """
-        NAME --scale --seeds --cells --executor --store --files --train --keep-runs --html --markdown --csv
+        NAME --scale --seeds --cells --executor --results-dir --files --train --keep-runs --html --markdown --csv
     """,
     "methods": "NAME",
     "datasets": "NAME",

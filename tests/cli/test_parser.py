@@ -34,8 +34,8 @@ def test_underscores_in_values_are_kept():
         (["--augment", "none"], "augment", "none"),
         (["--nesterov"], "nesterov", True),
         (["--nesterov", "--no-nesterov"], "nesterov", False),
-        (["--no-report"], "report", False),
-        ([], "report", True),
+        (["--no-audit"], "audit", False),
+        ([], "audit", True),
         ([], "momentum", 0.9),
     ],
 )
@@ -87,6 +87,8 @@ def test_negative_numbers_are_values(number: str):
         (["compare", "--n-run", "2", "a", "b"], "did you mean --n-runs?"),
         (["compare"], "SOURCE is required"),
         (["audit", "x.npz", "--conf", "0.9"], "--conf; did you mean --confidence-level?"),
+        (["fix", "val.npz", "--test"], "--test needs at least one value"),
+        (["fix", "--test", "--json", "a.json", "val.npz"], "--test needs at least one value"),
         (["train", "--", "--data", "digits"], "unexpected argument '--data'"),
         (["train", "--data", "digits", "--epochs", "-1e2"], "--epochs must be an integer, got '-1e2'"),
     ],
@@ -102,7 +104,7 @@ def test_help_shows_defaults_choices_and_percent_signs():
     text = " ".join(build_parser("train", COMMANDS["train"]).format_help().split())
     for part in ("(default: 0.9)", "(default: 0.8 0.9)", "{cosine,step,constant}", "(required)", "depends on the data"):
         assert part in text
-    assert "--no-report" in text
+    assert "--no-audit" in text
     assert "--no-nesterov" not in text  # off by default: only needed against a file
 
 

@@ -78,9 +78,9 @@ def test_contradictory_settings_are_rejected(
 
 
 def test_a_run_can_be_repeated_from_its_own_settings(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["train", *SMALL, "--out", str(tmp_path / "a"), "--no-report"]) == 0
+    assert main(["train", *SMALL, "--out", str(tmp_path / "a"), "--no-audit"]) == 0
     assert "classgap audit" in capsys.readouterr().out
-    again = ["train", "--config", str(tmp_path / "a" / "config.yaml"), "--out", str(tmp_path / "b"), "--no-report"]
+    again = ["train", "--config", str(tmp_path / "a" / "config.yaml"), "--out", str(tmp_path / "b"), "--no-audit"]
     assert main(again) == 0
     finals = [json.loads((tmp_path / name / "metrics.jsonl").read_text().splitlines()[-1]) for name in "ab"]
     assert finals[0] == finals[1]
@@ -121,7 +121,7 @@ def test_skipped_images_are_reported_once(
         Image.fromarray(np.full((8, 8, 3), 20 * number, np.uint8)).save(place / f"{number}.png")
     (tmp_path / "photos" / "a" / "bad.png").write_bytes(b"no image")
     words = ["train", "--data", f"folder:{tmp_path}/photos:on_error=skip", "--model", "linear", "--epochs", "1"]
-    words += ["--augment", "none", "--no-report", "--out", str(tmp_path / "run")]
+    words += ["--augment", "none", "--no-audit", "--out", str(tmp_path / "run")]
     for more in (["--dry-run"], []):
         assert main([*words, *more]) == 0
         out, err = capsys.readouterr()

@@ -121,14 +121,14 @@ class StopAfter(StopRequest):
 
 
 def test_a_run_resumes_with_the_same_data_only(photos: Path, tmp_path: Path) -> None:
-    settings = {"data": f"hf:{photos}", "model": "linear", "epochs": 4, "batch_size": 8, "report": False}
+    settings = {"data": f"hf:{photos}", "model": "linear", "epochs": 4, "batch_size": 8, "audit": False}
     config = cg.TrainConfig(**settings, monitor="accuracy", out=tmp_path / "run")
     for steps in (4, 5):
         with pytest.raises(TrainingInterrupted):
             cg.train(config, quiet=True, stop=StopAfter(steps))
     cg.train(config, quiet=True)
     whole = cg.train(
-        cg.TrainConfig(**settings | {"report": True}, monitor="accuracy", out=tmp_path / "whole"), quiet=True
+        cg.TrainConfig(**settings | {"audit": True}, monitor="accuracy", out=tmp_path / "whole"), quiet=True
     )
     weights = [load_weights(RunDirectory(tmp_path / name).model) for name in ("run", "whole")]
     assert all(torch.equal(tensor, weights[1][name]) for name, tensor in weights[0].items())

@@ -12,7 +12,7 @@ from classgap.engine import Run, RunDirectory, train
 from classgap.engine.storage.checkpoint import load_weights
 from classgap.testing import Processes
 
-STORED = {"val_fraction": 0.2, "save_train_features": True, "report": False}
+STORED = {"val_fraction": 0.2, "save_train_features": True, "audit": False}
 
 
 def evaluated_directly(run: Run, split: Split) -> tuple[torch.Tensor, torch.Tensor]:
@@ -67,17 +67,17 @@ def test_the_files_have_the_fields_of_the_test_file_and_can_be_audited(tmp_path:
 
 
 def test_files_are_written_only_for_samples_that_are_held_out_or_requested(tmp_path: Path) -> None:
-    plain = trained(tmp_path / "plain", epochs=1, report=False)
+    plain = trained(tmp_path / "plain", epochs=1, audit=False)
     assert not plain.val_predictions.exists()
     assert not plain.train_predictions.exists()
-    without = trained(tmp_path / "without", epochs=1, report=False, val_fraction=0.2, save_features=False)
+    without = trained(tmp_path / "without", epochs=1, audit=False, val_fraction=0.2, save_features=False)
     assert without.val_predictions.exists()
     assert "features" not in load_weights(without.val_predictions)
 
 
 def test_overwrite_removes_the_files(tmp_path: Path) -> None:
     trained(tmp_path / "run", epochs=1, **STORED)
-    settings = config(out=tmp_path / "run", epochs=1, report=False)
+    settings = config(out=tmp_path / "run", epochs=1, audit=False)
     directory = RunDirectory(train(settings, overwrite=True, quiet=True).run_dir)
     assert directory.predictions.exists()
     assert not directory.val_predictions.exists()
@@ -96,7 +96,7 @@ def test_an_interrupted_run_stores_the_same(tmp_path: Path) -> None:
 
 
 def test_two_processes_store_every_sample_once(tmp_path: Path, processes: Processes) -> None:
-    settings = {"epochs": 2, "val_fraction": 0.2, "save_train_features": True, "class_stats": True, "report": False}
+    settings = {"epochs": 2, "val_fraction": 0.2, "save_train_features": True, "class_stats": True, "audit": False}
     alone = trained(tmp_path / "one", **settings)
     together = trained_by_two(processes, tmp_path / "two", **settings)
     for name in ("val_predictions", "train_predictions"):

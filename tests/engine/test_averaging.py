@@ -40,7 +40,7 @@ def assert_close(weights: dict[str, torch.Tensor], expected: dict[str, torch.Ten
 
 
 def test_ema_of_parameters_and_batch_norm_statistics(tmp_path: Path) -> None:
-    directory = trained(tmp_path / "run", report=False, **NORMALIZED, **EMA)
+    directory = trained(tmp_path / "run", audit=False, **NORMALIZED, **EMA)
     average, *steps = weights_of_each_step(new_run(**NORMALIZED))
     assert len(steps) == 10
     for t, weights in enumerate(steps):
@@ -65,7 +65,7 @@ def test_the_decay_is_reached_after_the_warmup() -> None:
 
 @pytest.mark.parametrize("monitor", ["last", "hard"])
 def test_evaluated_selected_and_saved_weights_are_the_average(monitor: str, tmp_path: Path) -> None:
-    settings = {"epochs": 4, "val_fraction": 0.2, "monitor": monitor, "report": False}
+    settings = {"epochs": 4, "val_fraction": 0.2, "monitor": monitor, "audit": False}
     plain, averaged = trained(tmp_path / "plain", **settings), trained(tmp_path / "ema", ema_decay=0.99, **settings)
     lines = metrics(averaged)
     for one, two in zip(metrics(plain)[:-1], lines[:-1], strict=True):  # training itself does not change
@@ -110,16 +110,16 @@ def test_the_weights_in_training_return_after_an_evaluation() -> None:
 
 
 def test_the_next_stage_continues_from_the_average(tmp_path: Path) -> None:
-    averaged = load_weights(trained(tmp_path / "erm", report=False, **MOONS, **EMA).model)
-    plain = load_weights(trained(tmp_path / "plain", report=False, **MOONS).model)
-    staged = load_weights(trained(tmp_path / "crt", report=False, method="crt", **MOONS, **EMA).model)
+    averaged = load_weights(trained(tmp_path / "erm", audit=False, **MOONS, **EMA).model)
+    plain = load_weights(trained(tmp_path / "plain", audit=False, **MOONS).model)
+    staged = load_weights(trained(tmp_path / "crt", audit=False, method="crt", **MOONS, **EMA).model)
     assert torch.equal(staged["1.weight"], averaged["1.weight"])
     assert not torch.equal(staged["1.weight"], plain["1.weight"])
     assert not torch.equal(staged["3.weight"], averaged["3.weight"])
 
 
 def assert_resumes(tmp_path: Path, stops: list[int], **settings: Any) -> None:
-    settings = {"report": False, "val_fraction": 0.25, **settings}
+    settings = {"audit": False, "val_fraction": 0.25, **settings}
     whole = trained(tmp_path / "whole", **settings)
     for steps in stops:
         with stopped_after(steps):
@@ -148,7 +148,7 @@ def test_interrupted_runs_with_batch_norm_resume_bit_for_bit(tmp_path: Path) -> 
 
 def test_swa_is_the_mean_over_epochs_with_recomputed_batch_norm(tmp_path: Path) -> None:
     settings = {**NORMALIZED, "epochs": 4}
-    directory = trained(tmp_path / "run", report=False, swa_start=0.5, **settings)
+    directory = trained(tmp_path / "run", audit=False, swa_start=0.5, **settings)
     run = new_run(**settings)
     steps = weights_of_each_step(run)[1:]
     ends = [steps[epoch * len(run.batches) - 1] for epoch in (3, 4)]
@@ -165,7 +165,7 @@ def test_swa_is_the_mean_over_epochs_with_recomputed_batch_norm(tmp_path: Path) 
 
 
 def test_swa_does_not_change_training(tmp_path: Path) -> None:
-    settings = {**NORMALIZED, "epochs": 4, "val_fraction": 0.2, "report": False}
+    settings = {**NORMALIZED, "epochs": 4, "val_fraction": 0.2, "audit": False}
     plain, averaged = trained(tmp_path / "plain", **settings), trained(tmp_path / "swa", swa_start=0.5, **settings)
     lines = list(zip(metrics(plain)[:-1], metrics(averaged)[:-1], strict=True))
     assert all(one["loss"] == two["loss"] for one, two in lines)
@@ -175,7 +175,7 @@ def test_swa_does_not_change_training(tmp_path: Path) -> None:
 
 
 def test_swa_lr_is_the_rate_of_the_averaged_epochs(tmp_path: Path) -> None:
-    lines = metrics(trained(tmp_path / "run", epochs=4, swa_start=0.5, swa_lr=0.02, schedule="constant", report=False))
+    lines = metrics(trained(tmp_path / "run", epochs=4, swa_start=0.5, swa_lr=0.02, schedule="constant", audit=False))
     assert [line["lr"] for line in lines[:-1]] == pytest.approx([0.05, 0.05, 0.02, 0.02])
     run = new_run(epochs=4, swa_start=0.5, swa_lr=0.02)
     first = 2 * len(run.batches)
@@ -184,7 +184,7 @@ def test_swa_lr_is_the_rate_of_the_averaged_epochs(tmp_path: Path) -> None:
 
 
 def test_a_frozen_encoder_keeps_its_batch_norm_statistics(tmp_path: Path) -> None:
-    settings = {**NORMALIZED, "epochs": 3, "swa_start": 0.4, "report": False}
+    settings = {**NORMALIZED, "epochs": 3, "swa_start": 0.4, "audit": False}
     encoder = load_weights(trained(tmp_path / "erm", **settings).model)
     staged = load_weights(trained(tmp_path / "crt", method="crt:fraction=1", **settings).model)
     for name, tensor in staged.items():
@@ -232,7 +232,7 @@ def test_processes_have_the_same_average(processes: Processes) -> None:
 
 def assert_two_processes_match_one(processes: Processes, tmp_path: Path, **settings: Any) -> None:
     """Compare a network without batch norm, which would use the statistics of each process's samples."""
-    settings = {"epochs": 4, "val_fraction": 0.2, "monitor": "hard", "report": False, **settings}
+    settings = {"epochs": 4, "val_fraction": 0.2, "monitor": "hard", "audit": False, **settings}
     one, two = trained(tmp_path / "one", **settings), trained_by_two(processes, tmp_path / "two", **settings)
     for alone, together in zip(metrics(one), metrics(two), strict=True):
         numbers = {key: value for key, value in alone.items() if isinstance(value, float)}
@@ -253,7 +253,7 @@ def test_two_processes_predict_with_the_saved_average(
 ) -> None:
     """Evaluate the stored samples again in one process: both processes had the buffers that were saved."""
     settings = {**NORMALIZED, "val_fraction": 0.2, **average}
-    directory = trained_by_two(processes, tmp_path / "run", report=False, **settings)
+    directory = trained_by_two(processes, tmp_path / "run", audit=False, **settings)
     run = new_run(**settings)
     run.model.load_state_dict(load_weights(directory.model))
     assert run.validation is not None

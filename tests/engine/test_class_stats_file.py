@@ -12,7 +12,7 @@ from classgap.audit import Audit
 from classgap.engine import RunDirectory
 from classgap.engine.class_stats import ClassStatistics, compute_class_stats
 
-SETTINGS = {"class_stats": True, "report": False, "save_train_features": True}
+SETTINGS = {"class_stats": True, "audit": False, "save_train_features": True}
 
 
 @pytest.fixture(scope="module")
@@ -59,7 +59,7 @@ def test_there_is_a_line_per_epoch_and_the_last_agrees_with_an_audit(whole: RunD
 
 
 def test_they_do_not_change_the_run(whole: RunDirectory, tmp_path: Path) -> None:
-    plain = trained(tmp_path / "plain", report=False, save_train_features=True)
+    plain = trained(tmp_path / "plain", audit=False, save_train_features=True)
     assert metrics(plain) == metrics(whole)
     assert plain.read_class_stats() == []
     assert not plain.class_stats.exists()
@@ -84,14 +84,14 @@ def test_the_setting_of_a_stored_run_cannot_change(whole: RunDirectory) -> None:
 
 @pytest.mark.parametrize("method", ["crt", "lff", "mr2+tau-norm:tau=1"])
 def test_methods_with_stages_or_two_networks(method: str, tmp_path: Path) -> None:
-    run = trained(tmp_path / "run", method=method, epochs=1, class_stats=True, report=False)
+    run = trained(tmp_path / "run", method=method, epochs=1, class_stats=True, audit=False)
     lines = run.read_class_stats()
     assert [line["stage"] for line in lines] == [line["stage"] for line in run.read_metrics()[:-1]]
     assert all(len(line["spread"]) == 10 and min(line["spread"]) > 0 for line in lines)
 
 
 def test_overwriting_removes_them(tmp_path: Path) -> None:
-    run = trained(tmp_path / "run", epochs=1, class_stats=True, report=False)
+    run = trained(tmp_path / "run", epochs=1, class_stats=True, audit=False)
     assert run.class_stats.exists()
     run._remove_run()
     assert not run.class_stats.exists()

@@ -69,7 +69,7 @@ class StopAfter(StopRequest):
             self.name = "the test"
 
 
-SETTINGS = {"data": "two-moons:n_train=128:n_test=64", "epochs": 6, "batch_size": 32, "report": False}
+SETTINGS = {"data": "two-moons:n_train=128:n_test=64", "epochs": 6, "batch_size": 32, "audit": False}
 
 
 def interrupted(out: Path, *stops: int, **settings) -> RunDirectory:

@@ -23,7 +23,7 @@ def memory_of_passes(method: str, folder: Path) -> float:
     train = Split.from_arrays(torch.randn(40_000, 4), targets)
     test = Split.from_arrays(torch.randn(3_000, 4), targets[:3_000])
     data = Dataset("made", train, test, tuple(map(str, range(3_000))), "vector", (4,))
-    config = TrainConfig(data="made", model="mlp:width=8", method=method, epochs=2, val_fraction=0.1, report=False)
+    config = TrainConfig(data="made", model="mlp:width=8", method=method, epochs=2, val_fraction=0.1, audit=False)
     run = Run(resolve_config(config, data), data, torch.device("cpu"))
     next(run.iterate_outputs(data.test))  # what the first forward pass loads
     before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss

@@ -42,7 +42,7 @@ def fewer_samples(folder: Path) -> None:
 def test_changed_data_is_refused_on_resume(change, named: str, tmp_path: Path):
     folder = tmp_path / "photos"
     write_images(folder)
-    config = TrainConfig(data=f"folder:{folder}", model="mlp", epochs=3, batch_size=4, report=False, out=tmp_path / "r")
+    config = TrainConfig(data=f"folder:{folder}", model="mlp", epochs=3, batch_size=4, audit=False, out=tmp_path / "r")
     with pytest.raises(TrainingInterrupted):
         train(config, quiet=True, stop=StopAfter(4))
     before = {path: path.read_bytes() for path in (tmp_path / "r").rglob("*") if path.is_file()}
@@ -56,7 +56,7 @@ def test_changed_data_is_refused_on_resume(change, named: str, tmp_path: Path):
 def test_copied_files_are_the_same_data(tmp_path: Path):
     folder = tmp_path / "photos"
     write_images(folder)
-    config = TrainConfig(data=f"folder:{folder}", model="mlp", epochs=2, batch_size=4, report=False, out=tmp_path / "r")
+    config = TrainConfig(data=f"folder:{folder}", model="mlp", epochs=2, batch_size=4, audit=False, out=tmp_path / "r")
     with pytest.raises(TrainingInterrupted):
         train(config, quiet=True, stop=StopAfter(4))
     for path in folder.rglob("*.png"):

@@ -116,7 +116,7 @@ def test_it_needs_a_model_with_layers() -> None:
 
 @pytest.mark.parametrize("method", ["mr2", "crt"])
 def test_an_interruption_changes_nothing(method: str, tmp_path: Path) -> None:
-    settings = VIT | {"method": method, "ema_decay": 0.9, "report": False}
+    settings = VIT | {"method": method, "ema_decay": 0.9, "audit": False}
     whole = trained(tmp_path / "whole", **settings)
     with stopped_after(4):
         trained(tmp_path / "parts", **settings)

@@ -25,7 +25,7 @@ def overlapping(tmp_path_factory: pytest.TempPathFactory) -> str:
 
 def audit_run(out: Path, data: str, **settings: object) -> tuple[Audit, float]:
     """Audit a run without features, so that no head can be refitted; and its training accuracy."""
-    run = trained(out, data=data, model="mlp:width=32", save_features=False, report=False, **settings)
+    run = trained(out, data=data, model="mlp:width=32", save_features=False, audit=False, **settings)
     found = read_predictions(run.path)
     assert found.train_targets_M is not None
     return Audit.from_file(run.path), float((found.train_targets_M == found.train_predictions_M).mean())

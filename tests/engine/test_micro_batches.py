@@ -65,7 +65,7 @@ def test_a_loss_with_state_sees_one_micro_batch_at_a_time(method: str, twin: Cla
 def test_losses_over_pairs_cause_a_warning(
     method: str, parts: int, named: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    settings = {"data": "two-moons:n_train=64:n_test=20", "epochs": 1, "report": False}
+    settings = {"data": "two-moons:n_train=64:n_test=20", "epochs": 1, "audit": False}
     train(config(out=tmp_path / "run", method=method, micro_batches=parts, **settings))
     warning = f"classgap: micro_batches=2: {named} compares samples"
     assert (warning in capsys.readouterr().err) == bool(named)

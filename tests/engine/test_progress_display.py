@@ -67,7 +67,7 @@ def printed_epochs(text: str) -> list[int]:
 def test_the_total_counts_the_samples_trained_on(
     settings: dict, total: int, lines: list[int], tmp_path: Path, displays: list[Counting], capsys
 ) -> None:
-    train(config(out=tmp_path / "run", report=False, **settings))
+    train(config(out=tmp_path / "run", audit=False, **settings))
     assert [(each.total, each.counted) for each in displays] == [(total, total)]
     err = capsys.readouterr().err
     assert printed_epochs(err) == lines
@@ -75,7 +75,7 @@ def test_the_total_counts_the_samples_trained_on(
 
 
 def test_each_stage_has_its_own_total(tmp_path: Path, displays: list[Counting], capsys) -> None:
-    train(config(out=tmp_path / "run", report=False, method="jtt", epochs=10, batch_size=600))
+    train(config(out=tmp_path / "run", audit=False, method="jtt", epochs=10, batch_size=600))
     assert [each.total for each in displays] == [each.counted for each in displays]
     assert displays[0].total < displays[1].total
     assert printed_epochs(capsys.readouterr().err) == [1, 2, *range(1, 11)]
@@ -85,7 +85,7 @@ def test_each_stage_has_its_own_total(tmp_path: Path, displays: list[Counting], 
 def test_a_resumed_run_continues_counting(
     updates: int, samples: int, tmp_path: Path, displays: list[Counting], monkeypatch: pytest.MonkeyPatch, capsys
 ) -> None:
-    settings = config(out=tmp_path / "run", report=False, batch_size=600, epochs=3, save_every=0.0)  # six updates
+    settings = config(out=tmp_path / "run", audit=False, batch_size=600, epochs=3, save_every=0.0)  # six updates
     seen = 0
 
     def killed(*_: object) -> None:

@@ -113,7 +113,8 @@ def test_an_unwritable_directory_is_reported(tmp_path: Path, capsys: pytest.Capt
 
 def test_two_processes_match_one_process(tmp_path: Path) -> None:
     settings = {"epochs": 4, "method": "mr2", "val_fraction": 0.1}
-    succeed(start(tmp_path / "two", processes=2, **settings))
+    succeed(start(tmp_path / "two", processes=2, audit=True, **settings))
+    assert (tmp_path / "two" / "report.html").exists()
     alone = metrics(trained(tmp_path / "one", **settings))
     together = metrics(tmp_path / "two")
     assert len(alone) == len(together) == 5
@@ -125,7 +126,7 @@ def test_two_processes_match_one_process(tmp_path: Path) -> None:
 
 def test_two_processes_predict_with_the_saved_weights(tmp_path: Path, processes: Processes) -> None:
     settings = {"model": "resnet20:width=4", "epochs": 1, "batch_size": 100}
-    directory = trained_by_two(processes, tmp_path / "run", report=False, **settings)
+    directory = trained_by_two(processes, tmp_path / "run", audit=False, **settings)
     run = new_run(**settings)
     run.model.load_state_dict(load_weights(directory.model))
     stored = load_weights(directory.predictions)["logits"]

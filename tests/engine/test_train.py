@@ -21,7 +21,7 @@ from classgap.models import build
 
 
 def test_run_directory_contents(tmp_path: Path) -> None:
-    directory = trained(tmp_path / "run")
+    directory = trained(tmp_path / "run", audit=True)
     names = {each.name for each in directory.path.iterdir()}
     assert names == {
         *("config.yaml", "env.json", "metrics.jsonl", "checkpoints", "predictions.safetensors"),

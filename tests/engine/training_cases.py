@@ -26,7 +26,8 @@ SMALL: dict[str, Any] = {"data": "digits", "model": "mlp:width=16", "epochs": 3,
 
 
 def config(**settings: Any) -> TrainConfig:
-    return TrainConfig(**(SMALL | settings))
+    """Return the settings of a small run, by default without an audit, which takes longer than the training."""
+    return TrainConfig(**(SMALL | {"audit": False} | settings))
 
 
 def new_run(**settings: Any) -> Run:
@@ -64,8 +65,9 @@ def command(out: Path, *flags: str, processes: int = 1, **settings: Any) -> list
     """Return the command line of a small training run."""
     # After "--", torchrun does not take --monitor for an abbreviation of its own --monitor-interval.
     words = ["-m", *(["--"] if processes > 1 else []), "classgap", "train", "--out", str(out)]
-    for name, value in (SMALL | settings).items():
-        words += [f"--{name.replace('_', '-')}", str(value)]
+    for name, value in (SMALL | {"audit": False} | settings).items():
+        flag = name.replace("_", "-")
+        words += [f"--{'' if value else 'no-'}{flag}"] if isinstance(value, bool) else [f"--{flag}", str(value)]
     launcher = [sys.executable]
     if processes > 1:
         launcher = [sys.executable, "-m", "torch.distributed.run", "--standalone", f"--nproc-per-node={processes}"]

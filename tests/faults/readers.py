@@ -115,7 +115,7 @@ class StopSoon(StopRequest):
 
 def _resume(path: Path) -> None:
     directory = path.parents[len(path.parts) - path.parts.index("half") - 2]
-    train(TrainConfig(**TRAINING, out=directory, report=False), quiet=True)
+    train(TrainConfig(**TRAINING, out=directory, audit=False), quiet=True)
 
 
 def _load_data(text: str) -> Callable[[Path], Any]:
@@ -355,9 +355,9 @@ def _write_images(directory: Path) -> None:
 
 
 def _write_runs(directory: Path) -> None:
-    train(TrainConfig(**TRAINING, out=directory / "run", report=False), quiet=True)
+    train(TrainConfig(**TRAINING, out=directory / "run", audit=False), quiet=True)
     with contextlib.suppress(TrainingInterrupted):
-        train(TrainConfig(**TRAINING, out=directory / "half", report=False), quiet=True, stop=StopSoon())
+        train(TrainConfig(**TRAINING, out=directory / "half", audit=False), quiet=True, stop=StopSoon())
     (directory / "config.yaml").write_text((directory / "run" / "config.yaml").read_text())
     weights = {"fc.weight": torch.zeros(2, 3), "fc.bias": torch.ones(2)}
     torch.save(weights, directory / "w.pt")
@@ -371,7 +371,7 @@ def _write_runs(directory: Path) -> None:
     config = {"model": "mlp:width=4", "num_classes": 3, "input_shape": [4], "head": "linear"}
     networks = MeanNetwork([Network.from_config(config), Network.from_config(config)])
     Fix("ensemble", "samples", [networks], ("a", "b", "c"), details={"input_shape": [4]}).save(directory / "network")
-    stats = TrainConfig(**TRAINING, out=directory / "stats", report=False, class_stats=True)
+    stats = TrainConfig(**TRAINING, out=directory / "stats", audit=False, class_stats=True)
     train(stats, quiet=True)
     _write_stored(directory)
 

@@ -31,7 +31,7 @@ SETTINGS: dict[str, Any] = {
     "save_every": 0.05,
     "val_fraction": 0.2,
     "monitor": "balanced",
-    "report": False,
+    "audit": False,
 }
 
 

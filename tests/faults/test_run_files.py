@@ -140,7 +140,7 @@ def test_samples_are_decompressed_up_to_the_stated_number(tmp_path, audit):
     zeros = zlib.compress(bytes(10**8))
     audit["samples"]["targets"] = {"dtype": "|u1", "data": b64encode(zeros).decode()}
     (tmp_path / "b.json").write_text(json.dumps(audit))
-    with pytest.raises(ValueError, match="samples must hold at most 24"):
+    with pytest.raises(ValueError, match="samples must have at most 24"):
         Audit.load(tmp_path / "b.json")
 
 
@@ -195,7 +195,7 @@ LONE = "\ud800"
 
 
 @pytest.mark.parametrize("flag", ["--groups", "--superclasses", "--hierarchy"])
-def test_half_characters_in_json_are_rejected(tmp_path, monkeypatch, capsys, audit, flag):
+def test_unpaired_surrogates_in_json_are_rejected(tmp_path, monkeypatch, capsys, audit, flag):
     monkeypatch.chdir(tmp_path)
     np.savez("ok.npz", targets=np.arange(6) % 2, predictions=np.arange(6) % 2)
     Path("g.json").write_text(json.dumps({LONE: ["0"], "0": LONE}))
@@ -206,11 +206,11 @@ def test_half_characters_in_json_are_rejected(tmp_path, monkeypatch, capsys, aud
     assert main(["audit", "ok.npz", "--groups", "g.json"]) == 0
 
 
-def test_class_names_with_half_characters_are_rejected(tmp_path, capsys):
+def test_class_names_with_unpaired_surrogates_are_rejected(tmp_path, capsys):
     names = np.array(["a", f"{LONE}b"])
     np.savez(tmp_path / "p.npz", targets=np.arange(6) % 2, predictions=np.arange(6) % 2, class_names=names)
     assert main(["audit", str(tmp_path / "p.npz")]) == 2
-    assert "p.npz: class_names must be text" in capsys.readouterr().err
+    assert "p.npz: class_names must be valid Unicode" in capsys.readouterr().err
 
 
 def test_file_names_that_are_no_utf8_are_replaced_in_reports(tmp_path, monkeypatch, capsys):

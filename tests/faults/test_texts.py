@@ -42,7 +42,7 @@ PLAIN = st.recursive(
 
 
 @settings(deadline=None)
-@given(st.sampled_from(["epochs", "lr", "seed", "milestones", "report", "monitor", "out"]), PLAIN)
+@given(st.sampled_from(["epochs", "lr", "seed", "milestones", "audit", "monitor", "out"]), PLAIN)
 def test_settings_of_any_type_are_converted_or_named(name, value):
     message = name
     try:

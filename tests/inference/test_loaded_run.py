@@ -23,7 +23,7 @@ SMALL: dict[str, Any] = {"data": "digits", "model": "mlp:width=16", "epochs": 2,
 
 
 def trained(out: Path, **settings: Any) -> Path:
-    return train(TrainConfig(**(SMALL | {"report": False, "out": out} | settings)), quiet=True).run_dir
+    return train(TrainConfig(**(SMALL | {"audit": False, "out": out} | settings)), quiet=True).run_dir
 
 
 def stored(run: Path) -> dict[str, torch.Tensor]:

@@ -15,7 +15,7 @@ from transformers import (
 )
 
 import classgap as cg
-from classgap.integrations.huggingface import AuditCallback, ClassLossTrainer
+from classgap.integrations.huggingface import AuditCallback, ClassGapTrainer
 
 CLASSES = 3
 SIZES = {"hidden_size": 16, "num_hidden_layers": 1, "num_attention_heads": 2, "intermediate_size": 16}
@@ -88,7 +88,7 @@ def take_joint_step(folder: Path, name: str, processes: int) -> dict[str, Tensor
     build, ignored, settings = JOINT_STEPS[name]
     size = 18 // processes // settings.get("gradient_accumulation_steps", 1)
     args = arguments(folder, per_device_train_batch_size=size, **settings)
-    trainer = ClassLossTrainer(text_model(), args, train_dataset=samples(18, ignored=ignored), loss=build())
+    trainer = ClassGapTrainer(text_model(), args, train_dataset=samples(18, ignored=ignored), loss=build())
     trainer.train()
     assert trainer.state.global_step == 1
     loss = {f"loss.{key}": value for key, value in trainer.loss.state_dict().items()}
@@ -98,7 +98,7 @@ def take_joint_step(folder: Path, name: str, processes: int) -> dict[str, Tensor
 def audit_with_padding(folder: Path) -> None:
     """Evaluate 7 samples in batches of 2, which two processes cannot divide equally."""
     audit = AuditCallback()
-    trainer = ClassLossTrainer(
+    trainer = ClassGapTrainer(
         text_model(),
         arguments(folder, per_device_eval_batch_size=2),
         eval_dataset=samples(7),

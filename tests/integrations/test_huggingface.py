@@ -21,7 +21,7 @@ from torch import Tensor, nn
 from transformers import AutoModelForImageClassification, AutoModelForSequenceClassification, Trainer
 
 import classgap as cg
-from classgap.integrations.huggingface import AuditCallback, ClassLossTrainer, make_compute_loss_func
+from classgap.integrations.huggingface import AuditCallback, ClassGapTrainer, make_compute_loss_func
 
 KINDS = {
     "text": (text_model, AutoModelForSequenceClassification),
@@ -59,7 +59,7 @@ def test_accumulation_gives_the_gradient_of_the_batch(kind: str, by_function: bo
             func = make_compute_loss_func(loss, model, args)
             trainer = Trainer(model, args, train_dataset=data, compute_loss_func=func)
         else:
-            trainer = ClassLossTrainer(model, args, train_dataset=data, loss=loss)
+            trainer = ClassGapTrainer(model, args, train_dataset=data, loss=loss)
         trainer.train()
         assert trainer.state.global_step == 1
         for name, gradient in expected.items():
@@ -72,7 +72,7 @@ def test_sums_are_added_up(tmp_path: Path) -> None:
     expected, before = gradients_by_torch(text_model(), data), weights(model)
     args = arguments(tmp_path, per_device_train_batch_size=4, gradient_accumulation_steps=3)
     loss = cg.losses.CrossEntropyLoss(CLASSES, reduction="sum")
-    ClassLossTrainer(model, args, train_dataset=data, loss=loss).train()
+    ClassGapTrainer(model, args, train_dataset=data, loss=loss).train()
     for name, gradient in expected.items():  # 8 samples have a label
         found = before[name] - model.state_dict()[name]
         torch.testing.assert_close(found, 8 * gradient, rtol=1e-4, atol=1e-5, msg=name)
@@ -121,9 +121,9 @@ def test_interrupted_equals_uninterrupted(loss: str, tmp_path: Path) -> None:
     settings = {"num_train_epochs": 2, "per_device_train_batch_size": 4, "learning_rate": 0.05, "optim": "adamw_torch"}
     settings |= {"save_strategy": "steps", "save_steps": 5, "lr_scheduler_type": "linear"}
 
-    def trainer() -> ClassLossTrainer:
+    def trainer() -> ClassGapTrainer:
         data = samples(24)
-        return ClassLossTrainer(text_model(dropout=0.1), arguments(tmp_path, **settings), train_dataset=data, loss=loss)
+        return ClassGapTrainer(text_model(dropout=0.1), arguments(tmp_path, **settings), train_dataset=data, loss=loss)
 
     whole = trainer()
     whole.train()
@@ -143,7 +143,7 @@ def test_evaluation_does_not_change_the_loss(tmp_path: Path) -> None:
     for every in ("no", "steps"):
         args = arguments(tmp_path, per_device_train_batch_size=6, eval_strategy=every, eval_steps=1, learning_rate=0.1)
         model, other = text_model(), samples(9, seed=1)
-        trainer = ClassLossTrainer(model, args, train_dataset=samples(18), eval_dataset=other, loss="mr2:memory_size=4")
+        trainer = ClassGapTrainer(model, args, train_dataset=samples(18), eval_dataset=other, loss="mr2:memory_size=4")
         trainer.train()
         results.append({**weights(model), **weights(trainer.loss)})
         assert len([each for each in trainer.state.log_history if "eval_loss" in each]) == (
@@ -164,7 +164,7 @@ def test_the_parameters_of_a_loss_are_trained_as_in_a_plain_loop(tmp_path: Path)
 
     args = arguments(tmp_path, per_device_train_batch_size=18, num_train_epochs=3, learning_rate=0.1)
     trained = cg.losses.CenterLoss(CLASSES, 16, strength=0.5, centers="trained")
-    trainer = ClassLossTrainer(text_model(), args, train_dataset=data, loss=trained, loss_lr=0.5)
+    trainer = ClassGapTrainer(text_model(), args, train_dataset=data, loss=trained, loss_lr=0.5)
     trainer.train()
     for name, value in {**weights(model), **weights(loss)}.items():
         found = {**weights(trainer.model), **weights(trained)}[name]
@@ -175,7 +175,7 @@ def test_the_parameters_of_a_loss_are_trained_as_in_a_plain_loop(tmp_path: Path)
 def test_the_saved_folder_is_a_pretrained_model(kind: str, tmp_path: Path) -> None:
     build, auto = KINDS[kind]
     data = samples(12, images=kind == "image")
-    trainer = ClassLossTrainer(build(), arguments(tmp_path), train_dataset=data, loss="mr2")
+    trainer = ClassGapTrainer(build(), arguments(tmp_path), train_dataset=data, loss="mr2")
     trainer.train()
     trainer.save_model(str(tmp_path / "final"))
     model, info = auto.from_pretrained(tmp_path / "final", output_loading_info=True)
@@ -189,7 +189,7 @@ def test_the_loss_of_the_best_checkpoint_is_restored(tmp_path: Path) -> None:
     best = {"load_best_model_at_end": True, "metric_for_best_model": "first", "greater_is_better": True}
     args = arguments(tmp_path, per_device_train_batch_size=6, **every, **best)
     scores = iter([1.0, 0.0, 0.0])
-    trainer = ClassLossTrainer(
+    trainer = ClassGapTrainer(
         text_model(),
         args,
         train_dataset=samples(18),
@@ -210,7 +210,7 @@ def test_evaluations_and_predictions_are_audited(kind: str, tmp_path: Path) -> N
     build, _ = KINDS[kind]
     data, audit = samples(30, images=kind == "image"), AuditCallback(train_counts=[9, 9, 9])
     model = build()
-    trainer = ClassLossTrainer(
+    trainer = ClassGapTrainer(
         model,
         arguments(tmp_path),
         eval_dataset=data,
@@ -255,18 +255,18 @@ def test_an_audit_needs_predictions(tmp_path: Path) -> None:
 def test_a_loss_that_compares_samples_warns_of_accumulation(tmp_path: Path) -> None:
     args = arguments(tmp_path, gradient_accumulation_steps=4)
     with pytest.warns(UserWarning, match="gradient_accumulation_steps=4: MR2Loss"):
-        ClassLossTrainer(text_model(), args, loss="mr2")
+        ClassGapTrainer(text_model(), args, loss="mr2")
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        ClassLossTrainer(text_model(), args, loss="erm")
-        ClassLossTrainer(text_model(), arguments(tmp_path), loss="mr2")
+        ClassGapTrainer(text_model(), args, loss="erm")
+        ClassGapTrainer(text_model(), arguments(tmp_path), loss="mr2")
 
 
 def test_the_function_names_what_only_the_trainer_does(tmp_path: Path) -> None:
     args = arguments(tmp_path)
-    with pytest.raises(ValueError, match=r"CenterLoss.*ClassLossTrainer"):
+    with pytest.raises(ValueError, match=r"CenterLoss.*ClassGapTrainer"):
         make_compute_loss_func("center:centers=trained", text_model(), args)
-    with pytest.warns(UserWarning, match=r"state of MR2Loss.*ClassLossTrainer"):
+    with pytest.warns(UserWarning, match=r"state of MR2Loss.*ClassGapTrainer"):
         func = make_compute_loss_func("mr2", text_model(), args)
     with pytest.raises(ValueError, match="labels"):
         func({"logits": torch.zeros(2, 3)}, None)
@@ -275,15 +275,15 @@ def test_the_function_names_what_only_the_trainer_does(tmp_path: Path) -> None:
 def test_settings_that_would_be_ignored_are_errors(tmp_path: Path) -> None:
     model, args = text_model(), arguments(tmp_path)
     with pytest.raises(ValueError, match=r"label_smoothing_factor.*0\.1"):
-        ClassLossTrainer(model, arguments(tmp_path, label_smoothing_factor=0.1), loss="erm")
+        ClassGapTrainer(model, arguments(tmp_path, label_smoothing_factor=0.1), loss="erm")
     with pytest.raises(ValueError, match="compute_loss_func must be None"):
-        ClassLossTrainer(model, args, loss="erm", compute_loss_func=print)
+        ClassGapTrainer(model, args, loss="erm", compute_loss_func=print)
     with pytest.raises(ValueError, match="model_init must be None"):
-        ClassLossTrainer(model_init=lambda: text_model(), args=args, loss="erm")
+        ClassGapTrainer(model_init=lambda: text_model(), args=args, loss="erm")
     with pytest.raises(ValueError, match=r"'none'.*-100"):
-        ClassLossTrainer(model, args, loss=cg.losses.CrossEntropyLoss(CLASSES, reduction="none"))
+        ClassGapTrainer(model, args, loss=cg.losses.CrossEntropyLoss(CLASSES, reduction="none"))
     with pytest.raises(ValueError, match="more than a loss"):
-        ClassLossTrainer(model, args, loss="sam+mr2")
+        ClassGapTrainer(model, args, loss="sam+mr2")
     with pytest.raises(ValueError, match="class_counts"):
-        ClassLossTrainer(model, args, loss="elm")
-    assert ClassLossTrainer(model, args, loss="elm", class_counts=[9, 5, 1]).loss.num_classes == CLASSES
+        ClassGapTrainer(model, args, loss="elm")
+    assert ClassGapTrainer(model, args, loss="elm", class_counts=[9, 5, 1]).loss.num_classes == CLASSES

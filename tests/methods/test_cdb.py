@@ -53,7 +53,7 @@ def test_a_class_without_held_out_samples_takes_the_mean() -> None:
 
 
 def test_tau_0_is_cross_entropy(tmp_path: Path) -> None:
-    ours, theirs = (moons_trained(tmp_path / name, name, report=False) for name in ("cdb:tau=0", "erm"))
+    ours, theirs = (moons_trained(tmp_path / name, name, audit=False) for name in ("cdb:tau=0", "erm"))
     assert metrics(ours) == metrics(theirs)
     weights = [load_weights(each.model) for each in (ours, theirs)]
     assert all(torch.equal(tensor, weights[1][name]) for name, tensor in weights[0].items())
@@ -69,13 +69,13 @@ def test_stopped_and_resumed(val_fraction: float, tmp_path: Path) -> None:
 
 
 def test_rare_classes_gain(tmp_path: Path) -> None:
-    tail = {"data": "digits:imbalance=50", "model": "mlp:width=32", "epochs": 12, "val_fraction": 0.25, "report": False}
+    tail = {"data": "digits:imbalance=50", "model": "mlp:width=32", "epochs": 12, "val_fraction": 0.25, "audit": False}
     plain, balanced = (metrics(moons_trained(tmp_path / name, name, **tail))[-1] for name in ("erm", "cdb"))
     assert balanced["test_balanced"] > plain["test_balanced"] + 0.05
 
 
 def test_two_processes_weigh_as_one(tmp_path: Path, processes: Processes) -> None:
-    settings = {**MOONS, "method": "cdb", "val_fraction": 0.25, "report": False}
+    settings = {**MOONS, "method": "cdb", "val_fraction": 0.25, "audit": False}
     alone, together = trained(tmp_path / "one", **settings), trained_by_two(processes, tmp_path / "two", **settings)
     ours, theirs = (load_checkpoint(tmp_path / name / "checkpoints" / "last.pt")["method"] for name in ("one", "two"))
     torch.testing.assert_close(ours["loss.weight"], theirs["loss.weight"], rtol=1e-3, atol=1e-3)

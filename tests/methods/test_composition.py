@@ -68,7 +68,7 @@ def test_losses_with_post_hoc_methods(text: str, kind: type) -> None:
     [
         ("mr2+elm", ["mr2 and elm", "both are losses"]),
         ("erm+mr2", ["erm and mr2", "both are losses"]),
-        ("sam+asam", ["sam and asam", "update"]),
+        ("sam+asam", ["sam and asam", "optimizer step"]),
         ("sam+mr2+sam", ["sam and sam"]),
         ("mr2+crt+tau-norm", ["crt and tau-norm", "classifier after training"]),
         ("elm+logit-adjustment", ["elm and logit-adjustment", "includes logit adjustment"]),

@@ -89,7 +89,7 @@ def test_the_second_training_starts_where_the_first_did() -> None:
 
 
 def test_hard_classes_gain(tmp_path: Path) -> None:
-    settings = {"val_fraction": 0.25, "epochs": None, "steps": 60, "report": False}
+    settings = {"val_fraction": 0.25, "epochs": None, "steps": 60, "audit": False}
     plain = metrics(moons_trained(tmp_path / "erm", "erm", **settings))
     pruned = metrics(moons_trained(tmp_path / "drop", "drop:density=0.1", **settings))
     # 60 steps of 64 samples from 384, then from 38.
@@ -108,7 +108,7 @@ def test_stopped_in_each_training_and_between_them(redraw: str, tmp_path: Path) 
 
 
 def test_two_processes_use_the_same_quotas(tmp_path: Path, processes: Processes) -> None:
-    settings = {**MOONS, "method": "drop", "val_fraction": 0.25, "report": False}
+    settings = {**MOONS, "method": "drop", "val_fraction": 0.25, "audit": False}
     alone, together = trained(tmp_path / "one", **settings), trained_by_two(processes, tmp_path / "two", **settings)
     ours, theirs = (load_checkpoint(tmp_path / name / "checkpoints" / "last.pt")["method"] for name in ("one", "two"))
     assert torch.equal(ours["quotas"], theirs["quotas"])

@@ -8,7 +8,7 @@ from dataclasses import replace
 import numpy as np
 
 from classgap.audit import Audit
-from classgap.audit.results import BudgetShare, Cause, ErrorBudget
+from classgap.audit.results import BudgetShare, ErrorBudget
 from classgap.audit.settings import AuditSettings
 from classgap.audit.stats.intervals import wilson_interval
 
@@ -83,10 +83,3 @@ def with_budgets(audit: Audit, *, lower_bound: bool = False) -> Audit:
         classes.append(replace(entry, error_budget=budget, doubted_samples=numbers[:40], confident_errors=numbers[-9:]))
     whole = make_budget(totals.tolist(), added=(0, 7, 11, 0), lower_bound=lower_bound)
     return replace(audit, classes=tuple(classes), error_budget=whole)
-
-
-def with_cause(audit: Audit, index: int, *causes: Cause) -> Audit:
-    """Replace the diagnosis of one class."""
-    classes = list(audit.classes)
-    classes[index] = replace(classes[index], diagnosis=causes)
-    return replace(audit, classes=tuple(classes))

@@ -9,9 +9,8 @@ import pytest
 from synthetic_audits import SCRIPT
 
 from browser import Browser
-from classgap.audit import Audit, AuditDiff
+from classgap.audit import Audit, AuditDiff, History
 from classgap.audit.results import AuditSource
-from classgap.remedies import FixResult
 from classgap.report import write_html
 
 NAMES = "[...document.querySelectorAll('.tool tbody tr:not([hidden]) th')].map(cell => cell.textContent)"
@@ -217,13 +216,14 @@ def test_long_paths_and_ids_wrap(page: Browser, budget_audit: Audit, tmp_path: P
 
 
 @pytest.mark.parametrize("width", [400, 700, 900])
-@pytest.mark.parametrize("name", ["audit", "many_audit", "several", "fix"])
-def test_charts_fit_the_window(page: Browser, files: Path, tested_fix: FixResult, name: str, width: int):
-    if name == "fix":
-        write_html(tested_fix, files / "fix.html")
+@pytest.mark.parametrize("name", ["audit", "many_audit", "several", "tested_fix", "history"])
+def test_charts_fit_the_window(page: Browser, files: Path, request: pytest.FixtureRequest, name: str, width: int):
+    path = files / f"{name}.html"
+    if not path.exists():
+        write_html(request.getfixturevalue(name), path)
     page.media("", "light")
     page.resize(width, 800)
-    page.open(files / f"{name}.html")
+    page.open(path)
     assert page.run("document.documentElement.scrollWidth") <= width
     shown = "[...document.querySelectorAll('figure svg')].filter(e => e.getClientRects().length)"
     charts = page.run(f"{shown}.map(e => [e.getBoundingClientRect().width, e.parentElement.clientWidth])")
@@ -240,6 +240,22 @@ def test_charts_fit_the_window(page: Browser, files: Path, tested_fix: FixResult
     assert len(texts) > 10
     assert min(size for _, size, _, _ in texts) >= (11 if width == 400 else 8.5)
     assert [text for text, _, left, right in texts if left < -1 or right < -1] == []
+    page.resize(1200, 900)
+
+
+@pytest.mark.parametrize("width", [400, 1200])
+@pytest.mark.parametrize("names", [["v1", "v2", "v3"], [f"a release with a long name, {i}" for i in range(12)]])
+def test_names_of_releases_do_not_overlap(page: Browser, audit: Audit, tmp_path: Path, names: list[str], width: int):
+    write_html(History.from_audits([audit] * len(names), names), tmp_path / "history.html")
+    page.resize(width, 800)
+    page.open(tmp_path / "history.html")
+    boxes = page.run(
+        "[...document.querySelectorAll('figure text.tick')].filter(e => e.getClientRects().length)"
+        ".filter(e => !e.textContent.endsWith('%')).map(e => e.getBoundingClientRect()).map(b => [b.left, b.right])"
+    )
+    assert len(boxes) >= 2
+    assert len(boxes) == 3 or len(names) > 3
+    assert all(right < left for (_, right), (left, _) in itertools.pairwise(boxes))
     page.resize(1200, 900)
 
 
@@ -322,6 +338,8 @@ def test_printed_pages_keep_headers_and_legends(page: Browser, files: Path):
         assert (selector, after, inside, color) == (selector, "avoid", "avoid", "exact")
     assert page.run("getComputedStyle(document.querySelector('thead')).display") == "table-header-group"
     assert page.run("getComputedStyle(document.querySelector('svg.for-narrow')).display") == "none"
+    cells = "[...document.querySelectorAll('th')].map(cell => getComputedStyle(cell).position)"
+    assert set(page.run(cells)) == {"static"}  # Chromium prints a sticky header at the end of its table
     page.media("", "light")
     # A header that is repeated on each page of paper is longer text: compare with the same page, not repeated.
     count = "Page.printToPDF"

@@ -2,6 +2,7 @@
 
 import csv
 import re
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -17,6 +18,7 @@ from classgap.report.formatting import format_percent
 from classgap.report.html.render import render_html
 from classgap.report.label_sections import label_sections
 from classgap.report.notes import audit_notes
+from classgap.report.valid_section import gap_sentence
 
 
 def predictions(seed: int = 0, each: int = 80):
@@ -66,6 +68,16 @@ def test_the_terminal_shows_both_figures(labels: Audit):
     assert f"{found.errors} of {found.support}" in text
     assert f"{labels.superclasses.within} of {labels.superclasses.errors} errors" in text
     assert "\x1b" not in text
+
+
+@pytest.mark.parametrize(("reranked", "amount"), [(0.0, "5.0"), (-0.02, "5.0 to 7.0"), (0.0004, "5.0")])
+def test_the_share_of_labels_is_a_range_only_if_its_ends_differ(labels: Audit, reranked: float, amount: str):
+    valid = replace(
+        labels.valid,
+        gap=replace(labels.valid.gap, easy_hard=labels.gap.easy_hard - 0.05),
+        reranked_easy_hard=labels.gap.easy_hard - 0.05 + reranked,
+    )
+    assert f"account for {amount} points" in gap_sentence(replace(labels, valid=valid))
 
 
 def test_the_page_shows_every_section(labels: Audit):

@@ -88,7 +88,7 @@ def test_size_budget_is_kept(budget_audit: Audit, tmp_path: Path, size: int):
     assert MAX_BYTES == 1_000_000
     assert 300_000 < sizes[1] - sizes[0] <= MAX_BYTES
     source = (tmp_path / "pictures.html").read_text()
-    dropped = re.search(r"at most 1 MB to the page: (\d+)", source)
+    dropped = re.search(r"keep the page small: (\d+)", source)
     shown, wanted = len(pictures(source)), 8 * 2 * PER_ROW
     assert all(max(picture.size) <= SIDE for _, picture in pictures(source))
     assert (dropped is not None) == (size == 64)  # stored without loss
@@ -149,7 +149,7 @@ def test_unreadable_samples(tmp_path: Path):
 
 
 def test_comparisons_have_no_thumbnails(diff):
-    with pytest.raises(ValueError, match="thumbnails must be None"):
+    with pytest.raises(ValueError, match=r"thumbnails .* AuditDiff"):
         render_html(diff, thumbnails=[])
 
 

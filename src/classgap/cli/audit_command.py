@@ -36,12 +36,12 @@ class AuditCommand(Command):
                            "index", "valid_labels" ("a|b"), "filename", "text";
                            files from pandas, Hugging Face and timm's
                            inference.py work as they are
-      .parquet             columns "target" and "prediction", or "target" and
-                           lists "logits" or "probabilities"
+      .parquet             columns "target" and "prediction", or "target" and a
+                           list column "logits" or "probabilities"
       .npy                 scores or predicted labels, with --targets
       directory            a run of classgap train, or .npy files named like the
                            arrays above
-      'preds-*.npz'        several files, joined
+      'preds-*.npz'        several files, concatenated
       .json                an audit saved with --json
 
     Example:
@@ -72,7 +72,7 @@ class AuditCommand(Command):
     """Write one row per class as CSV."""
 
     rank_by: Path | None = None
-    """Rank classes into thirds by another model's class accuracies."""
+    """Split classes into thirds by the class accuracies of another model."""
 
     groups: Path | None = None
     """JSON file with additional groups of classes: {"group": ["class", ...], ...}."""
@@ -84,12 +84,12 @@ class AuditCommand(Command):
     """Seed for the bootstrap and the embedding map."""
 
     valid_labels: Path | None = None
-    """JSON file with all labels that are right for each sample: [["class", ...], ...] or {"index": ["class", ...],
-    ...}. Adds metrics that count each of them as right."""
+    """JSON file with all valid labels of each sample: [["class", ...], ...] or {"index": ["class", ...], ...}. Adds
+    metrics that count any valid label as correct."""
 
     slices: tuple[str, ...] = ()
-    """Columns or arrays of the source that divide the samples, such as camera or site. Tests whether the errors of a
-    failing class concentrate in one slice."""
+    """Metadata columns or arrays of the source, such as camera or site. Tests whether the errors of a hard class
+    concentrate in one value (slice)."""
 
     superclasses: Path | None = None
     """JSON file with superclasses: {"superclass": ["class", ...], ...}. Separates mistakes within a superclass from
@@ -112,10 +112,10 @@ class AuditCommand(Command):
     """Name of the audit in titles; by default the name of the file or run."""
 
     map: tuple[str, ...] = ()
-    """Classes to show in the feature map; by default the worst ones and those they are confused with."""
+    """Classes to show in the embedding map; by default the worst classes and the classes they are confused with."""
 
     check_labels: bool = False
-    """Also list the test samples whose labels are in doubt."""
+    """Also list test samples that may be mislabeled."""
 
     thumbnails: bool = False
     """Show misclassified test samples on the HTML page, as images or text; adds at most 1 MB."""

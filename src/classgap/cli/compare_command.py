@@ -42,7 +42,7 @@ class CompareCommand(Command):
     """Two or more prediction files, run directories or saved audits."""
 
     n_runs: int = 1
-    """Number of runs on each side, before and after."""
+    """Number of runs per model, in blocks of this size."""
 
     html: Path | None = None
     """Write the full report as one self-contained HTML page."""
@@ -57,7 +57,7 @@ class CompareCommand(Command):
     """Confidence level of all intervals and tests."""
 
     seed: int = 0
-    """Seed of the bootstrap."""
+    """Seed for the bootstrap."""
 
     key: str | None = None
     """Array or column with sample ids (strings or integers) to match samples by."""

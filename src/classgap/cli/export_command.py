@@ -19,9 +19,9 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class ExportCommand(Command):
-    """Export a trained run to ONNX, or describe it for a model card.
+    """Export a trained model to ONNX, or its results to a model card.
 
-    The ONNX model maps preprocessed inputs to logits. Its metadata contain the
+    The ONNX model maps preprocessed inputs to logits. Its metadata contains the
     class names and the preprocessing (size, crop, mean, std) as JSON. Its
     outputs are compared with torch before it is written. Requires
     pip install 'classgap[onnx]'.
@@ -37,7 +37,7 @@ class ExportCommand(Command):
     """Directory of a finished run of classgap train."""
 
     onnx: Path | None = None
-    """Write the network to this .onnx file."""
+    """Write the model to this .onnx file."""
 
     hub_card: Path | None = None
     """Write the accuracy of each class, and how it was measured, as a section of this Hugging Face model card;

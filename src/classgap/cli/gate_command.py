@@ -23,9 +23,9 @@ class GateCommand(Command):
 
     BEFORE is the baseline and AFTER is the new model. Both can be saved audits,
     prediction files or run directories. All limits are in percentage points. A
-    rule is broken only if the evidence is significant: a model that breaks no
-    rule fails with a probability of at most 1 - confidence level, over all
-    rules and classes.
+    rule is broken only if its limit is exceeded significantly: a model that is
+    truly within all limits fails with a probability of at most 1 - confidence
+    level, over all rules and classes.
 
     Exit codes: 0 all rules hold, 1 a rule is broken, 2 invalid usage or input.
 
@@ -41,7 +41,7 @@ class GateCommand(Command):
         "max_group_drop": Arg("GROUP=POINTS", repeatable=True),
         "min_class_accuracy": Arg("PERCENT"),
         "max_gap": Arg("POINTS"),
-        "confidence_level": Arg(default=f"that of the rules, or {GateRules.confidence_level:g}"),
+        "confidence_level": Arg(default=f"as in --rules, or {GateRules.confidence_level:g}"),
         "key": Arg("COLUMN"),
         "rename": Arg("OLD=NEW", repeatable=True),
     }
@@ -90,7 +90,7 @@ class GateCommand(Command):
     """Compare test sets that have no samples in common."""
 
     seed: int = 0
-    """Seed of the randomization tests."""
+    """Seed for the randomization tests."""
 
     json: Path | None = None
     """Save the result as JSON."""

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import ClassVar
 
 from classgap.audit.history import history
+from classgap.cli.invocation import command_line
 from classgap.cli.outputs import busy, check_outputs, print_written
 from classgap.cli.parser import Arg, Command
 
@@ -44,6 +45,6 @@ class HistoryCommand(Command):
             if self.json is not None:
                 found.save(self.json)
             if self.html is not None:
-                write_html(found, self.html)
+                write_html(found, self.html, sources=self.sources, command=command_line())
         print_history(found)
         print_written(outputs)

@@ -6,7 +6,7 @@ import shutil
 import textwrap
 from collections import Counter
 from collections.abc import Collection, Iterable
-from typing import Any, get_args
+from typing import Any, Literal, get_args, get_origin
 
 from classgap.registry import Entry
 
@@ -61,6 +61,12 @@ def _format_value(value: Any) -> str:
 
 
 def _format_type(kind: Any) -> str:
-    """Name the types that can be typed on a command line; tensors and sequences cannot."""
+    """Name the types that can be typed on a command line; tensors and sequences cannot.
+
+    >>> _format_type(Literal["pad", "projection"]), _format_type(float | None)
+    ('pad or projection', 'float')
+    """
+    if get_origin(kind) is Literal:
+        return " or ".join(map(str, get_args(kind)))
     names = {bool: "yes or no", int: "int", float: "float", str: "str"}
     return " or ".join(names[member] for member in get_args(kind) or (kind,) if member in names)

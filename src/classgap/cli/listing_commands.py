@@ -15,7 +15,8 @@ Options of every dataset, applied to the training split:
   fraction=0.1     stratified subset
   imbalance=100    long tail with this imbalance factor (Cao et al.)
   label-noise=0.1  fraction of wrong labels
-  data-seed=1      seed of these options; independent of --seed
+  label-noise-type=asymmetric  wrong labels are the next class, not a random one
+  data-seed=1      seed for these options; independent of --seed
 """
 
 
@@ -42,7 +43,7 @@ class DatasetsCommand(Command):
             return
         print_entries(DATASETS.entries.values())
         print(f"\n{TRAINING_SPLIT}\nOptions follow the name: cifar100:imbalance=100, folder:photos:size=64.")
-        print("Run `classgap datasets NAME` for the options of one.")
+        print("Run `classgap datasets NAME` for details.")
         print_extras(DATASETS.entries.values())
 
 
@@ -69,7 +70,7 @@ class ModelsCommand(Command):
             return
         print_entries(MODELS.entries.values())
         print("\nOptions follow the name: mlp:width=256, timm:resnet18:pretrained=yes.")
-        print("Run `classgap models NAME` for the options of one.")
+        print("Run `classgap models NAME` for details.")
         print_extras(MODELS.entries.values())
 
 

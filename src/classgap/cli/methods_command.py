@@ -59,7 +59,7 @@ def _print_method(name: str) -> None:
     print_paragraph(f"Role:  {entry.role} ({method.role})")
     print_paragraph(f"Needs: {', '.join(entry.required_inputs) or 'logits and targets only'}")
     for reason in method.incompatible:
-        print_paragraph(f"Does not compose with {reason}")
+        print_paragraph(f"Cannot be combined with {reason}.")
     print("\nOptions:" if method.options else "\nNo options.")
     kinds = {option.name: option for option in entry.options().values()}
     for option in method.options:

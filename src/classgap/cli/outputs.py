@@ -38,7 +38,7 @@ def check_outputs(outputs: Mapping[str, Path | None], inputs: Iterable[Path]) ->
         _check_name(flag, path)
         resolved = _resolve(path)
         if resolved.is_symlink() or resolved.parent.is_symlink():
-            raise ValueError(f"{flag} {path} is a symbolic link that leads back to itself; choose another file.")
+            raise ValueError(f"{flag} {path} is a circular symbolic link; choose another file.")
         if path.is_dir():
             raise ValueError(f"{flag} {path} is a directory; choose a file in it.")
         if path.exists() and not path.is_file():  # a pipe or a device
@@ -77,7 +77,7 @@ def check_output_folder(flag: str, path: Path, known: Callable[[str], bool], inp
     _check_name(flag, path)
     resolved = _resolve(path)
     if resolved.is_symlink():
-        raise ValueError(f"{flag} {path} is a symbolic link that leads back to itself; choose another directory.")
+        raise ValueError(f"{flag} {path} is a circular symbolic link; choose another directory.")
     if path.exists() and not path.is_dir():
         raise ValueError(f"{flag} {path} is a file; choose a directory.")
     if not resolved.parent.is_dir():
@@ -85,10 +85,10 @@ def check_output_folder(flag: str, path: Path, known: Callable[[str], bool], inp
     if not os.access(resolved.parent, os.W_OK):
         raise ValueError(f"{flag} {path}: the directory {path.parent} is not writable.")
     if any(resolved == source or resolved in source.parents for source in map(_resolve, inputs)):
-        raise ValueError(f"{flag} {path} holds an input; choose another directory.")
+        raise ValueError(f"{flag} {path} contains an input; choose another directory.")
     others = sorted(entry.name for entry in path.iterdir() if not known(entry.name)) if path.exists() else []
     if others:
-        raise ValueError(f"{flag} {path} holds other files ({others[0]}); choose a new or empty directory.")
+        raise ValueError(f"{flag} {path} contains other files ({others[0]}); choose a new or empty directory.")
 
 
 def write_folder(path: Path, write: Callable[[Path], None]) -> None:

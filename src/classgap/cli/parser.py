@@ -112,6 +112,10 @@ def parse(name: str, command: type[C], words: Sequence[str]) -> C:
     if unknown:
         raise ValueError(f"{_describe_unknown(unknown, arguments)} {hint}")
     given = {key: value for key, value in vars(namespace).items() if value is not MISSING}
+    # Often an empty variable of a shell. An option with values by default may be emptied on purpose.
+    empty = [flag for flag, field in arguments.items() if given.get(field.name) == [] and field.default == ()]
+    if empty:
+        raise ValueError(f"{empty[0]} needs at least one value, got none: add one, or leave out {empty[0]}. {hint}")
     values = command.complete({key: tuple(value) if isinstance(value, list) else value for key, value in given.items()})
     missing = [flag for flag, field in arguments.items() if _is_required(field) and field.name not in values]
     if missing:

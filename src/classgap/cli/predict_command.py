@@ -18,14 +18,14 @@ MAX_SHOWN = 20  # samples printed without --out
 
 @dataclass(frozen=True)
 class PredictCommand(Command):
-    """Predict classes with a trained run.
+    """Predict classes with a trained model.
 
     INPUT is one of:
       images               files, or folders, searched recursively; folders
                            named after classes give the targets
-      .txt                 the same, for runs trained on text files
-      .npz, .safetensors   array "features", or "test_features" (see --split),
-                           with "targets" where known
+      .txt                 text files or folders, for runs trained on text
+      .npz, .safetensors   array "features", or "test_features" (see --split);
+                           "targets" is optional
       .npy                 one row per sample
       .csv                 a header and one row of numbers per sample; the
                            column "target" is optional
@@ -45,7 +45,7 @@ class PredictCommand(Command):
         "run_dir": Arg("RUN", positional=True),
         "inputs": Arg("INPUT", positional=True),
         "fix": Arg("DIR"),
-        "batch_size": Arg(default="as in the run's own test"),
+        "batch_size": Arg(default="that of the run"),
     }
 
     run_dir: Path
@@ -61,13 +61,14 @@ class PredictCommand(Command):
     """Split of a dataset or of a file with splits."""
 
     top_k: int | None = None
-    """Also list the k best classes of each sample."""
+    """Also list the k most likely classes of each sample."""
 
     fix: Path | None = None
-    """Apply a remedy that `classgap fix --out DIR` wrote for this run."""
+    """Apply the fix that `classgap fix --out DIR` saved for this run."""
 
     on_error: Literal["raise", "skip"] = "raise"
-    """Images that cannot be read: stop at the first, or decode all images once before predicting, and skip these."""
+    """How to handle unreadable images: stop at the first (raise), or decode all images before predicting and skip the
+    unreadable ones (skip)."""
 
     batch_size: int | None = None
     """Batch size."""

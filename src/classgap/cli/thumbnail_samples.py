@@ -29,7 +29,7 @@ def find_samples(audit: Audit, images: Path | None) -> SamplesByNumber:
         raise ValueError(f"--thumbnails needs samples: {MISSING}.")
     file = Path(audit.source.predictions)
     if find_shards(file) is None and not file.exists():  # of a saved audit
-        raise ValueError(f"--thumbnails needs the predictions {file}, which do not exist.")
+        raise ValueError(f"--thumbnails needs the prediction file {file}, which does not exist.")
     if images is not None:
         return _files(file, images, audit.source.key)
     if audit.source.run is not None:

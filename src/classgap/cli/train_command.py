@@ -21,7 +21,8 @@ class TrainCommand(TrainConfig, Command):
 
     All output goes to one directory: settings, metrics, checkpoints,
     predictions, audit.json and report.html. To resume an interrupted run,
-    rerun the command; on a CPU the result is bit-identical.
+    rerun the command. On a CPU, the result is bit-identical to that of an
+    uninterrupted run.
 
     Examples:
       classgap train --data mnist1d --method mr2
@@ -38,7 +39,7 @@ class TrainCommand(TrainConfig, Command):
         "augment": _by_data,
         "loss_lr": Arg(default="--lr"),
         "warmup_start_factor": Arg(default="1 / number of warmup steps"),
-        "swa_lr": Arg(default="that of the schedule"),
+        "swa_lr": Arg(default="follow --schedule"),
         "out": Arg("DIR", default="runs/DATA-METHOD-seedN"),
     }
     GROUPS: ClassVar[Mapping[str, Sequence[str]]] = {
@@ -57,7 +58,7 @@ class TrainCommand(TrainConfig, Command):
         "hardware": ("device", "precision", "channels_last", "compile"),
         "output": (
             *("out", "overwrite", "save_every", "save_features", "save_train_features", "class_stats"),
-            *("report", "tensorboard"),
+            *("audit", "tensorboard"),
         ),
     }
 

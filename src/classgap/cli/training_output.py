@@ -79,7 +79,7 @@ def print_result(result: TrainResult) -> None:
         )
         return
     if not directory.audit.exists():
-        print(f"Wrote {shown}. Run `classgap audit {shown}` for the classes.")
+        print(f"Wrote {shown}. Run `classgap audit {shown}` for all classes.")
         return
     print_audit(Audit.load(directory.audit))
     print(f"Wrote {shown}. See {printable(str(directory.report))} for all classes.")

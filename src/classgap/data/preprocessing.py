@@ -103,7 +103,7 @@ class Preprocessing:
         wanted = (self.stored_shape,) if self.resize is None else (self.stored_shape, self.shape)
         if array.shape[1:] not in wanted:
             shapes = " or ".join(str(("N", *shape)).replace("'", "") for shape in dict.fromkeys(wanted))
-            raise ValueError(f"inputs must have the shape {shapes}, got {array.shape}.")
+            raise ValueError(f"inputs must have shape {shapes}, got {array.shape}.")
         if array.dtype.kind not in "fiub":
             raise ValueError(f"inputs must be numbers, got {array.dtype}.")
         if self.is_image and array.dtype == np.uint8:
@@ -185,7 +185,7 @@ class Preprocessing:
 
     def _read_picture(self, inputs: Any) -> Tensor:
         if self.resize is None:
-            raise ValueError(f"inputs must be arrays of the shape {self.shape}, got {type(inputs).__name__}.")
+            raise ValueError(f"inputs must be arrays of shape {self.shape}, got {type(inputs).__name__}.")
         if isinstance(inputs, (str, os.PathLike)):
             with open_picture(os.fspath(inputs)) as picture:
                 return self._fit(picture)
@@ -211,8 +211,7 @@ class Preprocessing:
                 return array.transpose(2, 0, 1)
         channels = self.shape[0]
         raise ValueError(
-            f"an image must have the shape (height, width, {channels}) or ({channels}, height, width), got "
-            f"{array.shape}."
+            f"an image must have shape (height, width, {channels}) or ({channels}, height, width), got {array.shape}."
         )
 
 
@@ -223,8 +222,8 @@ def _check_range(array: np.ndarray) -> None:
     low, high = np.float32(array.min()), np.float32(array.max())
     if not (low >= 0 and high <= 1):
         raise ValueError(
-            f"images must be bytes (uint8), or numbers in [0, 1] that are not normalized; got {array.dtype} values "
-            f"from {low:g} to {high:g}."
+            f"images must be uint8, or floats in [0, 1] without normalization; got {array.dtype} values from {low:g} "
+            f"to {high:g}."
         )
 
 
@@ -234,7 +233,7 @@ def _as_picture(pixels_CHW: np.ndarray) -> Picture:
 
     if pixels_CHW.shape[0] not in CHANNELS:
         raise ValueError(
-            f"images with {pixels_CHW.shape[0]} channels cannot be resized; pass them in their final size."
+            f"images with {pixels_CHW.shape[0]} channels cannot be resized; pass them in the model's input size."
         )
     _check_range(pixels_CHW)
     pixels_HWC = pixels_CHW.transpose(1, 2, 0)

@@ -63,7 +63,7 @@ def check_swa(config: TrainConfig, stages: Sequence[Stage], steps_per_epoch: int
     start = swa_start_epoch(config.swa_start, epochs)
     if epochs - start < 2:
         raise ValueError(
-            f"swa_start={config.swa_start:g} leaves 1 of the {epochs} epochs of stage {last.name} to average, and at "
+            f"swa_start={config.swa_start:g} leaves 1 of the {epochs} epochs of stage {last.name} to average, but at "
             "least 2 are needed; lower swa_start or train longer."
         )
 
@@ -114,7 +114,7 @@ def training_warnings(run: Run) -> list[str]:
     if size >= len(run.train) >= MIN_WORTH_SPLITTING:
         warnings.append(
             f"batch_size={size}: there are only {len(run.train)} training samples, so each epoch is a single step. "
-            "A smaller batch size makes more steps in the same time."
+            "A smaller batch size gives more steps per epoch."
         )
     losses = [each for each in run.method.modules() if isinstance(each, ClassLoss) and not each.by_sample]
     if run.config.micro_batches > 1 and losses:

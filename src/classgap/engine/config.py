@@ -53,7 +53,7 @@ class TrainConfig:
     """Run directory. Run the same command again to resume an interrupted run."""
 
     epochs: int | None = None
-    """Number of epochs per stage of the method."""
+    """Number of epochs, of each stage if the method has several."""
 
     steps: int | None = None
     """Number of optimizer steps in each stage, instead of --epochs."""
@@ -99,7 +99,7 @@ class TrainConfig:
     """Learning rate at the end of --schedule cosine."""
 
     milestones: tuple[float, ...] = (0.8, 0.9)
-    """Where --schedule step lowers the learning rate: epochs, or fractions of the stage if below 1."""
+    """Epochs at which --schedule step lowers the learning rate; values below 1 are fractions of the stage."""
 
     gamma: float = 0.1
     """Decay factor of --schedule step."""
@@ -108,7 +108,8 @@ class TrainConfig:
     """Clip gradients to this norm."""
 
     micro_batches: int = 1
-    """Split each batch into this many micro-batches to save memory. Losses and batch norm see one at a time."""
+    """Split each batch into this many micro-batches to save memory. Losses and batch norm see one
+    micro-batch at a time."""
 
     precision: Precisions = "fp32"
     """Precision of the model. Losses always use fp32."""
@@ -133,7 +134,7 @@ class TrainConfig:
     used, if there are any."""
 
     val_fold: int = 0
-    """Part of the training set to hold out, for cross-validation: 0 to 1 / val_fraction - 1. The parts are disjoint."""
+    """Fold of the training set to hold out, for cross-validation: 0 to 1 / val_fraction - 1. The folds are disjoint."""
 
     split_seed: int | None = None
     """Seed for the held-out split; --seed by default. Use one value for all runs passed to `classgap fix`."""
@@ -145,8 +146,8 @@ class TrainConfig:
     """Evaluate and save an exponential moving average of the weights with this decay, for example 0.999."""
 
     swa_start: float | None = None
-    """Evaluate and save the running mean of the weights at each epoch's end (SWA), starting at this fraction of
-    the epochs, for example 0.75."""
+    """Evaluate and save the running mean of the weights at the end of each epoch (SWA), starting at this
+    fraction of the epochs, for example 0.75."""
 
     swa_lr: float | None = None
     """Constant learning rate for the epochs averaged by --swa-start."""
@@ -155,7 +156,8 @@ class TrainConfig:
     """Weight of the trained model when interpolating with the initial one (WiSE-FT); 1 disables it."""
 
     seed: int = 0
-    """Seed of weights, sample order and augmentation. The data has its own seed (data_seed in --data)."""
+    """Seed for the initial weights, sample order and augmentation. Subsets, long tails and label noise have their own
+    seed (data-seed in --data)."""
 
     save_every: float = 30.0
     """Seconds between checkpoints."""
@@ -167,9 +169,10 @@ class TrainConfig:
     """Also store logits and features of the training samples, without augmentation."""
 
     class_stats: bool = False
-    """Write the feature spread, mean norm and accuracy of each class on the training samples after each epoch."""
+    """After each epoch, write the feature spread, the norm of the mean feature, and the accuracy of each class on the
+    training samples."""
 
-    report: bool = True
+    audit: bool = True
     """Audit the test predictions and write report.html."""
 
     tensorboard: bool = False
@@ -210,7 +213,7 @@ class TrainConfig:
         n_folds = count_folds(self.val_fraction) if self.val_fraction else 1
         if self.val_fold >= n_folds:
             raise ValueError(
-                f"val_fold must be below {n_folds}, the number of parts with val_fraction={self.val_fraction}; got "
+                f"val_fold must be below {n_folds}, the number of folds with val_fraction={self.val_fraction}; got "
                 f"{short_repr(self.val_fold)}."
             )
         if self.layer_decay is not None and not 0 < self.layer_decay <= 1:

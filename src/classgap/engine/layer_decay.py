@@ -41,8 +41,8 @@ def layer_decay_groups(
         scales |= _scales(network, layer_decay, config)
     if not scales:
         raise ValueError(
-            f"layer_decay={layer_decay:g} needs a model that describes its layers by group_matcher, such as timm:NAME; "
-            f"{config.model} has none. Choose another model, or remove layer_decay."
+            f"layer_decay={layer_decay:g} needs a model with a group_matcher, such as timm:NAME; {config.model} has "
+            "none. Choose another model, or remove layer_decay."
         )
     return [part for group in groups for part in _split(group, scales, config)]
 

@@ -71,7 +71,7 @@ def train(
     >>> from tempfile import TemporaryDirectory
     >>> with TemporaryDirectory() as folder:
     ...     out = Path(folder) / "run"
-    ...     config = TrainConfig(data="two-moons:n_train=64:n_test=64", epochs=1, out=out, report=False)
+    ...     config = TrainConfig(data="two-moons:n_train=64:n_test=64", epochs=1, out=out, audit=False)
     ...     first, second = train(config, quiet=True), train(config, quiet=True)
     ...     "test_accuracy" in RunDirectory(first.run_dir).read_metrics()[-1], second.was_finished
     (True, True)

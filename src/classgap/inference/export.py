@@ -58,7 +58,7 @@ def export_onnx(run: LoadedRun) -> bytes:
     finally:
         run.model.to(run.device)
     if len(content) > MAX_BYTES:
-        raise ValueError(f"{run.config.model} takes {len(content) / 1e9:.1f} GB, and an ONNX file at most 2 GB.")
+        raise ValueError(f"{run.config.model} takes {len(content) / 1e9:.1f} GB, but an ONNX file holds at most 2 GB.")
     _check(run, content)
     return content
 
@@ -98,8 +98,8 @@ def _check(run: LoadedRun, content: bytes) -> None:
         difference = float((got - expected).abs().max()) / largest if got.shape == expected.shape else float("inf")
         if not difference <= MAX_DIFFERENCE:
             raise ValueError(
-                f"the ONNX model of {run.config.model} gives other logits than torch: they differ by {difference:.2g} "
-                f"of the largest one, at most {MAX_DIFFERENCE:g} is allowed. Nothing was written."
+                f"the logits of the ONNX model of {run.config.model} differ from torch's by {difference:.2g}, relative "
+                f"to the largest logit; at most {MAX_DIFFERENCE:g} is allowed. Nothing was written."
             )
 
 

@@ -76,7 +76,7 @@ def _read_files(run: LoadedRun, paths: Sequence[Path]) -> InputSamples:
     column = None if run.preprocessing.table is None else run.preprocessing.table.text_column
     if column is None and run.preprocessing.resize is None:
         raise ValueError(
-            f"{run.directory.path} was trained on inputs of the shape {run.preprocessing.shape}, not on images or text "
+            f"{run.directory.path} was trained on inputs of shape {run.preprocessing.shape}, not on images or text "
             f"files; got {paths[0]}."
         )
     find, kind = (find_images, "images") if column is None else (find_texts, "text files")
@@ -135,7 +135,7 @@ def _read_numbers(run: LoadedRun, path: Path, split: str) -> InputSamples:
         else:
             values, labels, names = read_split_arrays(path, split)
         if names is not None and names != run.class_names:
-            raise ValueError(f"its classes {', '.join(names[:3])}, … are not those of {run.directory.path}.")
+            raise ValueError(f"its classes {', '.join(names[:3])}, … do not match those of {run.directory.path}.")
         samples = InputSamples.from_array(values, run.preprocessing)
         targets = None if labels is None else torch.from_numpy(encode("targets", labels, run.class_names))
         if targets is not None and len(targets) != len(samples):
@@ -167,7 +167,7 @@ def _read_csv(path: Path) -> tuple[np.ndarray, np.ndarray | None]:
                 if not row:
                     continue
                 if len(row) != len(header):
-                    raise ValueError(f"line {rows.line_num} has {len(row)} fields, and the header {len(header)}.")
+                    raise ValueError(f"line {rows.line_num} has {len(row)} fields, but the header has {len(header)}.")
                 values.append(_numbers([row[place] for place in places], header, places, rows.line_num))
                 if TARGET in header:
                     targets.append(row[header.index(TARGET)].strip())
@@ -201,7 +201,7 @@ def _join(parts: Sequence[InputSamples]) -> InputSamples:
         return parts[0]
     arrays = [part.inputs for part in parts]
     if not all(isinstance(each, torch.Tensor) for each in arrays):
-        raise ValueError("pass arrays of images that are not in the model's size one file at a time.")
+        raise ValueError("image arrays that do not have the model's input size must be passed one file at a time.")
     targets = [part.targets for part in parts if part.targets is not None]
     joined: Any = torch.cat([each for each in arrays if isinstance(each, torch.Tensor)])
     return InputSamples(joined, torch.cat(targets) if len(targets) == len(parts) else None)
@@ -216,7 +216,7 @@ def _read_dataset(run: LoadedRun, text: str, split: str) -> InputSamples:
                 f"the data of {run.directory.path}, {text}, cannot be loaded: {error} If its path has moved or is "
                 "relative to another directory, name the inputs: classgap predict RUN INPUT."
             ) from None
-        raise ValueError(f"{text} does not exist, and it is not a dataset: {error}") from None
+        raise ValueError(f"{text} is neither an existing path nor a dataset: {error}") from None
     _check_dataset(run, data)
     own = text == run.config.data
     train, validation = split_training(run.config, data) if own else (data.train, data.validation)
@@ -229,11 +229,11 @@ def _read_dataset(run: LoadedRun, text: str, split: str) -> InputSamples:
 def _check_dataset(run: LoadedRun, data: Dataset) -> None:
     if data.shape != run.preprocessing.stored_shape:
         raise ValueError(
-            f"inputs of {data.name} have the shape {data.shape}, those of {run.directory.path} "
+            f"inputs of {data.name} have shape {data.shape}, but {run.directory.path} needs "
             f"{run.preprocessing.stored_shape}."
         )
     if data.class_names != run.class_names:
         raise ValueError(
-            f"the classes of {data.name} ({', '.join(data.class_names[:3])}, …) are not those of {run.directory.path} "
-            f"({', '.join(run.class_names[:3])}, …)."
+            f"the classes of {data.name} ({', '.join(data.class_names[:3])}, …) do not match those of "
+            f"{run.directory.path} ({', '.join(run.class_names[:3])}, …)."
         )

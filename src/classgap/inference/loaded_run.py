@@ -44,7 +44,7 @@ class LoadedRun:
     >>> from classgap.engine.train import train
     >>> with TemporaryDirectory() as folder:
     ...     out = Path(folder) / "moons"
-    ...     config = TrainConfig(data="two-moons:n_train=64:n_test=64", epochs=1, out=out, report=False)
+    ...     config = TrainConfig(data="two-moons:n_train=64:n_test=64", epochs=1, out=out, audit=False)
     ...     run = load_run(train(config, quiet=True).run_dir, device="cpu")
     ...     run.features([[0.0, 1.0], [1.0, -0.5]]).shape
     torch.Size([2, 2])
@@ -187,13 +187,13 @@ class LoadedRun:
         shape = fix.details.get("input_shape")
         if fix.inputs in ("images", "samples") and shape is not None and tuple(shape) != self.preprocessing.shape:
             raise ValueError(
-                f"the fix {fix.name} takes inputs of the shape {tuple(shape)}, but {self.directory.path} those of the "
-                f"shape {self.preprocessing.shape}."
+                f"the fix {fix.name} takes inputs of shape {tuple(shape)}, but {self.directory.path} takes "
+                f"{self.preprocessing.shape}."
             )
         mean = fix.details.get("mean")
         if fix.inputs in ("images", "samples") and mean is not None and tuple(mean) != self.preprocessing.mean:
             raise ValueError(
-                f"the fix {fix.name} takes inputs normalized with mean {mean}, but {self.directory.path} with "
+                f"the fix {fix.name} takes inputs normalized with mean {mean}, but {self.directory.path} uses "
                 f"{self.preprocessing.mean}."
             )
 
@@ -226,7 +226,7 @@ def load_run(path: str | os.PathLike[str], *, device: str = "auto") -> LoadedRun
     >>> from classgap.engine.train import train
     >>> with TemporaryDirectory() as folder:
     ...     out = Path(folder) / "run"
-    ...     config = TrainConfig(data="two-moons:n_train=64:n_test=64", epochs=1, out=out, report=False)
+    ...     config = TrainConfig(data="two-moons:n_train=64:n_test=64", epochs=1, out=out, audit=False)
     ...     run = load_run(train(config, quiet=True).run_dir, device="cpu")
     ...     result = run.predict([[0.0, 1.0], [1.0, -0.5]])
     >>> result.logits.shape, run.class_names

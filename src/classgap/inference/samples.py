@@ -76,7 +76,7 @@ class InputSamples:
                 filenames = names if len(names) == len(items) else None
                 return cls(ImageItems(tuple(items), preprocessing), filenames=filenames)
             if any(isinstance(each, (str, os.PathLike)) for each in items):
-                raise ValueError(f"inputs must be arrays of the shape {preprocessing.shape}, got {items[0]!r}.")
+                raise ValueError(f"inputs must be arrays of shape {preprocessing.shape}, got {items[0]!r}.")
             items = np.stack([np.asarray(each) for each in items])
         return cls.from_array(items, preprocessing)
 
@@ -196,7 +196,7 @@ class ImageItems:
     @property
     def _hint(self) -> str:
         files = all(isinstance(item, (str, os.PathLike)) for item in self.items)
-        return " (`classgap predict --on-error skip` leaves out images that cannot be read)" if files else ""
+        return " (`classgap predict --on-error skip` skips unreadable images)" if files else ""
 
     def _name(self, row: int) -> str:
         item = self.items[row]
@@ -232,7 +232,7 @@ def _check_split(split: Split, preprocessing: Preprocessing) -> None:
     shape = tuple(split.inputs[torch.arange(min(1, len(split)))].shape[1:])
     if not len(split) or shape != preprocessing.stored_shape:
         raise ValueError(
-            f"the split must have samples of the shape {preprocessing.stored_shape}, got {len(split)} of {shape}."
+            f"the split must have samples of shape {preprocessing.stored_shape}, got {len(split)} of {shape}."
         )
 
 

@@ -31,7 +31,7 @@ def make_compute_loss_func(
 
     Under gradient accumulation and on several processes the gradient equals that of the global batch, if the loss is a
     mean over samples. Checkpoints do not contain the state of the loss, and the optimizer does not train its
-    parameters: use ``ClassLossTrainer`` for losses with either.
+    parameters: use ``ClassGapTrainer`` for losses with either.
 
     Args:
         loss: A loss, or the name of a method: "mr2", "elm:strength=0.1".
@@ -58,9 +58,9 @@ def make_compute_loss_func(
     func = LossFunc(TappedLoss(loss, model, head=head, class_counts=class_counts), args)
     name = type(func.tapped.loss).__name__
     if any(each.requires_grad for each in func.tapped.loss.parameters()):
-        raise ValueError(f"{name} has parameters, which the optimizer would not train; use ClassLossTrainer.")
+        raise ValueError(f"{name} has parameters, which the optimizer would not train; use ClassGapTrainer.")
     if not func.tapped.loss.by_sample and func.tapped.loss.state_dict():
-        warnings.warn(f"Checkpoints will not contain the state of {name}; use ClassLossTrainer.", stacklevel=2)
+        warnings.warn(f"Checkpoints will not contain the state of {name}; use ClassGapTrainer.", stacklevel=2)
     return func
 
 

@@ -22,7 +22,7 @@ try:
 except ImportError as error:
     raise ImportError("classgap.integrations.huggingface requires transformers: pip install 'classgap[hf]'.") from error
 
-__all__ = ["STATE_FILE", "AuditCallback", "ClassLossMixin", "ClassLossTrainer", "make_compute_loss_func"]
+__all__ = ["STATE_FILE", "AuditCallback", "ClassGapTrainer", "ClassLossMixin", "make_compute_loss_func"]
 
 STATE_FILE = "class_loss.safetensors"
 
@@ -112,11 +112,11 @@ class ClassLossMixin:
             return
         path = Path(folder, STATE_FILE)
         if not path.is_file():
-            raise ValueError(f"{path} does not exist: resume from a checkpoint that a ClassLossTrainer saved.")
+            raise ValueError(f"{path} does not exist: resume from a checkpoint that a ClassGapTrainer saved.")
         self.loss.load_state_dict(load_file(path))
 
 
-class ClassLossTrainer(ClassLossMixin, Trainer):  # type: ignore[misc]
+class ClassGapTrainer(ClassLossMixin, Trainer):  # type: ignore[misc]
     """``Trainer`` with a loss of classgap; see :class:`ClassLossMixin`.
 
     >>> import torch
@@ -128,7 +128,7 @@ class ClassLossTrainer(ClassLossMixin, Trainer):  # type: ignore[misc]
     >>> with TemporaryDirectory() as folder:
     ...     quiet = {"save_strategy": "no", "report_to": "none", "disable_tqdm": True, "dataloader_pin_memory": False}
     ...     args = TrainingArguments(folder, max_steps=1, **quiet)
-    ...     trainer = ClassLossTrainer(model, args, train_dataset=data, loss="mr2")
+    ...     trainer = ClassGapTrainer(model, args, train_dataset=data, loss="mr2")
     ...     trainer.train().global_step  # doctest: +ELLIPSIS
     {'train_runtime': ...}
     1

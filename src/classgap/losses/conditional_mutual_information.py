@@ -24,8 +24,8 @@ class ConditionalMutualInformationLoss(ClassLoss):
 
     Q_c is the mean output of class c. The paper alternates between updating the network and Q; here Q is a running
     mean, updated by each batch before it is used, without gradient. The first batch of a class sets it; before that it
-    is uniform. -Γ is unbounded below, so probabilities are clamped to at least 1e-6 inside the logarithm. No code of
-    the authors and no values of λ and β were found; the defaults are classgap's and should be tuned.
+    is uniform. -Γ is unbounded below, so probabilities are clamped to at least 1e-6 inside the logarithm. We found
+    neither code by the authors nor their values of λ and β; the defaults are ours and should be tuned.
 
     Args:
         num_classes: Number of classes K.

@@ -23,7 +23,7 @@ class DifficultyBalancedLoss(ClassWeightedLoss):
 
     Sinha et al., "Class-Wise Difficulty-Balanced Loss for Solving Class-Imbalance", ACCV 2020, arXiv 2010.01824. A_c is
     the accuracy of class c on held-out samples after the last epoch. Before the first update, and if no class has
-    errors, all weights are 1. A class without errors has the weight 0 until the next update; with two or three classes
+    errors, all weights are 1. A class without errors has weight 0 until the next update; with two or three classes
     the weights may oscillate.
 
     The dynamic τ rises from 1 to 2 as the accuracies spread. In the published code this holds for ImageNet-LT; its

@@ -21,10 +21,11 @@ class EqualizationLoss(ClassLoss):
     Tan et al., "Equalization Loss for Long-Tailed Object Recognition", CVPR 2020, arXiv 2003.05176, Eq. (9) to (11). β
     is drawn for each sample and class, in training only. In evaluation, with γ = 0, or if no class is rarer than λ, it
     is cross-entropy. On balanced data λ > 1/K makes *every* class rare. The MR² and ELM papers describe the loss as a
-    margin of P(y'), which it is not.
+    margin of P(y'), which is inaccurate.
 
-    The authors published the sigmoid form only, for detection. The defaults are those of a third-party softmax form
-    (CIFAR100-LT, imbalance 100; its threshold for CIFAR10-LT is 0.05), which exponentiates raw logits and may overflow.
+    The authors published only the sigmoid form, for detection. The defaults are those of a third-party implementation
+    of the softmax form (CIFAR100-LT, imbalance 100; its threshold for CIFAR10-LT is 0.05), which exponentiates raw
+    logits and may overflow.
 
     Args:
         class_counts: Number of training samples of each class.

@@ -21,7 +21,7 @@ class FocalLoss(ClassWeightedLoss):
         softmax:   mean over samples of   w_y · -(1 - p_y)^γ ln p_y,          p = softmax(z)           Eq. (4), (5)
         sigmoid:   mean over samples of   w_y · Σ_k -(1 - q_k)^γ ln q_k,      q_y = σ(z_y), q_k = 1 - σ(z_k) for k ≠ y
 
-    Lin et al., "Focal Loss for Dense Object Detection", ICCV 2017, arXiv 1708.02002. The sigmoid form is the paper's,
+    Lin et al., "Focal Loss for Dense Object Detection", ICCV 2017, arXiv 1708.02002. The paper uses the sigmoid form,
     for detection with multiple labels: each class is a binary problem. Classifiers mostly use the softmax form, which
     is cross-entropy for γ = 0. For the sigmoid form, initialize the bias of the last layer to -ln(K - 1); otherwise the
     negative classes dominate the first steps.

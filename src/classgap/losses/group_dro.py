@@ -20,14 +20,14 @@ class GroupDROLoss(ClassLoss):
 
         Σ_c q_c l_c,      l_c = mean of CE(z, y) over class c,      q_c ← q_c exp(η l_c), normalized       Algorithm 1
 
-    Sagawa et al., "Distributionally Robust Neural Networks for Group Shifts", ICLR 2020, arXiv 1911.08731. q is equal
-    on all processes, is updated with the global batch before it is used, and carries no gradient. With η = 0 it is the
-    mean of the class means.
+    Sagawa et al., "Distributionally Robust Neural Networks for Group Shifts", ICLR 2020, arXiv 1911.08731. q is the
+    same on all processes, is updated with the global batch before it is used, and carries no gradient. With η = 0 it is
+    the mean of the class means.
 
-    A class absent from the batch has l_c = 0, so its weight is unused. With many more classes than samples most of q is
-    unused and the loss is correspondingly small; ``renormalize=True`` (not in the paper) divides by the weight of the
-    classes present. The authors sample groups equally often and use strong weight decay or early stopping; otherwise
-    all l_c reach 0 and q has no effect.
+    A class absent from the batch has l_c = 0, so its weight is unused. With many more classes than samples, most of q
+    is unused and the loss is correspondingly small; ``renormalize=True`` (not in the paper) divides by the weight of
+    the classes present. The authors sample groups equally often and use strong weight decay or early stopping.
+    Otherwise, all l_c reach 0 and q has no effect.
 
     Args:
         num_classes: Number of classes K.

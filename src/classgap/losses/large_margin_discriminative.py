@@ -21,9 +21,9 @@ class LargeMarginDiscriminativeLoss(ClassLoss):
             +  β mean_c max_{i≠c} [δ_d - signed distance of m_c to the boundary of c and i]₊         Eq. (4.5), (4.6)
             +  γ mean_c ‖m_c‖                                                                              Eq. (4.7)
 
-    Nguyen et al., "Large Margin Discriminative Loss for Classification", 2024. Means are over the classes in the joined
+    Nguyen et al., "Large Margin Discriminative Loss for Classification", 2024. Means are over the classes in the global
     batch of all processes. The head receives gradients from the margin term. With ``centroids="partial"`` the first and
-    third term use running centroids, and the margin term uses batch means, because momentum would scale their gradient
+    third terms use running centroids, and the margin term uses batch means, because momentum would scale their gradient
     by 1 - momentum (Prop. 4.3). The first batch of a class sets its centroid. Identical rows of the head have no
     boundary and are skipped.
 

@@ -21,10 +21,10 @@ class LDAMLoss(ClassWeightedLoss):
 
     Cao et al., "Learning Imbalanced Datasets with Label-Distribution-Aware Margin Loss", NeurIPS 2019, arXiv
     1906.07413. The logits must be cosines between normalized features and normalized class weights without bias; margin
-    and scale mean nothing for other logits. Use ``classgap.models.CosineClassifier(D, K, scale=1.0)``, since the
+    and scale are meaningless for other logits. Use ``classgap.models.CosineClassifier(D, K, scale=1.0)``, since the
     loss applies its own scale. The weighted mean is Σ w_y CE / Σ w_y.
 
-    Deferred reweighting (DRW) keeps all weights at 1 first and later calls ``reweight(effective_number_weights(counts,
+    Deferred reweighting (DRW) first keeps all weights at 1 and later calls ``reweight(effective_number_weights(counts,
     0.9999))``, in the published schedule at epoch 160 of 200.
 
     On balanced data all margins are equal but nonzero: a cosine softmax with a constant margin. With ``margin=0,

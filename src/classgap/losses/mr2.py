@@ -46,24 +46,25 @@ class MR2Loss(ClassLoss):
 
     Rows of the paper's Table 3: (a) ``logit="none", strength=0``; (b) ``logit="uniform", strength=0``; (c)
     ``strength=0``, also used for linear probing; (d) ``logit="none", slack=0``; (e) ``logit="none"``; (f) default. A
-    numeric ``strength`` gives the printed form. Cosine classifiers: ``normalize=True, p=3.0``. Table 7:
+    numeric ``strength`` gives the loss as printed in the paper. Cosine classifiers: ``normalize=True, p=3.0``. Table 7:
     ``class_counts=…``.
 
     Args:
         num_classes: Number of classes K.
         margin: Mean c̄ of the margins γ.
-        strength: Weight λ of the pull as a number, as printed, or "auto": at most 0.1, and capped in each batch so that
-            the pull cannot dominate cross-entropy; a fixed λ can, and then the features collapse. The cap counts only
-            samples whose true class has a probability above 1/2; without any, λ is 0.
+        strength: Weight λ of the pull: a number, as in the paper, or "auto", which is at most 0.1 and capped in each
+            batch so that the pull cannot dominate cross-entropy. A fixed λ can, and then the features collapse. The cap
+            is computed from the samples whose true class has a probability above 1/2; without any, λ is 0.
         p: Order of the feature norm that determines γ, from 1 to infinity; Eq. (17).
         logit: "spread" for γ from the features, "uniform" for γ = c̄, "none" for plain cross-entropy.
         slack: "spread" for 2s̄ from the running spread, or a number that replaces it.
-        spread: "unbiased", or "plain" as printed, which is too small if a batch has few samples of a class.
+        spread: "unbiased", or "plain" as in the paper, which is too small if a batch has few samples of a class.
         normalize: Whether to normalize features to unit length, as a cosine classifier does.
         decay: Decay of the running statistics.
         class_counts: Number of training samples of each class; adds logit adjustment, CE((z + ln π) / γ_y). The paper
             combines the two without a formula; this one is an assumption.
-        memory_size: Number of recent features to keep as additional positives, if classes outnumber the batch.
+        memory_size: Number of recent features to keep as additional positives; useful with more classes than samples in
+            a batch.
         reduction: "mean", "sum" or "none", as in torch.
         ignore_index: Target value of samples to ignore.
         validate_args: Whether to check input values; see :class:`ClassLoss`.

@@ -17,19 +17,19 @@ from classgap.losses.inputs import LossInputs
 
 
 class RangeLoss(ClassLoss):
-    """Cross-entropy plus a penalty on the widest pairs of each class and a margin between the nearest class centers.
+    """Cross-entropy plus a penalty on the farthest pairs of each class and a margin between the nearest class centers.
 
         CE  +  α Σ_c k / Σ_{j≤k} 1/D_j  +  β [M - min_{c≠c'} ‖μ_c - μ_c'‖²]₊
 
     D_j are the k largest squared distances between two samples of class c and μ_c is its mean, both in the global batch
-    of all processes, N² distances. All classes count equally, regardless of their size. A class with fewer than
+    of all processes (N² distances). All classes count equally, regardless of their size. A class with fewer than
     k pairs uses all of them; a class with one sample has none. With a single class in the batch the last term is 0.
 
     Zhang et al., "Range loss for deep face recognition with long-tailed training data", ICCV 2017, arXiv 1611.08976. No
-    official code was found; the defaults follow the paper as far as known. A widely copied version uses plain
-    distances, α = β = 0.5 and M = 0.1. Such weights can collapse all features to one point, where neither term has a
-    gradient. In a class of two samples it also counts the distance of a sample to itself, so that the harmonic mean
-    vanishes. The ELM paper (Sec. 3.2) has the last term only: ``intra=0``.
+    official code was found. The defaults are attributed to the paper, but unverified. A widely copied implementation
+    uses plain distances, α = β = 0.5 and M = 0.1. Such weights can collapse all features to one point, where neither
+    term has a gradient. In a class of two samples it also counts the distance of a sample to itself, so the harmonic
+    mean vanishes. The ELM paper (Sec. 3.2) uses only the last term: ``intra=0``.
 
     Args:
         num_classes: Number of classes K.

@@ -16,7 +16,7 @@ class SpreadOutLoss(AddedTermLoss):
         CE  +  λ [M₁² + max(0, M₂ - 1/D)],   M₁ = mean of f·f',  M₂ = mean of (f·f')²           ELM Eq. (7) to (9)
 
     Zhang et al., "Learning spread-out local feature descriptors", ICCV 2017, arXiv 1708.06320. Features are normalized
-    to unit length. The means are over pairs of the global batch of all processes, N² products. Every sample has the
+    to unit length. The means are over pairs of the global batch of all processes (N² products). Every sample has the
     same term.
 
     Differences between sources: the official code (ColumbiaDVMM/Spread-out_Local_Feature_Descriptor) compares one

@@ -17,7 +17,7 @@ class TripletLoss(AddedTermLoss):
 
     Schroff et al., "FaceNet", CVPR 2015, arXiv 1503.03832, with batch-hard mining by Hermans et al., "In defense of the
     triplet loss", 2017, arXiv 1703.07737. d is the Euclidean distance, or -f·f' as in the ELM paper (Sec. 3.2).
-    Positives and negatives come from the global batch of all processes, N² distances. A sample without a positive or
+    Positives and negatives come from the global batch of all processes (N² distances). A sample without a positive or
     a negative contributes 0 and counts in the mean.
 
     Differences between sources: fast-reid uses a sample as its own positive, at distance 0, if it has no other.

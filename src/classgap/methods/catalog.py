@@ -84,8 +84,8 @@ METHODS: Registry[Method | ClassLoss] = Registry(
                 "momentum": CODE,
                 "centroids": PAPER,
             },
-            differences="Published code and paper agree. The code's constructor defaults to a distance of 1.5, its "
-            "training script uses 6. It implements only the partial momentum and does not save the centroids.",
+            differences="Published code and paper agree. In the code, the constructor defaults to a distance of 1.5 "
+            "and the training script uses 6. It implements only partial momentum and does not save the centroids.",
         ),
         *catalog_robust.ENTRIES,
         *catalog_embedding.ENTRIES,

@@ -86,7 +86,7 @@ ENTRIES: list[MethodEntry] = [
     ),
     MethodEntry(
         "eql",
-        "Drops most negative gradients of rare classes.",
+        "Ignores rare classes as negatives most of the time.",
         EqualizationLoss,
         given=("class_counts",),
         paper="Tan et al., CVPR 2020, arXiv 2003.05176",
@@ -103,7 +103,7 @@ ENTRIES: list[MethodEntry] = [
     ),
     MethodEntry(
         "cmic-dl",
-        "Compact outputs within classes, far between them.",
+        "Similar outputs within classes, distinct across.",
         ConditionalMutualInformationLoss,
         given=("num_classes",),
         paper="Yang et al., TNNLS 2025, arXiv 2309.09123",
@@ -224,7 +224,7 @@ ENTRIES: list[MethodEntry] = [
     ),
     MethodEntry(
         "drop",
-        "Retrains with more samples of classes with errors.",
+        "Retrains with more samples of error-prone classes.",
         DistributionallyRobustPruning,
         given=("num_classes",),
         paper="Vysogorets et al., ICLR 2025, arXiv 2404.05579",

@@ -22,7 +22,7 @@ _CORE_ROLES, _WRAPPER_ROLES = ("loss", "procedure"), ("step", "post-hoc")
 WHY_ONE = {
     "loss": "both are losses, and a run minimizes one",
     "procedure": "each procedure brings its own losses and stages",
-    "step": "both change how an update is computed",
+    "step": "both change how an optimizer step is computed",
     "post-hoc": "both change the classifier after training",
 }
 

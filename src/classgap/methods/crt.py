@@ -16,7 +16,7 @@ class ClassifierRetraining(ClassifierStage):
 
     Kang et al., "Decoupling representation and classifier for long-tailed recognition", ICLR 2020, arXiv 1910.09217.
     The learning rate schedule restarts for this stage. The published sampler draws four samples of a class in a row;
-    here each draw picks a class. The published stage has 10 epochs after 90.
+    here each draw picks a class. The published code trains the encoder for 90 epochs and the classifier for 10.
 
     Args:
         inner: Method that trains the encoder.

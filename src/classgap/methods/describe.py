@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import inspect
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -69,8 +70,19 @@ class MethodDescription:
 
     @property
     def incompatible(self) -> tuple[str, ...]:
-        """Methods of other roles that it does not compose with, each with the reason."""
-        return tuple(f"{name}: {reason}" for name, reason in self.entry.incompatible.items())
+        """Methods or roles that it cannot be combined with; those with the same reason share an item.
+
+        >>> MethodDescription.from_name("lgm").incompatible
+        ('post-hoc methods: the head of lgm is a Gaussian mixture, not a linear layer',)
+        """
+        names: dict[str, list[str]] = {}
+        for name, reason in self.entry.incompatible.items():
+            names.setdefault(reason, []).append(f"{name} methods" if name in ROLES else name)
+        return tuple(f"{_either(each)}: {reason}" for reason, each in names.items())
+
+
+def _either(names: Sequence[str]) -> str:
+    return " or ".join(filter(None, (", ".join(names[:-1]), names[-1])))
 
 
 def facts(method: MethodDescription) -> tuple[str, str, str]:

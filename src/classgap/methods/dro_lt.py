@@ -28,8 +28,8 @@ class DistributionalRobustness(StagedMethod):
         3. classifier:   CE, encoder frozen
 
     Samuel and Chechik, "Distributional robustness loss for long-tail learning", ICCV 2021, arXiv 2104.03066. The first
-    stage has the run's epochs, the others 80 % and 20 % of them. Their learning rates are fractions of the run's, in
-    the published proportions. From the second stage on, sampling is class-balanced; a batch holds a subset of the
+    stage lasts ``epochs`` epochs, the others 80 % and 20 % as long. Their learning rates are fractions of the run's,
+    in the published proportions. From the second stage on, sampling is class-balanced; a batch holds a subset of the
     classes if not all of them fit.
 
     Differences from the published code (dvirsamuel/DRO-LT):

@@ -23,7 +23,7 @@ MEASURE, RETRAIN = "measure errors", "train"
 
 
 class DistributionallyRobustPruning(Method):
-    """Train, then restart on a random part of each class, larger for classes with more errors.
+    """Train, then restart on a random subset of each class, which is larger for classes with more errors.
 
         d_k = min(1, s e_k),      Σ_k N_k d_k = d N,      e_k = (errors_k + a) / (n_k + 2a)                 Algorithm 1
 
@@ -33,8 +33,9 @@ class DistributionallyRobustPruning(Method):
     Its epochs have d N samples; classes whose quota would exceed their size are used in full.
 
     The paper draws one subset and trains on it (``redraw=no``). By default each epoch draws a new one, so that no
-    sample is lost. The paper has larger validation sets and no smoothing (``smoothing=0``), with which a class without
-    errors among few held-out samples would lose its training samples. At least one sample of each class is kept.
+    sample is lost. The paper does not smooth the errors (``smoothing=0``), but has larger validation sets. Without
+    smoothing, a class with few held-out samples and no errors would lose its training samples. At least one sample of
+    each class is kept.
 
     Args:
         num_classes: Number of classes K.

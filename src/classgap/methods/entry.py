@@ -15,7 +15,7 @@ PAPER, CODE, OURS = "paper", "published code", "ours"
 ROLES = {
     "loss": "the training objective",
     "procedure": "a training procedure with its own losses",
-    "step": "how an update is computed",
+    "step": "how an optimizer step is computed",
     "post-hoc": "a change to the classifier after training",
 }
 

@@ -55,14 +55,14 @@ class DeferredLDAM(LDAM):
 
     Cao et al., "Learning Imbalanced Datasets with Label-Distribution-Aware Margin Loss", NeurIPS 2019, arXiv
     1906.07413, Sec. 3.3. Algorithm 1 uses w_c ∝ 1/N_c, the published code the weights above. The code switches at epoch
-    160 of 200, where it also decays the learning rate. Here the switch is a fraction of the updates and may fall within
+    160 of 200, where it also decays the learning rate. Here the switch is a fraction of the steps and may fall within
     an epoch.
 
     Args:
         loss: Loss with margins and scale.
         class_counts: Training samples per class N.
         beta: Parameter β of the effective number.
-        switch: Fraction of the updates before reweighting; 1 disables it.
+        switch: Fraction of the steps before reweighting; 1 disables it.
     """
 
     def __init__(
@@ -106,7 +106,7 @@ def ldam_drw(
         margin: Largest margin, that of the rarest class.
         scale: Scale s of the cosines.
         beta: Parameter β of the effective number.
-        switch: Fraction of the updates before reweighting; 1 disables it.
+        switch: Fraction of the steps before reweighting; 1 disables it.
 
     >>> ldam_drw([16, 1]).switch
     0.8

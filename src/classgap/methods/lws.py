@@ -56,8 +56,8 @@ class LearnedWeightScaling(ClassifierStage):
 
     Kang et al., "Decoupling representation and classifier for long-tailed recognition", ICLR 2020, arXiv 1910.09217.
     The learning rate schedule restarts for this stage. The scales are folded into the head at the end. As in
-    the published code (TauNormClassifier), the scales also apply to the bias and are subject to weight decay. The
-    published stage has 5 epochs after 90.
+    the published code (TauNormClassifier), the scales also apply to the bias and are subject to weight decay. It
+    trains the encoder for 90 epochs and the scales for 5.
 
     Args:
         inner: Method that trains encoder and classifier.

@@ -27,7 +27,7 @@ class SupervisedContrast(StagedMethod):
     Khosla et al., "Supervised contrastive learning", NeurIPS 2020, arXiv 2004.11362. Each sample has two
     augmented views. The positives P are all other views of its class in the global batch. The projection g has two
     linear layers with a ReLU in between. Use an augmentation: with ``augment="none"`` both views are equal. Each stage
-    has the run's epochs.
+    lasts ``epochs`` epochs.
 
     The published code (HobbitLong/SupContrast) multiplies the contrastive loss by τ/0.07. Its default is τ = 0.07, its
     recipe uses 0.1. The recipe trains with batch size 1024 at a learning rate of 0.5, then the classifier at 5:

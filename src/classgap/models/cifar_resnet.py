@@ -99,6 +99,15 @@ def resnet(depth: int) -> Callable[..., nn.Module]:
     def make(
         *, num_classes: int, input_shape: tuple[int, ...], width: int = 16, shortcut: Shortcut = "pad"
     ) -> nn.Module:
+        """Create a ResNet.
+
+        Args:
+            num_classes: Number of outputs.
+            input_shape: Shape of one input.
+            width: Number of channels of the first stage.
+            shortcut: Shortcut between stages: "pad" with zero channels (option A of the paper), or "projection" by a
+                1×1 convolution (option B).
+        """
         channels = image_channels(f"resnet{depth}", input_shape)
         at_least_one(width=width)
         return CifarResNet((depth - 2) // 6, num_classes, channels=channels, width=width, shortcut=shortcut)

@@ -69,6 +69,12 @@ def resnet18(*, num_classes: int, input_shape: tuple[int, ...]) -> nn.Module:
 
 
 def lmdl_resnet18(*, num_classes: int, input_shape: tuple[int, ...], features: int = 30) -> nn.Module:
-    """Create a ResNet-18 with a linear feature layer before the head."""
+    """Create a ResNet-18 with a linear feature layer before the head.
+
+    Args:
+        num_classes: Number of outputs.
+        input_shape: Shape of one input.
+        features: Width of the feature layer.
+    """
     at_least_one(features=features)
     return ResNet18(num_classes, channels=image_channels("lmdl-resnet18", input_shape), features=features)

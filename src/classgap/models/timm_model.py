@@ -34,7 +34,7 @@ def timm_model(
         pretrained: Load pretrained weights, downloaded by timm on first use.
         frozen: Train the head only.
         drop: Dropout before the head.
-        drop_path: Largest rate of stochastic depth (Huang et al. 2016), which timm increases linearly over the layers.
+        drop_path: Maximum stochastic depth rate (Huang et al. 2016); timm increases the rate linearly over the layers.
         load: Whether to load pretrained weights; otherwise only the architecture is created.
     """
     timm = package("timm", f"timm:{name}")

@@ -161,7 +161,7 @@ def _overlap(cause: Cause, entry: ClassResult, source: AuditSource | None) -> Ad
 
 def _close_boundary(cause: Cause, entry: ClassResult, source: AuditSource | None) -> Advice:
     if cause.details.get("head") == "none":
-        return "Replace the model by a linear classifier on these features", ""
+        return "Replace the model with a linear classifier on these features", ""
     return _try_method("Retrain the head", "crt", "for example on class-balanced batches")(cause, entry, source)
 
 
@@ -187,7 +187,7 @@ ADVICE: Mapping[str, Callable[[Cause, ClassResult, AuditSource | None], Advice]]
     "large-spread": _try_method(
         "Make the classes more compact", "feature-norm", "for example with a penalty on feature norms"
     ),
-    "representation": _try_method("Learn other features", "feature-norm", "for example with a penalty on their norms"),
+    "representation": _try_method("Learn better features", "feature-norm", "for example with a penalty on their norms"),
     "too-few-test-samples": _too_few_test,
     "not-enough-evidence": _not_enough,
 }

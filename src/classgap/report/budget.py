@@ -18,10 +18,10 @@ MEANINGS = {
     "labels": "the label is in doubt: check it before you change the model.",
     "decision": "offsets of the class scores, fitted on other samples, remove these errors.",
     "head": "a refitted linear head on the same features removes these errors.",
-    "representation": "neither a head nor nearest neighbors on these features remove these errors.",
+    "representation": "neither a refitted head nor nearest neighbors on these features remove these errors.",
     "unexplained": "more inputs are needed to examine these errors.",
 }
-LEFT = "no tried change removes these errors, but their nearest neighbors have the right label or were not searched."
+LEFT = "no change removes these errors, but their nearest neighbors have the correct label or were not searched."
 VALID = "the prediction is one of the sample's valid labels, or the label is in doubt."
 LOWER_BOUND = "at least this many, because the head was refitted on test features only."
 

@@ -85,7 +85,7 @@ def _large_spread(cause: Cause, details: Mapping[str, Any]) -> str:
 def _overlap(cause: Cause, details: Mapping[str, Any]) -> str:
     back = details.get("back_count")
     other = cause.other or "another class"
-    reverse = "" if back is None else f", and {format_count(back)} samples of {other} as it"
+    reverse = "" if back is None else f", and {format_count(back)} samples of {other} as this class"
     others: Any = details.get("others")
     if others:
         return f"{_of_errors(details, 'count')} are predicted as {join_names(others, 'or')}."

@@ -7,7 +7,7 @@ from collections.abc import Iterable
 CAUSES = {
     "few-training-samples": "few training samples",
     "under-trained": "under-trained",
-    "decision-bias": "biased decision",
+    "decision-bias": "decision bias",
     "representation": "features do not separate the class",
     "large-spread": "large feature spread",
     "overlap": "overlap with other classes",
@@ -34,7 +34,7 @@ GAPS = {
     "own_easy_hard": "easy third − hard third, each side's own thirds",
     "best_worst": "best class − worst class",
     "worst_class": "worst class",
-    "worst_tenth": "worst 10 % of classes",
+    "worst_tenth": "worst tenth of classes",
     "std": "standard deviation across classes",
     "gini": "Gini coefficient",
 }

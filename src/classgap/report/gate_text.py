@@ -7,8 +7,8 @@ from classgap.report.formatting import format_count, format_level, format_percen
 from classgap.report.match_text import name_some
 
 NAMED = 5
-GROUP_HEADERS = ("group", "before", "after", "change", "by chance", "drop shown", "detectable")
-CLASS_HEADERS = ("class", "before", "after", "drop", "drop shown", "samples")
+GROUP_HEADERS = ("group", "before", "after", "change", "by chance", "drop at least", "detectable")
+CLASS_HEADERS = ("class", "before", "after", "drop", "at least", "samples")
 ACCURACY_HEADERS = ("class", "before", "after", "at most", "samples")
 
 
@@ -38,8 +38,8 @@ def rule_sentence(rule: RuleResult) -> str:
             found = name_some([f"{v.name} {_points(v.value)} (at least {_points(v.bound)})" for v in rule.violations])
             return f"{_count(rule)} dropped by more than {limit} points: {found}."
         return (
-            f"No class of {format_count(rule.n_tested)} dropped significantly by more than {limit} points; largest "
-            f"drop: {rule.worst} {_points(rule.value)}."
+            f"None of {pluralize(rule.n_tested, 'class', 'classes')} dropped by significantly more than {limit} "
+            f"points; largest drop: {_points(rule.value)} (class {rule.worst})."
         )
     if rule.rule == "min_class_accuracy":
         if rule.violations:
@@ -48,14 +48,14 @@ def rule_sentence(rule: RuleResult) -> str:
             )
             return f"{_count(rule)} {'is' if len(rule.violations) == 1 else 'are'} below {limit} %: {found}."
         return (
-            f"No class of {format_count(rule.n_tested)} is significantly below {limit} %; lowest: {rule.worst} "
-            f"{_points(rule.value)} %."
+            f"None of {pluralize(rule.n_tested, 'class', 'classes')} is significantly below {limit} %; lowest: "
+            f"{_points(rule.value)} % (class {rule.worst})."
         )
     if rule.rule == "max_group_drop":
         name = f"{rule.group} third" if rule.group in ("easy", "medium", "hard") else str(rule.group)
         direction = "dropped" if rule.value >= 0 else "rose"
         text = f"{name} {direction} by {_points(abs(rule.value))} points"
-        shown = f"at least {_points(rule.bound)} beyond chance" if rule.bound > 0 else "no drop beyond chance is shown"
+        shown = f"at least {_points(rule.bound)} beyond chance" if rule.bound > 0 else "no drop beyond chance"
         return f"{text[:1].upper()}{text[1:]}, {shown}; limit {limit}."
     return f"Gap {_points(rule.value)} points, at least {_points(rule.bound)}; limit {limit}."
 
@@ -64,14 +64,15 @@ def power_sentence(result: GateResult) -> str:
     """Say which drops this test set could detect."""
     power = result.power
     if power.median is None:
-        classes = "No drop of a single class could be detected: the classes have too few samples."
+        classes = "No drop of a single class can be detected: the classes have too few samples."
     else:
         classes = (
-            f"True drops of a single class are found (probability 80 %) from {_points(power.median)} points (median of "
-            f"the classes; {_points(power.low)} to {_points(power.high)})."
+            f"Drops of a single class are detected with a probability of 80 % from {_points(power.median)} points "
+            f"(median over classes; {_points(power.low)} to {_points(power.high)})."
         )
         if power.n_undetectable:
-            classes += f" {format_count(power.n_undetectable)} have too few samples for any drop to be found."
+            too_small = pluralize(power.n_undetectable, "class has", "classes have")
+            classes += f" {too_small} too few samples to detect any drop."
     groups = ", ".join(f"{group.name} {_points(group.detectable)}" for group in result.groups.values())
     return f"{classes} Groups: {groups}."
 
@@ -79,7 +80,10 @@ def power_sentence(result: GateResult) -> str:
 def level_sentence(result: GateResult) -> str:
     """Say how often the gate fails by chance."""
     alpha = format_level(round(1 - result.confidence_level, 10))
-    return f"A model that breaks no rule fails with a probability of at most {alpha}, over all rules and classes."
+    return (
+        f"A model that is truly within all limits fails with a probability of at most {alpha}, over all rules and "
+        "classes."
+    )
 
 
 def group_row(group: GroupDrop) -> tuple[str, ...]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from classgap.audit.history import History, Release
-from classgap.report.formatting import format_count, format_percent, format_points
+from classgap.report.formatting import format_count, format_percent
 
 HEADERS = ("Release", "Accuracy", "Hard third", "First hard", "Worst class", "Gap", "Samples")
 
@@ -16,7 +16,7 @@ def history_headline(history: History) -> str:
     return (
         f"{first.name} → {last.name}: accuracy {format_percent(first.overall)} % → {format_percent(last.overall)} %, "
         f"hard third {format_percent(first.hard)} % → {format_percent(last.hard)} %, gap "
-        f"{format_points((last.gap or 0.0) - (first.gap or 0.0))} points."
+        f"{format_percent(first.gap)} → {format_percent(last.gap)} points."
     )
 
 

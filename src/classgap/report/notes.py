@@ -141,16 +141,16 @@ def fix_notes(result: FixResult) -> dict[str, str]:
     notes = {
         "choice": (
             f"Estimates are means over {N_REPEATS} × {N_FOLDS} stratified folds of the fitting samples: the other "
-            "folds calibrate the scores, rank the classes and fit each remedy at each strength, and the fold measures "
+            "folds calibrate the scores, rank the classes and fit each remedy at each strength, and the fold evaluates "
             "it. Among the strengths and remedies within the limits, the one with the best estimate is chosen, if its "
             "estimate exceeds its standard error."
         ),
         "change": (
-            f"Nested cross-fitting: of {N_FOLDS} folds, the others choose strength and remedy as above, and the fold "
-            "measures the result."
+            f"Nested cross-fitting with {N_FOLDS} folds: the other folds choose strength and remedy as above, and the "
+            "fold evaluates the result."
             if result.nested
-            else "Test samples, which fit and choose nothing. Each remedy is fitted to all fitting samples, at the "
-            "strength that they chose."
+            else "Measured on the test samples, which are used neither to fit nor to choose. Each remedy is fitted to "
+            "all fitting samples, at the strength chosen on them."
         ),
         "interval": (
             f"{level} normal interval from the paired differences of the samples"
@@ -222,7 +222,7 @@ def _gap_notes(confidence_level: str, bootstrap: str) -> dict[str, str]:
         ),
         "gap.worst_class": f"Lowest accuracy of a class. Interval: Wilson, {confidence_level}.",
         "gap.worst_tenth": (
-            f"Mean accuracy of the worst 10 % of classes, rounded up. Interval: {bootstrap}; {ALL_EQUAL}."
+            f"Mean accuracy of the worst tenth of the classes, rounded up. Interval: {bootstrap}; {ALL_EQUAL}."
         ),
         "gap.std": f"Standard deviation of the class accuracies. Interval: {bootstrap}, centered on the estimate.",
         "gap.gini": f"Gini coefficient of the class accuracies. Interval: {bootstrap}, centered on the estimate.",
@@ -237,10 +237,10 @@ def _gap_notes(confidence_level: str, bootstrap: str) -> dict[str, str]:
 LABEL_NOTES = {
     "valid": (
         "A prediction is correct if it is one of the sample's valid labels; samples without any are left out. Groups "
-        "keep their classes. Intervals as for the labeled figures. Interval of the change of the gap: normal, from the "
-        "same samples judged both ways. The labeled gap is between thirds ranked by the labels they are judged by. "
-        "Judged otherwise, they regress to the mean, which exaggerates the change. Re-ranked thirds are ranked as they "
-        "are judged, too, so that their gap can be compared with the labeled one."
+        "keep their classes, and intervals are computed as for the given labels. Interval of the change of the gap: "
+        "normal, from the same samples scored both ways. The labeled thirds are ranked and scored by the same labels. "
+        "Scored by other labels, they regress to the mean, which exaggerates the change. Re-ranked thirds are ranked "
+        "and scored by the valid labels, so their gap can be compared with the labeled gap."
     ),
     "slices": (
         "Fisher's exact test, one-sided: errors are more frequent in the slice than in the rest of the class. Holm's "
@@ -255,7 +255,7 @@ LABEL_NOTES = {
 }
 CHANGED = (
     f"Each class has a threshold: the largest p-value of at most {THRESHOLD:g} that its test can attain. An unchanged "
-    "class exceeds its threshold τ with probability exactly 1 - τ, so that the sum of 1/(1 - τ) over classes that "
+    "class exceeds its threshold τ with probability exactly 1 - τ, so the sum of 1/(1 - τ) over classes that "
     "exceed it estimates the number of unchanged classes from above, also for discrete p-values (Storey's estimator "
     "as generalized by Chen, Doerge and Heyse, 2018). The bound subtracts a normal quantile of this sum."
 )
@@ -277,9 +277,9 @@ DIAGNOSIS = (
     f"head come before overlap if they remove {100 * REMOVED:.0f} % of its errors, net of both classes. "
     f"Large feature spread: at least {WIDE_SPREAD:g} times the median. "
     f"Overfitting: train minus test accuracy exceeds that of the median class by {100 * EXCESS_FIT:g} points. "
-    f"Biased decision: class offsets remove at least {100 * REMOVED:.0f} % of its errors, net. "
+    f"Decision bias: class offsets remove at least {100 * REMOVED:.0f} % of its errors, net. "
     f"Decision boundary too close: a refitted linear head removes at least {100 * REMOVED:.0f} % of its errors, net. "
-    f"Features do not separate the class: neither a head nor nearest neighbors remove at least {100 * LOST:.0f} % of "
-    "its errors. "
-    "Offsets and heads are fitted on other samples than those they are judged on (5 folds)."
+    f"Features do not separate the class: neither a refitted head nor nearest neighbors remove at least "
+    f"{100 * LOST:.0f} % of its errors. "
+    "Offsets and heads are fitted and evaluated on different samples (5 folds)."
 )

@@ -63,7 +63,7 @@ SENTENCES: Mapping[str, str | Callable[[Mapping[str, Any]], str]] = {
         "features (a cosine head, or features of another layer)."
     ),
     "unpaired-ranking": (
-        "The accuracies that rank the thirds may be of other samples. If they are of the same samples, chance "
+        "The accuracies that rank the thirds may come from other samples. If they come from the same samples, chance "
         "contributes to the gap."
     ),
     "logits-are-probabilities": "Scores were read as probabilities: they are in [0, 1] and every row sums to 1.",
@@ -80,8 +80,8 @@ SENTENCES: Mapping[str, str | Callable[[Mapping[str, Any]], str]] = {
         f"The {format_count(of['entries'])} sets of valid labels are numbered from 1: index 1 is the first entry."
     ),
     "labels-mostly-invalid": lambda of: (
-        f"Only {format_percent(of['fraction'])} % of the labels are among their valid labels: check that both belong "
-        "to the same samples and number the classes alike."
+        f"Only {format_percent(of['fraction'])} % of the labels are among their valid labels: check that both "
+        "describe the same samples and number the classes in the same way."
     ),
     "unused-arrays": _unused_arrays,
     "unused-columns": lambda of: f"{_not_used(of)}.",
@@ -94,12 +94,12 @@ SENTENCES: Mapping[str, str | Callable[[Mapping[str, Any]], str]] = {
     ),
     "diagnosis-sampled": lambda of: (
         f"Error budget, causes and label checks examine {format_count(of['examined'])} of "
-        f"{format_count(of['samples'])} samples, a random part of each class; their counts are of these samples."
+        f"{format_count(of['samples'])} samples, a random subset of each class; their counts refer to these samples."
     ),
     "map-sampled": lambda of: f"The map shows at most {of['points']} samples.",
     "distances-sampled": lambda of: (
-        f"Distances within a class are to the {of['outermost']} samples farthest from its mean: the largest distances "
-        "are lower bounds, and their means are estimates from a part of the samples."
+        f"Distances within a class are measured to the {of['outermost']} samples farthest from its mean: the largest "
+        "distances are lower bounds, and their means are estimates from a subset of the samples."
     ),
     "columns-are-classes": lambda of: (
         f"Read {pluralize(of['classes'], 'column', 'columns')} as classes with {of['kind']}."

@@ -220,10 +220,10 @@ def check_compile(case: LossCase) -> None:
         assert_same_state(loss, plain)
     broken = case.inputs(5)
     with assert_unchanged(loss):
-        case.call(compiled, broken, logits=torch.full_like(broken.logits, math.nan))
+        case.call(compiled, broken, logits=torch.full_like(broken.logits, math.nan, requires_grad=True))
     if "features" in loss.required_inputs:
         with assert_unchanged(loss):
-            case.call(compiled, broken, features=torch.full_like(broken.features, math.inf))
+            case.call(compiled, broken, features=torch.full_like(broken.features, math.inf, requires_grad=True))
 
 
 def check_invalid_inputs(case: LossCase) -> None:

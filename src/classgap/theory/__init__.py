@@ -1,9 +1,9 @@
 """Generalization bounds of MR², ELM and LMDL, as functions that return the terms of each bound.
 
-    mr2    Eq. (3), Definition 2, Lemmas 1 and 2, Propositions 1 and 2, Corollary 1, Discussion 1 and the bound of a
-           single class
-    elm    Propositions 1 and 2, Lemmas 3 to 5, the hard pull, and nearest neighbors after training
-    lmdl   Definitions 4.1, 4.2 and 6.2, Propositions 4.1, 4.2 and 4.4, Corollary 4.1, Theorems 5.2, 5.3 and 6.3
+- `mr2`: Eq. (3), Definition 2, Lemmas 1 and 2, Propositions 1 and 2, Corollary 1, Discussion 1 and the bound of a
+  single class
+- `elm`: Propositions 1 and 2, Lemmas 3 to 5, the hard pull, and nearest neighbors after training
+- `lmdl`: Definitions 4.1, 4.2 and 6.2, Propositions 4.1, 4.2 and 4.4, Corollary 4.1, Theorems 5.2, 5.3 and 6.3
 
 If a printed equation is wrong, the docstring explains it and the function computes what the proof supports.
 

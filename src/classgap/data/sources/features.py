@@ -40,9 +40,9 @@ def load_features(
 
     Args:
         path: File.
-        test_fraction: Fraction of each class in the drawn test split, 0.2 by default.
+        test_fraction: Fraction of each class to hold out as the test split if there is none, 0.2 by default.
         test_split: Prefix of the test arrays: ``val`` tests on ``val_features``, to tune without the test samples.
-        data_seed: Random seed of the drawn test split.
+        data_seed: Random seed of the held-out test split.
     """
     arrays = _read(Path(os.path.expanduser(path)), ("train", "val", test_split))
     used: set[str] = set()

@@ -39,14 +39,13 @@ def load_folder(
 
     Args:
         path: Folder.
-        size: Resize the short side to this many pixels and center-crop to a square. By default, images keep a common
-            size of at most 256 pixels, and otherwise become squares of 256.
-        test_fraction: Fraction of each class in the drawn test split, 0.2 by default.
-        on_error: "raise" or "skip" if an image cannot be read.
+        size: Resize the short side to this many pixels and center-crop to a square. By default, images that share one
+            size of at most 256 pixels keep it, and others become 256×256 squares.
+        test_fraction: Fraction of each class to hold out as the test split if there is none, 0.2 by default.
+        on_error: How to handle unreadable images: "raise" an error, or "skip" them.
         cache_gb: Keep decoded images in memory and on disk if they take at most this many gigabytes.
-        crops: Random resized crops for training are cut out of the "stored" squares, or, slower, of the "original"
-            files.
-        data_seed: Random seed of the drawn test split, which otherwise depends only on file names.
+        crops: Source of random resized crops in training: the "stored" squares, or the "original" files (slower).
+        data_seed: Random seed of the held-out test split, which otherwise depends only on file names.
     """
     name = f"folder:{path}"
     lists, class_names, notes = list_class_folders(name, path, find_images, "images", test_fraction, data_seed)

@@ -21,8 +21,8 @@ def make_mnist1d(*, n_train: int = 1000, n_test: int = 10000, seed: int = 42) ->
     """Generate MNIST-1D (Greydanus and Kobak, 2020): ten digits as noisy signals of 40 values.
 
     Args:
-        n_train: Training samples.
-        n_test: Test samples.
+        n_train: Number of training samples.
+        n_test: Number of test samples.
         seed: Random seed of the generator; 42 is the package's default.
     """
     _check_sizes("mnist1d", n_train=n_train, n_test=n_test)
@@ -71,7 +71,7 @@ def load_digits(*, test_fraction: float = 0.5, data_seed: int = 0) -> Dataset:
     """Load scikit-learn's 1,797 handwritten digits of 8×8 pixels, with gray values scaled from 0–16 to 0–255.
 
     Args:
-        test_fraction: Fraction of each digit in the test split, which is drawn.
+        test_fraction: Fraction of each digit in the test split, which is drawn at random.
         data_seed: Random seed of that draw.
     """
     from sklearn import datasets
@@ -91,8 +91,8 @@ def make_two_moons(
     The paper gives P(Tail) = 5 %. It does not give the sizes, the noise or the test split.
 
     Args:
-        n_train: Training samples.
-        n_test: Test samples.
+        n_train: Number of training samples.
+        n_test: Number of test samples.
         tail_fraction: Fraction of the rare moon in the training split.
         noise: Standard deviation of the noise on both coordinates.
         seed: Random seed of the generator.

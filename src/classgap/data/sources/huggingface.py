@@ -51,17 +51,17 @@ def load_huggingface(
             ``.parquet`` or ``.arrow`` files: ``TRAIN,TEST`` or one.
         config: Configuration (subset) of the dataset.
         input: Column of images, texts or vectors, if there are several.
-        target: Column of classes. By default, the only ``ClassLabel``, or the column ``label``.
-        encoder: Sentence encoder of the texts, as in ``csv``.
+        target: Column with the class labels. By default, the only ``ClassLabel``, or the column ``label``.
+        encoder: Sentence encoder for texts, as in ``csv``.
         train_split: Name of the training split.
         test_split: Name of the test split. By default, ``test``, or else the validation split. Without either, a test
             split is drawn.
-        drop: Columns of a table to leave out, separated by commas.
-        categorical: Columns of a table whose numbers are categories, separated by commas.
+        drop: Columns of a table to ignore, separated by commas.
+        categorical: Numeric columns of a table to treat as categories, separated by commas.
         size: As in ``folder``.
-        test_fraction: Fraction of each class in the drawn test split, 0.2 by default.
+        test_fraction: Fraction of each class to hold out as the test split if there is none, 0.2 by default.
         cache_gb: Keep decoded images in memory if they take at most this many gigabytes.
-        data_seed: Random seed of the drawn test split.
+        data_seed: Random seed of the held-out test split.
     """
     name = f"hf:{path}"
     found = _open(name, path, config)
@@ -210,7 +210,7 @@ def _image_reader(size: int | None, cache_gb: float) -> Callable[[list[Any], str
 def _read_vectors(parts: list[Any], column: str) -> list[Any]:
     found = [torch.tensor(rows[column][:], dtype=torch.float32) for rows in parts]
     if any(each.ndim != 2 or each.shape[1] != found[0].shape[1] or not each.isfinite().all() for each in found):
-        raise ValueError(f"column {column!r} must have finite vectors of one length.")
+        raise ValueError(f"column {column!r} must have finite vectors of equal length.")
     return found
 
 

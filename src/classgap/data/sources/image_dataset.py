@@ -71,7 +71,7 @@ def load_image_dataset(
         test: Test images.
         class_names: One name per class.
         size: Side of the square images; ``None`` keeps a size that all images share.
-        on_error: "raise" or "skip" if an image cannot be read.
+        on_error: How to handle unreadable images: "raise" an error, or "skip" them.
         cache_gb: Limit of the decoded images in gigabytes; above it they are decoded on every use.
         notes: Notes to keep.
         validation: Images to select an epoch on, if the source has some.

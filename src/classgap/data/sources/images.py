@@ -92,7 +92,7 @@ def open_picture(path: str | IO[bytes]) -> Iterator[Picture]:
         try:
             ImageOps.exif_transpose(picture, in_place=True)
         except MemoryError:  # a damaged header states any size
-            raise ValueError("decoding it takes more memory than there is") from None
+            raise ValueError("decoding it takes more memory than is available") from None
         yield picture
 
 

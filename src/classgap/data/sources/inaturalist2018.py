@@ -31,10 +31,9 @@ def load_inaturalist2018(
         path: Directory of the files.
         image_dir: Directory that contains ``train_val2018``. Defaults to ``path``.
         size: As in ``folder``.
-        on_error: "raise" or "skip" if an image cannot be read.
+        on_error: How to handle unreadable images: "raise" an error, or "skip" them.
         cache_gb: Keep decoded images in memory and on disk if they take at most this many gigabytes.
-        crops: Random resized crops for training are cut out of the "stored" squares, or, slower, of the "original"
-            files.
+        crops: Source of random resized crops in training: the "stored" squares, or the "original" files (slower).
     """
     directory = Path(os.path.expanduser(path))
     base = Path(os.path.expanduser(image_dir)) if image_dir else directory

@@ -33,14 +33,13 @@ def load_list(
     Args:
         files: Training list and test list, separated by a comma, or one list.
         image_dir: Directory that paths are relative to. Defaults to the directory of the first list.
-        class_names: File with one class name per line, for lists with class numbers.
+        class_names: File with one class name per line, for lists with class indices.
         size: As in ``folder``.
-        test_fraction: Fraction of each class in the drawn test split, 0.2 by default.
-        on_error: "raise" or "skip" if an image cannot be read.
+        test_fraction: Fraction of each class to hold out as the test split if there is none, 0.2 by default.
+        on_error: How to handle unreadable images: "raise" an error, or "skip" them.
         cache_gb: Keep decoded images in memory and on disk if they take at most this many gigabytes.
-        crops: Random resized crops for training are cut out of the "stored" squares, or, slower, of the "original"
-            files.
-        data_seed: Random seed of the drawn test split.
+        crops: Source of random resized crops in training: the "stored" squares, or the "original" files (slower).
+        data_seed: Random seed of the held-out test split.
     """
     parts = [Path(os.path.expanduser(part)) for part in files.split(",")]
     if len(parts) > 2:
@@ -86,12 +85,12 @@ def load_imagenet_lt(
 
     Args:
         path: Directory of the lists.
-        image_dir: Directory of ImageNet's ``train`` and ``val``, both with one folder per class. Defaults to ``path``.
+        image_dir: Directory with ImageNet's ``train`` and ``val``, both with one folder per class. Defaults to
+            ``path``.
         size: As in ``folder``.
-        on_error: "raise" or "skip" if an image cannot be read.
+        on_error: How to handle unreadable images: "raise" an error, or "skip" them.
         cache_gb: Keep decoded images in memory and on disk if they take at most this many gigabytes.
-        crops: Random resized crops for training are cut out of the "stored" squares, or, slower, of the "original"
-            files.
+        crops: Source of random resized crops in training: the "stored" squares, or the "original" files (slower).
     """
     directory = Path(os.path.expanduser(path))
     base = Path(os.path.expanduser(image_dir)) if image_dir else directory
@@ -117,10 +116,9 @@ def load_rscd(
     Args:
         path: Directory with ``train``, ``test_50k`` and optionally ``vali_20k``.
         size: As in ``folder``.
-        on_error: "raise" or "skip" if an image cannot be read.
+        on_error: How to handle unreadable images: "raise" an error, or "skip" them.
         cache_gb: Keep decoded images in memory and on disk if they take at most this many gigabytes.
-        crops: Random resized crops for training are cut out of the "stored" squares, or, slower, of the "original"
-            files.
+        crops: Source of random resized crops in training: the "stored" squares, or the "original" files (slower).
     """
     directory = Path(os.path.expanduser(path))
     for needed in (directory / "train", directory / "test_50k"):

@@ -40,14 +40,14 @@ def load_table(
 
     Args:
         files: Training file and test file, separated by a comma, or one file. They end in ``.csv`` or ``.parquet``.
-        target: Name of the column of classes.
-        drop: Columns to leave out, separated by commas.
-        categorical: Columns whose numbers are categories, separated by commas.
-        text: Columns of texts to encode with a sentence encoder, separated by commas.
+        target: Column with the class labels.
+        drop: Columns to ignore, separated by commas.
+        categorical: Numeric columns to treat as categories, separated by commas.
+        text: Text columns to encode with a sentence encoder, separated by commas.
         encoder: Sentence encoder: the folder of a ``transformers`` model, used with mean pooling, or a folder or name
             that ``sentence-transformers`` loads. It is not trained.
-        test_fraction: Fraction of each class in the drawn test split, 0.2 by default.
-        data_seed: Random seed of the drawn test split.
+        test_fraction: Fraction of each class to hold out as the test split if there is none, 0.2 by default.
+        data_seed: Random seed of the held-out test split.
     """
     paths = [Path(os.path.expanduser(part)) for part in files.split(",")]
     if len(paths) > 2:
@@ -98,7 +98,7 @@ def make_table_dataset(
     )
     used = {name: cells for name, cells in parts[0][1].items() if name and name != target and name not in drop}
     notes = tuple(
-        f"{parts[0][0]}: column {column!r} numbers the rows and is used as an input; leave it out with drop={column}."
+        f"{parts[0][0]}: column {column!r} numbers the rows and is used as an input; ignore it with drop={column}."
         for column, cells in used.items()
         if _numbers_rows(cells) and column not in categorical
     )
@@ -170,7 +170,7 @@ def _read_csv(path: Path) -> tuple[list[str], list[Sequence[Any]]]:
             rows = []
             for row in reader:
                 if row and len(row) != len(header):
-                    raise ValueError(f"line {reader.line_num} has {len(row)} fields, and the header {len(header)}")
+                    raise ValueError(f"line {reader.line_num} has {len(row)} fields, but the header has {len(header)}")
                 if row:
                     rows.append(row)
     except (OSError, ValueError, csv.Error) as error:
@@ -257,7 +257,7 @@ def _encode(labels: Sequence[str], names: Sequence[str], source: str) -> Tensor:
     numbers = {name: number for number, name in enumerate(names)}
     unknown = next((label for label in labels if label not in numbers), None)
     if unknown is not None:
-        raise ValueError(f"{source} has the class {unknown!r}, which the training rows do not have.")
+        raise ValueError(f"{source} has the class {unknown!r}, which does not occur in the training rows.")
     return torch.tensor([numbers[label] for label in labels])
 
 

@@ -26,8 +26,8 @@ def load_text_folder(
     Args:
         path: Folder.
         encoder: Sentence encoder, as in ``csv``.
-        test_fraction: Fraction of each class in the drawn test split, 0.2 by default.
-        data_seed: Random seed of the drawn test split, which otherwise depends only on file names.
+        test_fraction: Fraction of each class to hold out as the test split if there is none, 0.2 by default.
+        data_seed: Random seed of the held-out test split, which otherwise depends only on file names.
     """
     name = f"text:{path}"
     lists, class_names, notes = list_class_folders(name, path, find_texts, "text files", test_fraction, data_seed)

@@ -153,6 +153,15 @@ def _make_entry(photos: _PhotoDataset) -> Entry[Dataset]:
         crops: str = "stored",
         root: Path | None = None,
     ) -> Dataset:
+        """Load the photos.
+
+        Args:
+            size: Resize the short side to this many pixels and center-crop to a square.
+            on_error: How to handle unreadable images: "raise" an error, or "skip" them.
+            cache_gb: Keep decoded images in memory and on disk if they take at most this many gigabytes.
+            crops: Source of random resized crops in training: the "stored" squares, or the "original" files (slower).
+            root: Directory of the data.
+        """
         return photos.load(root, size=size, on_error=on_error, cache_gb=cache_gb, crops=crops)
 
     return Entry(photos.name, photos.summary, make, given=("root",), extra="vision")

@@ -214,11 +214,11 @@ def _fit_categories(name: str, cells: Sequence[Any]) -> CategoricalColumn:
     distinct = len(set(texts.tolist()))
     if distinct > MAX_CATEGORIES:
         raise ValueError(
-            f"column {name!r} has {distinct:,} different texts, and at most {MAX_CATEGORIES} are supported as "
-            f"categories: leave it out with :drop={name}, or encode its texts with :text={name}."
+            f"column {name!r} has {distinct:,} distinct texts, but at most {MAX_CATEGORIES} categories are supported: "
+            f"ignore it with :drop={name}, or encode it as text with :text={name}."
         )
     if not any(texts):
-        raise ValueError(f"column {name!r} is empty: leave it out with :drop={name}.")
+        raise ValueError(f"column {name!r} is empty: ignore it with :drop={name}.")
     encoder = OneHotEncoder(handle_unknown="ignore").fit(texts[:, None])
     return CategoricalColumn(name, tuple(map(str, encoder.categories_[0])))
 

@@ -41,7 +41,7 @@ def write_artifacts(run: Run, directory: RunDirectory, best: dict[str, Any] | No
         _evaluate(run, directory.val_predictions, run.validation, train)
     test = _evaluate(run, directory.predictions, run.data.test, train)
     if rank() == 0:
-        if run.config.report:
+        if run.config.audit:
             audit = Audit.from_checked(read_predictions(directory.path))
             audit.to_html(directory.report)
             audit.save(directory.audit)

@@ -90,7 +90,7 @@ def check_sizes(build: Callable[[], nn.Module], state: Mapping[str, Tensor], fil
 
     >>> check_sizes(lambda: nn.Linear(10**9, 10**9), {"weight": torch.zeros(2, 3)}, Path("w.pt"))
     Traceback (most recent call last):
-    ValueError: weight has the shape (1000000000, 1000000000), but (2, 3) in w.pt
+    ValueError: weight has shape (1000000000, 1000000000), but (2, 3) in w.pt
     """
     try:
         with torch.device("meta"):
@@ -99,9 +99,9 @@ def check_sizes(build: Callable[[], nn.Module], state: Mapping[str, Tensor], fil
         return
     for name, tensor in expected.items():
         if name in state and tensor.shape != state[name].shape:
-            raise ValueError(f"{name} has the shape {tuple(tensor.shape)}, but {tuple(state[name].shape)} in {file}")
+            raise ValueError(f"{name} has shape {tuple(tensor.shape)}, but {tuple(state[name].shape)} in {file}")
         if name not in state:
-            raise ValueError(f"{file} lacks {name}")
+            raise ValueError(f"{name} is missing from {file}")
 
 
 def run_description(run: Run) -> dict[str, Any]:
@@ -169,9 +169,11 @@ def load_network(directory: RunDirectory, config: TrainConfig, data: Dataset | N
             ):
                 raise ValueError("network must be an object and class_names a list of strings")
             if description.get("num_classes") != len(names):
-                raise ValueError(f"{len(names)} classes are named, {description.get('num_classes')!r} are described")
+                raise ValueError(
+                    f"class_names has {len(names)} names, num_classes is {description.get('num_classes')!r}"
+                )
         except (ValueError, RecursionError) as error:
-            raise ValueError(f"the metadata of {directory.model} are damaged ({error}); train again.") from None
+            raise ValueError(f"the metadata of {directory.model} is damaged ({error}); train again.") from None
         check_text(directory.preprocessing)
         preprocessing = Preprocessing.load(directory.preprocessing)
     else:

@@ -18,7 +18,7 @@ from classgap.engine.storage.disk import explain_write_errors
 from classgap.engine.storage.fingerprint import changes, write_fingerprint
 
 # Settings that do not change the result; a run may be resumed with other values.
-_IRRELEVANT = ("out", "device", "save_every", "report", "tensorboard")
+_IRRELEVANT = ("out", "device", "save_every", "audit", "tensorboard")
 _DEFAULTS = {field.name: None if field.default is MISSING else field.default for field in fields(TrainConfig)}
 
 

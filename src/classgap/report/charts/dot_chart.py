@@ -1,4 +1,4 @@
-"""Charts of many dots: scatter plots and the feature map."""
+"""Charts of many dots: scatter plots and the embedding map."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from classgap.report.charts.svg import (
 from classgap.report.formatting import display_width, truncate
 
 LETTER_WIDTH = 7.5  # approximate
-BOLD_LETTER_WIDTH = 8.2
+BOLD_LETTER_WIDTH = 8.8  # of DejaVu Sans, a wide font
 LABEL_WIDTH = 24  # columns
 LABEL_SHIFTS = (0, -18, 18, -36, 36, -54, 54)  # vertical offsets to try when labels collide
 
@@ -87,7 +87,7 @@ class Frame:
     def from_layout(cls, layout: Layout, height: float) -> Frame:
         """Leave room for ticks and labels; ``height`` is that of the wide drawing."""
         height = min(height, 340.0) if layout.narrow else height
-        left, right = (50.0, 10.0) if layout.narrow else (56.0, 12.0)
+        left, right = (62.0, 10.0) if layout.narrow else (66.0, 12.0)
         return cls(layout, height, left, layout.width - right, 12.0, height - 44.0)
 
     def scales(self, axes: Axes) -> tuple[Scale, Scale]:

@@ -92,7 +92,7 @@ def line_chart(
     for line in lines:
         if len(line.x) != len(line.y):
             raise ValueError(
-                f"x and y of the line {line.name!r} must be equally long, got {len(line.x)}, {len(line.y)}."
+                f"x and y of the line {line.name!r} must have the same length, got {len(line.x)} and {len(line.y)}."
             )
     styled = [
         replace(line, kind=line.kind or f"tone{i % TONES}", dash=i % DASHES if line.dash is None else line.dash)

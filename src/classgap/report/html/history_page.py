@@ -19,8 +19,8 @@ NOTES = {
     "worst_class": "Lowest accuracy of a class. Interval: Wilson.",
     "gap": "Easy third − hard third of the release's own ranking. Interval: bootstrap over test samples.",
     "comparison": (
-        "Releases may have different test samples, so that differences between them include the change of the test "
-        "set. classgap compare and classgap gate compare two releases on the samples that both have."
+        "Releases may have different test samples, so differences between them include changes of the test set. "
+        "classgap compare and classgap gate compare two releases on the samples they share."
     ),
 }
 

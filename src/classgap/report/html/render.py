@@ -91,7 +91,7 @@ def render_html(
     True
     """
     if thumbnails is not None and not isinstance(content, Audit):
-        raise ValueError(f"thumbnails must be None except for an audit, got them for {type(content).__name__}.")
+        raise ValueError(f"thumbnails are supported for an Audit only, got content of type {type(content).__name__}.")
     if not sources and isinstance(content, Audit) and content.source is not None:
         sources = (content.source.predictions,)
     pages = _environment()

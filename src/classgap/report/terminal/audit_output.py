@@ -199,7 +199,7 @@ def _print_diagnoses(console: Console, audit: Audit) -> None:
     if offsets:
         _print_indented(console, plain_text(offsets), 2 if failing else 0)
         if fix_command(audit.source):
-            _print_command(console, "Choose a remedy and prove it on held-out samples", fix_command(audit.source))
+            _print_command(console, "Find a remedy and test it on held-out samples", fix_command(audit.source))
     if failing or audit.error_budget is not None:
         console.print()
 
