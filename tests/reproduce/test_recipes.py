@@ -1,6 +1,7 @@
 """Every table and figure has a recipe that validates, with complete numbers, whose runs have valid settings."""
 
 import math
+import re
 from itertools import chain
 from pathlib import Path
 
@@ -131,6 +132,21 @@ def test_tiny_takes_about_a_minute(name: str) -> None:
     plan = make_plan(load_recipe(name), "tiny")
     assert plan.seconds is not None
     assert plan.seconds / 2 <= 60  # on two cores
+
+
+def test_time_is_that_of_the_base_of_each_entry() -> None:
+    plan = make_plan(load_recipe("question-tuned"), "cpu", seeds=1)
+    signals = 3 * 4 * (1 + 200 / 40)  # three methods, 4 seconds per 40 epochs, with 40 and 200 epochs
+    sentences, digits, images = 3 * 6, 3 * 1, 9 * 600
+    assert plan.seconds == pytest.approx(signals + sentences + digits + images)
+    assert plan.select(["* / digits"]).seconds == pytest.approx(digits)
+
+
+def test_files_are_named_by_scale(capsys: pytest.CaptureFixture[str]) -> None:
+    main(["recipes", "question-tuned"])
+    tiny, cpu = re.search(r"tiny: (.*?)cpu: (.*?)full: ", capsys.readouterr().out, re.DOTALL).groups()  # type: ignore[union-attr]
+    assert "--files" not in tiny
+    assert re.findall(r"(\w+)=PATH", cpu) == ["clinc150_new", "cifar100"]
 
 
 def test_assumptions_name_their_reason() -> None:

@@ -92,5 +92,6 @@ def _scale_lines(recipe: Recipe) -> list[str]:
             lines.append(f"{scale}: nothing to train")
             continue
         size = f"{pluralize(len(plan.cells), 'cell', 'cells')} × {pluralize(plan.seeds, 'seed', 'seeds')}"
-        lines.append(f"{scale}: {size}{time}; {data}")
+        files = "".join(f" {name}=PATH" for name in plan.files)
+        lines.append(f"{scale}: {size}{time}; {data}{files and f'; --files{files}'}")
     return lines

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import re
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from fnmatch import fnmatchcase
@@ -15,7 +16,7 @@ from typing import Any
 from classgap.engine import TrainConfig
 from classgap.engine.config import parse_settings
 from classgap.reproduce.catalog import find_base
-from classgap.reproduce.schema import Part, Recipe, Scale, ScaleSpec, Settings
+from classgap.reproduce.schema import Base, Part, Recipe, Scale, ScaleSpec, Settings
 
 OWN_KEYS = ("base", "data_options", "metric", "class", "first_seed", "baseline", "against")
 # Settings that do not change a result.
@@ -155,6 +156,7 @@ class Entry:
             baseline.
         baseline_metric: Metric of the baseline, usually the same.
         smoke: Whether the scale only shows that the recipe runs.
+        seconds: Estimated time of a run on one core; ``None`` if it was never measured.
     """
 
     part: str
@@ -165,6 +167,7 @@ class Entry:
     baseline: Cell | None
     baseline_metric: str
     smoke: bool
+    seconds: float | None
 
     @property
     def is_baseline(self) -> bool:
@@ -181,22 +184,37 @@ class Plan:
         scale: The scale.
         entries: Entries in the order of the parts, rows and columns.
         seeds: Number of seeds.
-        seconds: Estimated time of all runs on one core; ``None`` if it was never measured.
     """
 
     recipe: Recipe
     scale: Scale
     entries: tuple[Entry, ...]
     seeds: int
-    seconds: float | None
 
     @property
     def cells(self) -> tuple[Cell, ...]:
         """The runs of all entries and their baselines, each once."""
+        return tuple(self._seconds)
+
+    @property
+    def seconds(self) -> float | None:
+        """Estimated time of all runs on one core; ``None`` if the time of one was never measured."""
+        known = [each for each in self._seconds.values() if each is not None]
+        return self.seeds * sum(known) if len(known) == len(self._seconds) else None
+
+    @property
+    def files(self) -> tuple[str, ...]:
+        """Names of the files that the runs read, for ``--files``."""
+        texts = [str(dict(cell.settings).get(name, "")) for cell in self.cells for name in ("data", "model")]
+        return tuple(dict.fromkeys(each for text in texts for each in _file_names(text)))
+
+    @property
+    def _seconds(self) -> dict[Cell, float | None]:
+        """Time of each cell. An entry and its baseline share data and network, so they take about the same time."""
         if all(part.unit == "setting" for part in self.recipe.parts.values()):
-            return ()
-        both = [each for entry in self.entries for each in (entry.baseline, entry.cell) if each is not None]
-        return tuple(dict.fromkeys(both))
+            return {}
+        both = ((cell, each.seconds) for each in self.entries for cell in (each.baseline, each.cell))
+        return {cell: seconds for cell, seconds in both if cell is not None}
 
     def select(self, patterns: Iterable[str]) -> Plan:
         """Keep the entries whose ``row``, ``row / column`` or ``part / row / column`` matches one of some patterns.
@@ -237,9 +255,7 @@ def make_plan(recipe: Recipe, scale: Scale, seeds: int | None = None) -> Plan:
     )
     base = find_base(recipe.base).scales.get(scale, ScaleSpec())
     count = seeds or own.seeds or base.seeds or DEFAULT_SEEDS
-    each = own.seconds or base.seconds
-    plan = Plan(recipe, scale, entries, count, None)
-    return replace(plan, seconds=None if each is None else each * count * len(plan.cells))
+    return Plan(recipe, scale, entries, count)
 
 
 def fill_files(text: str, files: Mapping[str, str]) -> str:
@@ -253,10 +269,14 @@ def fill_files(text: str, files: Mapping[str, str]) -> str:
     """
     for name, path in files.items():
         text = text.replace(f"{{{name}}}", path)
-    if "{" in text and "}" in text and "template=" not in text:
-        name = text.partition("{")[2].partition("}")[0]
-        raise ValueError(f"{text} needs the file {name}; pass it with --files {name}=PATH.")
+    if missing := _file_names(text):
+        raise ValueError(f"{text} needs the file {missing[0]}; pass it with --files {missing[0]}=PATH.")
     return text
+
+
+def _file_names(text: str) -> list[str]:
+    """Names in braces. A template of prompts has braces of its own."""
+    return [] if "template=" in text else re.findall(r"{([^{}]*)}", text)
 
 
 def _entry(recipe: Recipe, scale: Scale, name: str, part: Part, row: str, column: str) -> Entry:
@@ -278,7 +298,14 @@ def _entry(recipe: Recipe, scale: Scale, name: str, part: Part, row: str, column
     if not isinstance(settings.get("metric"), str):
         raise ValueError(f"{labels}: the settings have no metric.")
     metric, other = (_metric(each) for each in (settings, against or settings))
-    return Entry(name, row, column, cell, metric, baseline, other, smoke)
+    seconds = changes[1].seconds or _seconds(base, changes[0], settings)
+    return Entry(name, row, column, cell, metric, baseline, other, smoke, seconds)
+
+
+def _seconds(base: Base, scale: ScaleSpec, settings: Settings) -> float | None:
+    """Time of a run with the settings of a base, in proportion to its epochs."""
+    usual = (base.settings | scale.settings).get("epochs")
+    return scale.seconds and scale.seconds * (settings["epochs"] / usual if usual else 1)
 
 
 def _metric(settings: Settings) -> str:
