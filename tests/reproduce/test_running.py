@@ -228,6 +228,22 @@ def test_one_run_serves_several_maps(tmp_path: Path) -> None:
     assert [(each.done, each.total) for each in seen] == [(2, 2)]
 
 
+def test_maps_are_drawn_for_a_run_that_another_column_shares(tmp_path: Path) -> None:
+    store, part = ResultStore(tmp_path), MOONS["parts"]["a"]
+    columns = {
+        "later": {"metric": "accuracy", "map": "test", "first_seed": 1},
+        "plain": {"metric": "accuracy"},
+    }
+    changed = {"columns": columns, "values": {}, "baseline": {"settings": {"method": "erm"}}}
+    plan = make_plan(Recipe.model_validate({**MOONS, "parts": {"a": {**part, **changed}}}), "full", 2)
+    assert run_plan(plan.select(["LA / plain"]), store, workers=HERE) == {}  # the second seed is the first of "later"
+    assert run_plan(plan, store, workers=HERE) == {}
+    cells = {(each.row, each.column): each.cell for each in plan.entries}
+    record = store.get(cells["LA", "later"].key(0))
+    assert record is not None
+    assert "test" in record["maps"]
+
+
 def test_a_killed_command_ends_with_the_same_page(
     stored: tuple[ResultStore, list[Progress]], result: RecipeResult, tmp_path: Path
 ) -> None:

@@ -81,15 +81,18 @@ def run_plan(
     """
     check_executor(executor)
     # All cells of a seed before the next seed: differences from the baseline appear early.
-    wanted: dict[str, tuple[Cell, int]] = {}
+    wanted: dict[str, list[tuple[Cell, int]]] = {}
     for seed in range(plan.seeds):
         for cell in plan.cells:
-            key = cell.key(seed)
-            wanted[key] = (cell.with_extras(dict(wanted[key][0].settings)) if key in wanted else cell, seed)
+            wanted.setdefault(cell.key(seed), []).append((cell, seed))
     missing = []
-    for key, (cell, seed) in wanted.items():
+    for key, same in wanted.items():
         stored = store.get(key)
-        if not cell.is_stored(seed, stored):  # of a stored run, keep what it has in addition; maps add up in the store
+        if not all(cell.is_stored(seed, stored) for cell, seed in same):
+            cell, seed = same[0]
+            for other, _ in same[1:]:
+                cell = cell.with_extras(dict(other.settings))
+            # Keep what the stored run has in addition; maps add up in the store.
             kept = {name: True for name, field in EXTRAS.items() if name != "map" and field in (stored or {})}
             missing.append((cell.with_extras(kept), seed))
     running = _Runs(store, files or {}, keep_runs, len(wanted), len(wanted) - len(missing), on_progress)
