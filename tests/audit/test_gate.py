@@ -8,6 +8,7 @@ from classgap.audit import Audit, AuditSettings, GateResult, GateRules, gate
 from classgap.audit.gate import GateChecks, accuracy_bounds, sidak
 from classgap.audit.stats.crossfit import assign_folds, crossfit_gap, unpaired_crossfit_drops
 from classgap.audit.stats.drop_test import drop_p_values
+from classgap.report.gate_text import power_sentence
 
 QUICK = AuditSettings(n_resamples=2, diagnose=False)
 
@@ -159,6 +160,16 @@ def test_thirds_ranked_elsewhere_are_taken_as_they_are():
     assert result.groups["easy"].expected_by_chance == pytest.approx(0, abs=0.3)
     accuracy = np.array([entry.accuracy for entry in after.classes])
     assert result.rules[1].value == pytest.approx(100 * (accuracy[8:].mean() - accuracy[:4].mean()))
+
+
+def test_a_drop_below_zero_is_not_called_detectable():
+    targets = np.repeat([0, 1], [60, 2])
+    right = np.ones(62, dtype=bool)
+    result = gate(audit(right, targets), audit(np.arange(62) % 10 > 0, targets), max_class_drop=3)
+    values = [group.detectable for group in result.groups.values()]
+    assert None in values
+    assert all(group.detectable <= group.before for group in result.groups.values() if group.detectable is not None)
+    assert "none" in power_sentence(result)
 
 
 def test_level_is_shared_by_all_rules(worse):

@@ -265,7 +265,7 @@ class GateChecks:
         before, after = (
             100 * float(np.average(side[0][members], weights=weights)) for side in (counts.before_SU, counts.after_SU)
         )
-        limit = self.rules.max_group_drop.get(name, 0.0) / 100
+        detectable = 100 * null.detectable(self.rules.max_group_drop.get(name, 0.0) / 100, alpha)
         return GroupDrop(
             name=name,
             n_classes=len(members),
@@ -274,7 +274,7 @@ class GateChecks:
             drop=100 * null.drop,
             expected_by_chance=100 * null.expected_by_chance,
             bound=100 * null.bound(alpha),
-            detectable=100 * null.detectable(limit, alpha),
+            detectable=detectable if detectable <= before else None,
         )
 
     def _power(self) -> ClassPower:

@@ -77,7 +77,7 @@ class GroupDrop:
         expected_by_chance: drop to expect if both models are equally good. Not 0 for thirds that the baseline ranks on
             these samples: classes that rank easy by good luck fall.
         bound: lower confidence bound of the drop beyond chance.
-        detectable: smallest true drop that is found with a probability of 80 %.
+        detectable: smallest true drop that is found with a probability of 80 %; ``None`` if even a drop to 0 is not.
     """
 
     __pydantic_config__ = STRICT
@@ -89,7 +89,7 @@ class GroupDrop:
     drop: float
     expected_by_chance: float
     bound: float
-    detectable: float
+    detectable: float | None
 
 
 @dataclass(frozen=True)

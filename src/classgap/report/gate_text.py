@@ -73,7 +73,10 @@ def power_sentence(result: GateResult) -> str:
         if power.n_undetectable:
             too_small = pluralize(power.n_undetectable, "class has", "classes have")
             classes += f" {too_small} too few samples to detect any drop."
-    groups = ", ".join(f"{group.name} {_points(group.detectable)}" for group in result.groups.values())
+    groups = ", ".join(
+        f"{group.name} {'none' if group.detectable is None else _points(group.detectable)}"
+        for group in result.groups.values()
+    )
     return f"{classes} Groups: {groups}."
 
 
