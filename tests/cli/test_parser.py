@@ -156,3 +156,15 @@ def test_every_synonym_leads_to_an_option_that_exists():
         for other in others.split():
             words = [f"--{name.replace('_', '-')}" for name in (ours, other)]
             assert any(words[0] in known and words[1] not in known for known in flags.values()), (ours, other)
+
+
+def test_a_negated_name_leads_to_the_negated_option():
+    with pytest.raises(ValueError, match="--no-report; did you mean --no-audit"):
+        parse_words("train", "--no-report")
+    with pytest.raises(ValueError, match="--no-audti; did you mean --no-audit"):
+        parse_words("train", "--no-audti")
+
+
+def test_output_options_lead_to_those_of_the_command():
+    with pytest.raises(ValueError, match="--out; did you mean --results-dir"):
+        parse_words("reproduce", "mr2-table-1", "--out", "x")

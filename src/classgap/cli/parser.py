@@ -110,7 +110,8 @@ def parse(name: str, command: type[C], words: Sequence[str]) -> C:
     except argparse.ArgumentError as error:
         raise ValueError(f"{error.argument_name} {error.message}. {hint}") from None
     if unknown:
-        raise ValueError(f"{_describe_unknown(unknown, arguments)} {hint}")
+        negations = [f"--no-{flag[2:]}" for flag, field in arguments.items() if isinstance(field.default, bool)]
+        raise ValueError(f"{_describe_unknown(unknown, [*arguments, *negations])} {hint}")
     given = {key: value for key, value in vars(namespace).items() if value is not MISSING}
     # Often an empty variable of a shell. An option with values by default may be emptied on purpose.
     empty = [flag for flag, field in arguments.items() if given.get(field.name) == [] and field.default == ()]
