@@ -82,8 +82,8 @@ class FixCommand(Command):
     """Largest drop allowed in the accuracy of the medium third, in percentage points."""
 
     costs: Path | None = None
-    """Costs of errors (.csv, .json, .npy): a matrix with true classes as rows, or {"true": {"predicted": cost}} by class
-    name; unlisted errors cost 1."""
+    """Costs of errors (.csv, .json, .npy): a matrix with true classes as rows, or {"true": {"predicted": cost}} by
+    class name; unlisted errors cost 1."""
 
     priors: Path | None = None
     """Class frequencies at prediction time (.csv, .json, .npy): numbers in class order, or {"class": prior}."""
