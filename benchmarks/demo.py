@@ -71,9 +71,9 @@ def table(results: dict[str, Any]) -> str:
     ]
     note = (
         "Mean ± standard deviation over seeds; each run ranks its own classes. The fix is compared with the best "
-        "single run, in thirds\nthat are ranked on validation samples: its hard third rises from "
-        f"{before:.1f} by {change:.1f} points (95 % CI {low:.1f} to {high:.1f}). Measured with two\nthreads; other "
-        "numbers of threads round differently."
+        "single run, in thirds\nformed from validation accuracies: the hard third rises from "
+        f"{before:.1f} by {change:.1f} points (95 % CI {low:.1f} to {high:.1f}). Measured\nwith two threads; with "
+        "another number of threads, the last digits can differ."
     )
     return "\n".join(rows) + "\n\n" + note + "\n"
 

@@ -5,8 +5,8 @@
     python benchmarks/diagnosis.py --only bias,prior --seeds 0-1    # some causes, some seeds
     python benchmarks/diagnosis.py --store results.jsonl --markdown # tables for the documentation
 
-Thresholds were chosen on seeds 0 and 1 of the development configurations. The report covers the other seeds and the
-held-out configurations, which have other models, numbers of classes and data. Three rates have a target:
+Thresholds were chosen on seeds 0 and 1 of the development configurations. The test problems are the other seeds and
+the held-out configurations, which have other models, numbers of classes and data. Three rates have a target:
 
 - the first-named cause is right, over affected classes that fail (by a binomial test of this benchmark, so that a
   failing class without a cause counts as wrong);
@@ -163,13 +163,13 @@ def is_development(result: Result) -> bool:
 
 
 def rates_table(results: Sequence[Result]) -> list[list[str]]:
-    """Return the rates on development problems, on all problems of the report and on its held-out part."""
+    """Return the rates on development problems, on test problems, and on those with held-out configurations."""
     parts = (
         [result for result in results if is_development(result)],
         [result for result in results if not is_development(result)],
         [result for result in results if result["held_out"]],
     )
-    rows = [["", "target", "development", "report", "held-out part of the report"]]
+    rows = [["", "target", "development problems", "test problems", "test problems with held-out configurations"]]
     rows.append(["first-named cause is right", "≥ 90 %", *(str(right_causes(part)) for part in parts)])
     rows.append(["the same, mean over causes", "", *(macro_right(part) for part in parts)])
     rows.append(["“wrong-labels” on clean labels", "≤ 1 %", *(str(false_label_claims(part)) for part in parts)])

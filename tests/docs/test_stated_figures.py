@@ -92,7 +92,7 @@ def test_cost_of_the_scikit_learn_classifier():
 
 
 def test_table_of_valid_labels(imagenet):
-    table = read_page("labels.md").partition("| | DINO, as labeled |")[2].partition("\n\n")[0]
+    table = read_page("labels.md").partition("| | DINO, original labels |")[2].partition("\n\n")[0]
     shown = {
         row[0]: row[1:] for line in table.splitlines()[2:] for row in [[c.strip() for c in line.strip("|").split("|")]]
     }
@@ -112,7 +112,7 @@ def test_table_of_valid_labels(imagenet):
         assert shown["easy − hard, points"][labeled] == percent("gap")
         low, high = (f"{100 * value:.1f}".replace("-", "−") for value in model["gap_change"][1:])
         assert re.fullmatch(rf"{percent('valid_gap')} \(.*?{low} to {high}\)", shown["easy − hard, points"][valid])
-        assert shown["thirds re-ranked as valid, points"][valid] == percent("reranked")
+        assert shown["easy − hard, thirds re-formed from valid-label accuracy, points"][valid] == percent("reranked")
         assert shown["own label valid, easy third, %"][valid] == percent("own_label_easy")
         assert shown["own label valid, hard third, %"][valid] == percent("own_label_hard")
     dino = imagenet["models"]["dino"]
@@ -174,7 +174,7 @@ def test_gate_from_dino_to_simclr(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
     found = json.loads((tmp_path / "gate.json").read_text())
     (classes,) = [rule for rule in found["rules"] if rule["rule"] == "max_class_drop"]
     assert (classes["n_tested"], len(classes["violations"])) == (1000, 3)
-    assert "three of 1,000 classes dropped by significantly more than 3 points" in page
+    assert "three of 1,000 classes are shown to have dropped by more than 3 points" in page
     groups = found["groups"]
     assert f"accuracy fell by {groups['overall']['drop']:.1f} points" in page
     median, hard = found["power"]["median"], groups["hard"]["detectable"]

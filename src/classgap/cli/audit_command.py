@@ -106,7 +106,7 @@ class AuditCommand(Command):
     """Penultimate features: .npy, in the order of the samples."""
 
     train_counts: Path | None = None
-    """Training samples per class: .npy, .txt, or .csv or .json by class name."""
+    """Training samples per class: in class order (.npy, .txt), or by class name (.csv, .json)."""
 
     name: str | None = None
     """Name of the audit in titles; by default the name of the file or run."""

@@ -42,7 +42,7 @@ class CompareCommand(Command):
     """Two or more prediction files, run directories or saved audits."""
 
     n_runs: int = 1
-    """Number of runs per model, in blocks of this size."""
+    """Number of runs per model; sources are given in blocks of this size."""
 
     html: Path | None = None
     """Write the full report as one self-contained HTML page."""
@@ -69,7 +69,8 @@ class CompareCommand(Command):
     """Compare test sets that have no samples in common."""
 
     correction: Literal["holm", "fdr"] | None = None
-    """Correction over classes: family-wise error rate (Holm) or false discovery rate (Benjamini-Hochberg)."""
+    """Correction for testing many classes: controls the family-wise error rate (holm) or the false discovery rate (fdr,
+    Benjamini-Hochberg)."""
 
     def run(self) -> None:
         """Compare the sources, write the files, and print the comparisons."""

@@ -35,9 +35,9 @@ class DemoCommand(Command):
     The dataset is MNIST-1D: 10 classes, 1,000 training, 1,000 validation and
     10,000 test samples, generated locally. The demo trains a network with
     cross-entropy, audits it, finds a remedy on the validation samples, tests it
-    on the test samples, and trains with the MR² loss for comparison. It takes
-    about three minutes on two cores. To resume an interrupted demo, rerun the
-    command.
+    on the test samples, and trains with the MR² loss (margin regularization)
+    for comparison. It takes about three minutes on two cores. To resume an
+    interrupted demo, rerun the command.
 
     Example:
       classgap demo

@@ -82,11 +82,11 @@ class FixCommand(Command):
     """Largest drop allowed in the accuracy of the medium third, in percentage points."""
 
     costs: Path | None = None
-    """Costs of errors (.csv, .json, .npy): a matrix with true classes as rows, or names {"true": {"predicted": cost}};
-    unlisted errors cost 1."""
+    """Costs of errors (.csv, .json, .npy): a matrix with true classes as rows, or {"true": {"predicted": cost}} by
+    class name; unlisted errors cost 1."""
 
     priors: Path | None = None
-    """Class frequencies at prediction time (.csv, .json, .npy): numbers, or names {"class": prior}."""
+    """Class frequencies at prediction time (.csv, .json, .npy): numbers in class order, or {"class": prior}."""
 
     html: Path | None = None
     """Write the full report as one self-contained HTML page."""
@@ -125,7 +125,8 @@ class FixCommand(Command):
     """Fraction of the training set held out to score trials."""
 
     executor: str = "process:1"
-    """Where trials run: process:N, or dask:ADDRESS with workers that share the file system."""
+    """Where trials run: in N processes (process:N), or on a Dask cluster (dask:ADDRESS) whose workers share the file
+    system."""
 
     study_dir: Path | None = None
     """Directory of the search. Rerun the command to continue it."""

@@ -16,6 +16,10 @@ from classgap.cli.parser import Arg, Command
 class MethodsCommand(Command):
     """List the training methods for --method, or describe one.
 
+    mr2, elm and lmdl are the methods whose papers classgap reproduces: margin
+    regularization for performance disparity reduction (MR²), embedding and
+    logit margins (ELM), and the large margin discriminative loss (LMDL).
+
     Examples:
       classgap methods
       classgap methods mr2

@@ -25,6 +25,7 @@ FAILED = 1  # exit code if a run failed, for example because the disk was full
 class ReproduceCommand(Command):
     """Reproduce a table or figure of a paper and compare the numbers.
 
+    The papers are those of MR², ELM and LMDL (see `classgap methods --help`).
     Runs that are already stored in --results-dir are not repeated. To resume an
     interrupted command, rerun it.
 
@@ -54,10 +55,11 @@ class ReproduceCommand(Command):
     """Number of seeds."""
 
     cells: tuple[str, ...] = ()
-    """Run only these rows, or cells as ROW / COLUMN; * matches any text."""
+    """Run only these rows or cells of the table. A cell is ROW / COLUMN; * matches any text."""
 
     executor: str = "process:1"
-    """Where runs are trained: process:N, or dask:ADDRESS with workers that share the file system."""
+    """Where runs are trained: in N processes (process:N), or on a Dask cluster (dask:ADDRESS) whose workers share the
+    file system."""
 
     results_dir: Path = DEFAULT_STORE
     """Directory of stored results; existing runs are reused and new ones added."""

@@ -134,7 +134,8 @@ class TrainConfig:
     used, if there are any."""
 
     val_fold: int = 0
-    """Fold of the training set to hold out, for cross-validation: 0 to 1 / val_fraction - 1. The folds are disjoint."""
+    """Fold of the training set to hold out, for cross-validation. Folds are disjoint and numbered from 0 to
+    (1 / val_fraction) - 1."""
 
     split_seed: int | None = None
     """Seed for the held-out split; --seed by default. Use one value for all runs passed to `classgap fix`."""

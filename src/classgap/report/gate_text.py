@@ -38,8 +38,8 @@ def rule_sentence(rule: RuleResult) -> str:
             found = name_some([f"{v.name} {_points(v.value)} (at least {_points(v.bound)})" for v in rule.violations])
             return f"{_count(rule)} dropped by more than {limit} points: {found}."
         return (
-            f"None of {pluralize(rule.n_tested, 'class', 'classes')} dropped by significantly more than {limit} "
-            f"points; largest drop: {_points(rule.value)} (class {rule.worst})."
+            f"None of {pluralize(rule.n_tested, 'class', 'classes')} is shown to have dropped by more than {limit} "
+            f"points; largest observed drop: {_points(rule.value)} (class {rule.worst})."
         )
     if rule.rule == "min_class_accuracy":
         if rule.violations:
