@@ -113,7 +113,7 @@ def thirds_table(result: RecipeResult) -> Table:
 
 
 def decay_table(search: RecipeResult) -> Table:
-    """Return the best hard thirds of the search at the default and at a tuned weight decay, and the gains of the others."""
+    """Return the best hard thirds of the search at the default and at a tuned weight decay, and gains over them."""
     at = f"{DEFAULT_DECAY:g}"
     forms = ("MR²", "feature norm auto")
     heads = ["problem", *(f"{form}: at {at} | tuned" for form in ("cross-entropy", *forms))]
