@@ -53,11 +53,11 @@ NEEDS = {
 RESULTS = """\
 # Results
 
-**Except for ELM's two moons{nearly}, no run on this page is at the published scale.** The papers train on CIFAR,
-SVHN, ImageNet and iNaturalist. Our runs use the same methods on small stand-ins: MNIST-1D (10 classes, signals of
-40 values) with a small 1-D network in place of CIFAR and ImageNet with ResNets, a long-tailed MNIST-1D in place of
-CIFAR-100-LT, and CLINC150 sentence embeddings with a two-layer network in place of ImageNet with CLIP. A verdict
-states whether an effect of the paper also appears on the stand-in, not whether the paper's number is right.
+**Except for ELM's two moons{nearly}, no run on this page is at the published scale.** The papers on MR², LMDL and ELM
+train on CIFAR, SVHN, ImageNet and iNaturalist. Our runs use the same methods on small stand-ins: MNIST-1D (10 classes,
+signals of 40 values) with a small 1-D network in place of CIFAR and ImageNet with ResNets, a long-tailed MNIST-1D in
+place of CIFAR-100-LT, and CLINC150 sentence embeddings with a two-layer network in place of ImageNet with CLIP. A
+verdict states whether an effect of the paper also appears on the stand-in, not whether the paper's number is right.
 """
 
 DETAILS = f"""\
