@@ -1,4 +1,4 @@
-"""Measure remedies on random splits of samples that no network was trained on, and print the league table.
+"""Measure remedies on random splits of samples that no network was trained on, and print the tables of gains.
 
     python benchmarks/remedies_runs.py RUNS --clinc FILE --cifar FOLDER      # trains; resumes
     python benchmarks/remedies.py measure RUNS --predictions FOLDER          # resumes
@@ -6,9 +6,9 @@
     python benchmarks/remedies.py targets                                    # prints goals, results, met or not
     python benchmarks/remedies.py docs                                       # writes the tables of docs/remedies.md
 
-In each split, some of the samples fit and choose (``classgap fix`` with its default settings), and the others measure
-the change. Hard and easy thirds are ranked by cross-entropy on the fitting samples. Results are appended to
-results/remedies.jsonl, one line per split.
+In each split, remedies are fitted and chosen on some of the samples (``classgap fix`` with its default settings), and
+the change is measured on the others. Classes are ranked by cross-entropy on the fitting samples. Results are appended
+to results/remedies.jsonl, one line per split.
 """
 
 from __future__ import annotations

@@ -86,12 +86,12 @@ def describe(bounds: dict[str, float]) -> str:
     """Explain the bounds in a sentence or two."""
     repairable, adjusted = (f"{100 * bounds[name]:.1f}" for name in ("repairable", "adjusted"))
     return (
-        f"Two runs disagree on {100 * bounds['disagree']:.1f} % of the samples. The hard third has "
-        f"{bounds['n_hard']:.0f} test samples; the baseline misclassifies {bounds['n_errors']:.1f} of them, and all "
-        f"{bounds['n_runs']} runs {bounds['n_shared']:.1f}. Repairing every error that not all runs make would gain "
-        f"{repairable} points. The best adjustment of the baseline or of the average, fitted to the test samples and "
-        f"chosen by them, gains {adjusted} points; `classgap fix` has {bounds['n_fit_per_class']:.0f} fitting samples "
-        "per class to find it."
+        f"Two runs disagree on {100 * bounds['disagree']:.1f} % of the samples on average. The hard third has "
+        f"{bounds['n_hard']:.0f} test samples. The baseline misclassifies {bounds['n_errors']:.1f} of them (mean over "
+        f"splits), and {bounds['n_shared']:.1f} are misclassified by all {bounds['n_runs']} runs. Correcting every "
+        f"error that at least one run avoids would gain {repairable} points. The best adjustment of the baseline or of "
+        f"the ensemble, fitted and chosen on the test samples themselves, would gain {adjusted} points, but `classgap "
+        f"fix` has only {bounds['n_fit_per_class']:.0f} fitting samples per class to find one."
     )
 
 

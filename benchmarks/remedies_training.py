@@ -39,7 +39,7 @@ def stored() -> list[dict[str, Any]]:
 def training_table(lines: list[dict[str, Any]], titles: dict[str, str]) -> str:
     """One row per search: the chosen remedy, and the changes on the test samples in points."""
     rows = [
-        "| problem | search | choice by | chosen | hard third, before → after | change | easy third | overall | "
+        "| problem | search | selection on | chosen | hard third, before → after | change | easy third | overall | "
         "hard third, all data | overall, all data |",
         "|---|---|---|---|---|---|---|---|---|---|",
     ]

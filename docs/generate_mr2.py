@@ -85,7 +85,7 @@ def find_entry(result: RecipeResult, part: str, row: str, column: str) -> EntryR
 
 def tuned_table(result: RecipeResult) -> Table:
     """Return one row per problem: cross-entropy, and the changes of MR² and the feature norm."""
-    header = ["problem", "seeds", "fitted", "cross-entropy: hard", "MR²: change", "easy"]
+    header = ["problem", "seeds", "train accuracy", "cross-entropy: hard", "MR²: change", "easy"]
     rows = [[*header, "feature norm auto: change", "easy", "MR² against feature norm auto"]]
     for column in result.recipe.parts["a"].columns:
         base, *others = (find_entry(result, "a", row, column) for row in ("cross-entropy", "MR2", "feature norm"))
@@ -113,10 +113,10 @@ def thirds_table(result: RecipeResult) -> Table:
 
 
 def decay_table(search: RecipeResult) -> Table:
-    """Return the best hard thirds of the search at the default weight decay and at any, and the gains of the others."""
+    """Return the best hard thirds of the search at the default and at a tuned weight decay, and gains over them."""
     at = f"{DEFAULT_DECAY:g}"
     forms = ("MR²", "feature norm auto")
-    heads = ["problem", f"cross-entropy, decay {at}", "any decay", *(f"{form}: at {at} | any" for form in forms)]
+    heads = ["problem", *(f"{form}: at {at} | tuned" for form in ("cross-entropy", *forms))]
     rows = [" | ".join(heads).split(" | ")]
     for column, part in SEARCHED.items():
         settings = search.recipe.parts[part].rows

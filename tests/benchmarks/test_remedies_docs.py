@@ -47,7 +47,7 @@ def test_advice_states_the_gains_of_the_tables(remedies):
     shown = f"{hard[small, 'class-offsets']}".replace("-", "−")
     assert f"they change the hard third by {shown} |" in advice
     assert f"refitted with LDAM gains {hard[small, 'head:ldam']} and" in advice
-    assert f"but loses {-hard['CIFAR-100, one run with its images', 'head:ldam']} on all of it" in advice
+    assert f"on all of CIFAR-100, it loses {-hard['CIFAR-100, one run with its images', 'head:ldam']} (" in advice
     averages, both = (max(hard[each, f"ensemble{more}"] for each in several) for more in ("", "+class-offsets"))
     assert f"gains up to {averages} and costs" in advice
     assert f"with offsets on top, up to {both} |" in advice

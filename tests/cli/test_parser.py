@@ -135,7 +135,7 @@ OTHER_NAMES = [
     ("compare", "--seeds 3", "--n-runs", ""),
     ("compare", "--alpha 0.05", "--confidence-level", "1 - alpha"),
     ("demo", "--n-runs 3", "--seeds", ""),
-    ("audit", "--out report.html", "--html", "json"),
+    ("audit", "--out report.html", "--html", ""),
     ("audit", "--labels y.npy", "--targets", ""),
     ("fix", "--n-jobs 2", "--executor", "process"),  # scikit-learn
     ("predict", "--num-workers 2", "--workers", ""),  # torch

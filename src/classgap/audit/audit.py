@@ -77,14 +77,14 @@ class Audit:
         error_budget: errors of all classes by the change that would remove them; ``None`` without errors.
         features: metrics of features and head over all classes; ``None`` if neither was given.
         map: t-SNE embedding of some classes' features, if features were given.
-        rank_by: "own" if thirds rank this model's accuracies, "baseline" if they rank those of another.
+        rank_by: "own" if the classes are ranked by the accuracies of this model, "baseline" if by those of another.
         settings: the settings it was computed with.
         notices: warnings about the inputs and about metrics that could not be computed.
         samples: label and prediction of every sample, for paired comparisons.
         offset_change: change that class offsets would make; ``None`` without scores, or with one class.
         source: files that the predictions were read from.
         valid: the metrics with every valid label counted as correct; ``None`` unless valid labels were given.
-        slices: slices that carry the errors of failing classes; ``None`` unless slices were given.
+        slices: slices in which errors of failing classes are concentrated; ``None`` unless slices were given.
         superclasses: mistakes within and outside superclasses; ``None`` unless these, or a hierarchy, were given.
 
     >>> predictions, targets = [0, 0, 1, 0, 2, 2], [0, 0, 1, 1, 2, 2]
@@ -161,10 +161,10 @@ class Audit:
                 or strings. Duplicates are dropped; duplicates with different targets are an error.
             name: name for titles.
             groups: additional groups: name → classes, or one group name per class (superclasses).
-            rank_by: rank the thirds by the accuracies of another audit (or of a file or run directory), or by K
+            rank_by: rank the classes by the accuracies of another audit (or of a file or run directory), or by K
                 numbers, instead of the model's own accuracies.
             settings: additional settings.
-            valid_labels: classes that are right for each sample, which adds the metrics as valid: N lists of class
+            valid_labels: classes that are right for each sample, which adds valid-label metrics: N lists of class
                 indices or names, or a mapping from ``index`` to such lists. Samples with an empty list are left out.
             slices: metadata that may explain errors, such as the camera: a column (N,), or a mapping name → column.
             superclasses: superclass → classes, or one superclass per class; separates mistakes within and outside it.

@@ -39,7 +39,9 @@ UNPAIRED_HINT = "; compare them with unpaired=True (--unpaired)"
 
 @dataclass(frozen=True)
 class AuditDiff:
-    """Comparison of two sides, each with one run or several, on the test samples that both have.
+    """Comparison of two sides, before and after a change, on the test samples that both have.
+
+    A side is one run, or several runs that differ in their seed.
 
     Attributes:
         before_name: name of the first side.
@@ -291,7 +293,7 @@ def compare(
     Args:
         before: an `Audit`, the path of a prediction file, run directory or saved audit, or a sequence of these: runs
             that differ in their seed.
-        after: the same for the other side, with as many runs.
+        after: the same for the second classifier, with as many runs.
         confidence_level: level of intervals and tests; by default that of the first audit.
         n_resamples: number of resamples of the paired bootstrap.
         seed: seed of the paired bootstrap.

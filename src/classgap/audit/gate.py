@@ -36,8 +36,8 @@ def gate(
 ) -> GateResult:
     """Check a new model against a baseline, on the test samples that both have, or on two test sets.
 
-    A rule is broken if the test samples show that its limit is exceeded. If no limit is exceeded, any rule is broken
-    with a probability of at most 1 - ``confidence_level``.
+    A rule is broken if the test samples show, with statistical significance, that its limit is exceeded. If no limit is
+    exceeded, any rule is broken with a probability of at most 1 - ``confidence_level``.
 
     Args:
         before: baseline: an `Audit`, or the path of a saved audit, prediction file or run directory.
@@ -50,8 +50,8 @@ def gate(
         confidence_level: confidence level of the whole gate.
         key: array or column of prediction files with sample ids, to match samples by.
         rename: class names of the baseline → names of the same classes in the new model.
-        seed: seed of the random swaps.
-        unpaired: treat the two sides as independent samples, for test sets without common samples.
+        seed: seed of the permutation tests.
+        unpaired: treat the two test sets as independent, for test sets without common samples.
 
     Raises:
         ValueError: if a source or the rules cannot be read, no rule is given, a group is unknown, or the samples do not

@@ -130,8 +130,8 @@ class GateResult:
         renamed: class name before → class name after.
         paired: whether both models are compared on the same samples.
         n_samples_after: number of samples of the new model if samples are not paired.
-        confidence_level: 1 - the probability that equally good models break any rule.
-        seed: seed of the random swaps.
+        confidence_level: confidence level of the whole gate; see :class:`GateRules`.
+        seed: seed of the permutation tests.
 
     >>> from classgap.audit import Audit, gate
     >>> targets = [0] * 40 + [1] * 40

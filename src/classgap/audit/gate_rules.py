@@ -21,12 +21,13 @@ class GateRules:
     """Rules of a gate, in percentage points; ``None`` for rules that are not checked.
 
     Args:
-        max_class_drop: no class drops by more.
-        max_group_drop: group → its mean accuracy does not drop by more. Groups are those of the baseline ("easy",
-            "medium", "hard", "head", "torso", "tail", or its own), and "overall".
-        min_class_accuracy: no class has a lower accuracy.
-        max_gap: the gap between the easy and the hard third is not larger.
-        confidence_level: a passing model breaks any of the rules with a probability of at most 1 - this level.
+        max_class_drop: largest drop of the accuracy of a class.
+        max_group_drop: group → largest drop of its mean accuracy. Groups are those of the baseline ("easy", "medium",
+            "hard", "head", "torso", "tail", or its own), and "overall".
+        min_class_accuracy: lowest accuracy of a class.
+        max_gap: largest gap between the easy and the hard third.
+        confidence_level: confidence level of the whole gate. If no limit is exceeded, any rule is broken with a
+            probability of at most 1 - this level.
 
     >>> GateRules(max_class_drop=3, max_group_drop={"hard": 0.5}).n_rules
     2

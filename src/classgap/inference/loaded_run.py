@@ -63,7 +63,7 @@ class LoadedRun:
 
     @property
     def batch_size(self) -> int:
-        """Batch size with which the run tested its model; with it, logits are the same bit for bit."""
+        """Batch size with which the run tested its model; with it, logits are bitwise equal to those of the run."""
         try:
             check_text(self.directory.environment)
             processes = int(json.loads(self.directory.environment.read_text(encoding="utf-8"))["processes"])
@@ -95,7 +95,7 @@ class LoadedRun:
                 and arrays; or a split of a dataset. A model of a table takes a data frame or a list of rows, a model of
                 texts takes texts. Inputs are prepared as in training: images are bytes or numbers in [0, 1], not
                 normalized, in any size.
-            batch_size: Samples in a batch. By default, as the run tested its model.
+            batch_size: Batch size; by default, that with which the run tested its model.
             workers: Processes that decode image files.
             fix: A remedy to apply; see :func:`classgap.load_fix`.
             shard: Divide the samples among the processes of the process group. All must pass the same inputs, and all
@@ -144,7 +144,7 @@ class LoadedRun:
             layer: Dotted name of a layer, such as ``layer2``; see ``run.model.named_modules()``.
             pool: Average the output of ``layer`` over positions: the last dimensions of channels-first outputs
                 (B, C, H, W), and (B, C, L) of signals; the tokens of others, (B, T, D). False returns it as it is.
-            batch_size: Samples in a batch. By default, as the run tested its model.
+            batch_size: Batch size; by default, that with which the run tested its model.
             workers: Processes that decode image files.
 
         Raises:

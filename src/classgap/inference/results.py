@@ -14,7 +14,7 @@ class PredictResult:
 
     Attributes:
         logits: Scores, float32, (N, K).
-        probabilities: Softmax of the logits, float32, (N, K); ``None`` if the scores of a fix are no logits.
+        probabilities: Softmax of the logits, float32, (N, K); ``None`` if the scores of a fix are not logits.
         class_names: One name per class.
         filenames: File of each sample, if all samples are files.
 

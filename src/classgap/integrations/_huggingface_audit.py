@@ -24,8 +24,8 @@ class AuditCallback(TrainerCallback):
     Pass it twice: ``Trainer(…, callbacks=[audit], compute_metrics=audit.compute_metrics)``. The metrics appear in the
     logs as ``eval_hard_accuracy``, ``eval_worst_class_accuracy``, …; ``metric_for_best_model="hard_accuracy"`` works.
     Each evaluation writes ``audit.json`` and ``report.html`` to ``output_dir/eval``, each ``predict`` to
-    ``output_dir/test``. With several processes, ``Trainer`` drops the samples that were repeated to give each equally
-    many.
+    ``output_dir/test``. With several processes, ``Trainer`` drops the repeated samples that give all processes the
+    same number.
 
     Args:
         class_names: Names of the classes; ``id2label`` of the model by default.
@@ -49,7 +49,7 @@ class AuditCallback(TrainerCallback):
         self._model: nn.Module | None = None
 
     def compute_metrics(self, prediction: EvalPrediction) -> dict[str, float]:
-        """Audit the predictions and return the main figures."""
+        """Audit the predictions and return the main metrics."""
         logits, targets = prediction.predictions, prediction.label_ids
         logits = logits[0] if isinstance(logits, tuple) else logits
         names = self.class_names

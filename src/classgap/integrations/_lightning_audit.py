@@ -36,9 +36,9 @@ class AuditCallback(Callback):
     writes ``audit.json`` and ``report.html`` to ``dirpath/val`` and ``dirpath/test``. With several loaders, names end
     in ``/dataloader_idx_0``, …. The sanity check is not audited.
 
-    With several processes every process has the audit of all samples. ``DistributedSampler`` repeats samples so that
-    all processes get equally many; the callback counts each once. With another sampler, return ``index``, the position
-    of each sample in the dataset.
+    With several processes, every process has the audit of all samples. ``DistributedSampler`` adds repeated samples so
+    that all processes get the same number; the callback counts each sample once. With another sampler, return
+    ``index``, the position of each sample in the dataset.
 
     Args:
         dirpath: Folder for the files; the folder of the logger by default, or else ``default_root_dir``.

@@ -19,7 +19,7 @@ SETTINGS = ("class_names", "train_counts", "rank_by", "groups")
 class ClassGapEvaluator:
     """Evaluator "classgap" of ``mlflow.models.evaluate(…, model_type="classifier", evaluators="classgap")``.
 
-    It logs the audit to the run, as ``log_audit`` does, and returns its main figures as metrics: scalars such as
+    It logs the audit to the run, as ``log_audit`` does, and returns its main metrics: scalars such as
     ``classgap/hard_accuracy``, for which ``mlflow.validate_evaluation_results`` takes thresholds.
 
     The audit uses probabilities if the model has ``predict_proba``, scores if its predictions have a column per class

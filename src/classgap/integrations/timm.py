@@ -98,7 +98,7 @@ class ClassLossTask(ClassificationTask):
         return {**self.criterion.terms, "loss": loss, "output": output}
 
     def get_task_state(self, module: nn.Module | None = None, ema: bool = False) -> dict[str, Any]:
-        """Return the state of the loss; there is no average of it."""
+        """Return the state of the loss; it has no moving average."""
         state = self.criterion.state_dict()
         return {"class_loss": state} if state and not ema else {}
 

@@ -42,7 +42,7 @@ class ClassGap(ExactStates):
             If fewer classes have samples, it is the mean over these.
         per_class: whether ``compute`` returns the values of each class.
         ignore_index: target of samples that do not count.
-        rank_by: rank the thirds by the accuracies of another audit (or of a file or run directory), or by K numbers,
+        rank_by: rank the classes by the accuracies of another audit (or of a file or run directory), or by K numbers,
             instead of the accuracies in this metric.
         feature_dim: number of features, if they are passed to :meth:`update`, for the audit.
         train_counts: number of training samples of each class (K,), for the audit.

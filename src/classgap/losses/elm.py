@@ -1,4 +1,4 @@
-"""ELM: embedding and logit margins for the long tail (Jitkrittum et al. 2022)."""
+"""ELM, Embedding and Logit Margins (Jitkrittum et al. 2022)."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ SLACKS: dict[str, Callable[[Tensor, Tensor], Tensor]] = {
 
 
 class ELMLoss(ClassLoss):
-    """Logit-adjusted cross-entropy plus a pull within classes that is tighter for rare classes.
+    """Logit-adjusted cross-entropy plus a pull within classes that makes rare classes more compact.
 
         mean over samples of   CE(z + ln π, y)  +  λ ln[1 + Σ_{x⁺} exp(‖f - f⁺‖² - α_y)]                      Eq. (4)
 

@@ -17,15 +17,15 @@ class FeatureNormLoss(ClassLoss):
 
         mean over samples of   CE(z, y)  +  a ‖f‖²
 
-    This is a control, not a published method. A loss that pulls the samples of a class together also shrinks the
-    features; this loss only shrinks them, so its gains cannot come from more compact classes. Its cost is negligible:
-    no pairs, no statistics, no state.
+    This is a control, not a published method. A loss that pulls the samples of a class together also reduces the
+    feature norms. This loss only reduces the norms, so its gains cannot come from more compact classes. Its cost is
+    negligible: no pairs, no statistics, no state.
 
     Args:
         num_classes: Number of classes K.
-        strength: Weight a: a number, or "auto", which is capped in each batch so that the penalty pulls on the scale of
-            the features at most twice as strongly as cross-entropy. The useful range of a number depends on the scale
-            of the features; large values collapse them. 0 is cross-entropy.
+        strength: Weight a: a number, or "auto", which is capped in each batch so that the penalty shrinks the features
+            with at most twice the force with which cross-entropy enlarges them. The useful range of a number depends on
+            the scale of the features; with large values, they shrink to 0. 0 is cross-entropy.
         reduction: "mean", "sum" or "none", as in torch.
         ignore_index: Target value of samples to ignore.
         validate_args: Whether to check input values; see :class:`ClassLoss`.

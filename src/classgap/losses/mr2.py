@@ -1,4 +1,4 @@
-"""MR², margin regularization (Zhu et al., ICLR 2026)."""
+"""MR², Margin Regularization for performance disparity Reduction (Zhu et al., ICLR 2026)."""
 
 from __future__ import annotations
 
@@ -36,13 +36,15 @@ AUTO_STRENGTH = 0.1
 
 
 class MR2Loss(ClassLoss):
-    """Cross-entropy with wider logit margins for classes with large features, plus a pull within classes.
+    """Cross-entropy with larger logit margins for classes with large feature norms, plus a pull within classes.
 
         mean over samples of   CE(z / γ_y, y)  +  λ ln[1 + Σ_{x⁺} exp(‖f - f⁺‖² - 2s̄)]            Eq. (1), (2), (4)
 
-    Zhu et al., "Reducing class-wise performance disparity via margin regularization", ICLR 2026. γ_y follows the
-    running size of the features of class y and has the mean c̄. s̄ is the mean running spread of the classes. Positives
-    x⁺ are the other samples of the class in the global batch of all processes. γ and s̄ carry no gradient.
+    Zhu et al., "Reducing class-wise performance disparity via margin regularization", ICLR 2026. γ_y grows with the
+    running mean of the feature norm of class y; the mean of γ over the classes is c̄. The second term, the pull, brings
+    samples of a class together. The spread of a class is the running mean of the squared distance of its samples to
+    their mean, and s̄ is the mean over the classes. Positives x⁺ are the other samples of the class in the global batch
+    of all processes. γ and s̄ carry no gradient.
 
     Rows of the paper's Table 3: (a) ``logit="none", strength=0``; (b) ``logit="uniform", strength=0``; (c)
     ``strength=0``, also used for linear probing; (d) ``logit="none", slack=0``; (e) ``logit="none"``; (f) default. A
@@ -53,12 +55,14 @@ class MR2Loss(ClassLoss):
         num_classes: Number of classes K.
         margin: Mean c̄ of the margins γ.
         strength: Weight λ of the pull: a number, as in the paper, or "auto", which is at most 0.1 and capped in each
-            batch so that the pull cannot dominate cross-entropy. A fixed λ can, and then the features collapse. The cap
-            is computed from the samples whose true class has a probability above 1/2; without any, λ is 0.
+            batch so that the pull cannot dominate cross-entropy. With a fixed λ it can, and then the features shrink
+            until the classes cannot be told apart. The cap is computed from the samples whose true class has a
+            probability above 1/2; if there are none, λ is 0.
         p: Order of the feature norm that determines γ, from 1 to infinity; Eq. (17).
         logit: "spread" for γ from the features, "uniform" for γ = c̄, "none" for plain cross-entropy.
         slack: "spread" for 2s̄ from the running spread, or a number that replaces it.
-        spread: "unbiased", or "plain" as in the paper, which is too small if a batch has few samples of a class.
+        spread: "unbiased", or "plain" as in the paper, which underestimates the spread if a batch has few samples of a
+            class.
         normalize: Whether to normalize features to unit length, as a cosine classifier does.
         decay: Decay of the running statistics.
         class_counts: Number of training samples of each class; adds logit adjustment, CE((z + ln π) / γ_y). The paper

@@ -62,7 +62,7 @@ METHODS: Registry[Method | ClassLoss] = Registry(
             paper="Jitkrittum et al., 2022, arXiv 2204.13208",
             required_inputs=("features", "class counts"),
             origins={"strength": PAPER, "slack": f"{PAPER}, CIFAR100-LT and iNaturalist"},
-            differences="No code was published. We read the paper as taking positives from the batch.",
+            differences="No code was published. We assume that the positives are taken from the batch.",
             incompatible=dict.fromkeys(
                 ("logit-adjustment", "balanced-softmax", "post-hoc-logit-adjustment"),
                 "ELM already includes logit adjustment",
@@ -85,7 +85,7 @@ METHODS: Registry[Method | ClassLoss] = Registry(
                 "centroids": PAPER,
             },
             differences="Published code and paper agree. In the code, the constructor defaults to a distance of 1.5 "
-            "and the training script uses 6. It implements only partial momentum and does not save the centroids.",
+            "and the training script uses 6. Only partial momentum is implemented, and the centroids are not saved.",
         ),
         *catalog_robust.ENTRIES,
         *catalog_embedding.ENTRIES,

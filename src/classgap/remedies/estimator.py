@@ -39,9 +39,9 @@ class ClassOffsetClassifierCV(ClassifierMixin, MetaEstimatorMixin, BaseEstimator
 
     The multiclass counterpart of :class:`sklearn.model_selection.TunedThresholdClassifierCV`. Scores z are
     log-probabilities, or decision values if the estimator has no ``predict_proba``. The adjusted scores are
-    z / ``temperature_`` + ``offsets_``. Out-of-fold scores choose offsets and strength as :func:`classgap.fix` does:
-    the best cross-fitted goal within the limits, if it gains more than its standard error. Otherwise the offsets are 0
-    and predictions are those of the estimator.
+    z / ``temperature_`` + ``offsets_``. Offsets and their strength are chosen on out-of-fold scores, as
+    :func:`classgap.fix` does: the candidate within the limits with the best cross-fitted goal, if it gains more than
+    its standard error. Otherwise the offsets are 0 and predictions are those of the estimator.
 
     Args:
         estimator: classifier with ``predict_proba`` or ``decision_function``.
@@ -69,7 +69,7 @@ class ClassOffsetClassifierCV(ClassifierMixin, MetaEstimatorMixin, BaseEstimator
         temperature_: temperature that divides the scores.
         best_score_: cross-fitted value of the goal with the chosen offsets; for "cost", minus the mean cost.
         cv_results_: "params" of every candidate with its "mean_test_score", "mean_test_change" against the estimator
-            as it is, "standard_error" of the change, "change_easy", "change_medium", "change_overall" and
+            without adjustment, "standard_error" of the change, "change_easy", "change_medium", "change_overall" and
             "within_limits". The first candidate is no adjustment, except with costs.
         n_features_in_: number of features, if the estimator has it.
         feature_names_in_: names of the features, if the estimator has them.

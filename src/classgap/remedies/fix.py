@@ -124,10 +124,11 @@ def fix(
     seed: int = 0,
     progress: Callable[[str], None] | None = None,
 ) -> FixResult:
-    """Find a remedy for a trained classifier, and prove it on samples that did not choose it.
+    """Find a remedy for a trained classifier, and test it on samples that were not used for the choice.
 
-    Remedies and strengths are chosen by cross-fitting on the fitting samples. Test samples choose nothing: they show
-    the change of every remedy and prove the chosen one. Without test samples, the choice itself is cross-fitted.
+    Remedies and strengths are chosen by cross-fitting on the fitting samples. Test samples are not used for the
+    choice: every remedy is measured on them, and the chosen one is tested. Without test samples, the choice itself is
+    cross-fitted.
 
     Args:
         fit: prediction file with scores, or several of different models on the same samples; or run directories with

@@ -29,7 +29,7 @@ SCHEMA = 1
 
 
 class Fix(nn.Module):
-    """A remedy for a trained classifier: outputs of the model in, better scores out.
+    """A remedy for a trained classifier, which turns outputs of the model into adjusted scores.
 
     Call it with a tensor, an array or a list; an array or a list gives an array. Rows of probabilities are recognized.
     When exported to ONNX or compiled, it takes tensors of logits, features or images only.
@@ -71,7 +71,7 @@ class Fix(nn.Module):
 
     @property
     def input_description(self) -> str:
-        """Kind and shape of the inputs, for people."""
+        """Kind and shape of the inputs, in words."""
         classes, models = len(self.class_names), len(self.members)
         return {
             "logits": f"logits or probabilities of the model, shape (samples, {classes})",

@@ -101,7 +101,7 @@ class FixResult:
         goal: "hard", "worst", "balanced" or "cost".
         limits: "easy" and "overall" → accuracy that a remedy may cost.
         n_fit: number of fitting samples.
-        n_test: number of test samples; 0 if the fitting samples also prove the fix by nested cross-fitting.
+        n_test: number of test samples; 0 if the fix is tested on the fitting samples, by nested cross-fitting.
         nested: whether the proof is by nested cross-fitting; then its intervals are approximate.
         remedies: all remedies, the chosen one first, then by their estimates.
         chosen: name of the chosen remedy; ``None`` if nothing helped.

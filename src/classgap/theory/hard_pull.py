@@ -47,7 +47,8 @@ def hard_pull(features_ND: Tensor, labels_N: Tensor, slack_K: Tensor) -> Tensor:
 
     ``functional.pull`` is its smooth form: for a class of n samples, hard ≤ pull ≤ hard + ln n. The papers state the
     first inequality (ELM as strict). The second holds because the pull is the logarithm of a sum of n exponentials, n
-    - 1 positives and the 1, none of which exceeds e^hard. The sum thus costs up to ln n even if all slacks are kept.
+    - 1 positives and the 1, none of which exceeds e^hard. The pull can thus be up to ln n even if no pair exceeds the
+    slack.
 
     Args:
         features_ND: Features φ.

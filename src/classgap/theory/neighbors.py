@@ -15,9 +15,9 @@ def knn_predict(
 ) -> Tensor:
     """Classify by the k nearest training samples: the classifier after training of ELM Sec. 4.1.
 
-    ELM argues that compact classes help it. If the classes are farther apart than they are wide (LMDL Proposition 4.2,
-    part 2), one neighbor makes no error on the training samples. The class with the most votes wins; among equals, the
-    one with the nearest sample.
+    The ELM paper argues that compact classes help this classifier. If the classes are farther apart than they are wide
+    (LMDL Proposition 4.2, part 2), one neighbor makes no error on the training samples. The class with the most votes
+    wins; in case of a tie, the one with the nearest sample.
 
     Args:
         features_ND: Features of the training samples.

@@ -14,9 +14,9 @@ def margin_slopes(logits_NK: Tensor, labels_N: Tensor, gamma_K: Tensor) -> Tenso
     """dℓ/dγ_y = (z_y - Σ_k p_k z_k) / γ_y² of each sample, p = softmax(z/γ_y): the slope of the loss of Eq. (1).
 
     Discussion 1 states that the loss is "monotonically increasing in γ", so that a trainable γ would shrink. That holds
-    for samples whose true logit exceeds the mean z̄ = Σ_k p_k z_k of all logits, thus for every correct one. For a
-    sample that is wrong by a wide margin the slope is negative: a larger γ lowers its loss. 0 for samples without a
-    class.
+    for samples whose true logit exceeds the mean z̄ = Σ_k p_k z_k of all logits, and thus for every correctly
+    classified one. For a sample that is misclassified by a wide margin the slope is negative: a larger γ lowers its
+    loss. 0 for samples without a class.
 
     >>> margin_slopes(torch.tensor([[2.0, 0.0], [2.0, 0.0]]), torch.tensor([0, 1]), torch.ones(2))
     tensor([ 0.2384, -1.7616])
@@ -32,7 +32,7 @@ def trained_margins(logits_NK: Tensor, labels_N: Tensor, num_classes: int) -> Te
 
     In t = 1/γ the loss of a class is convex, so its minimum is unique unless the loss is constant:
 
-    - γ_k = 0 if every sample of the class is classified correctly. This is the collapse that Discussion 1 describes;
+    - γ_k = 0 if every sample of the class is classified correctly. This is what Discussion 1 describes;
     - γ_k = ∞ if the logits of the true class are, on average, not above the mean of all logits;
     - a number between them in all other cases, in particular for most classes with a few errors. It is the temperature
       that calibrates the class on this sample (Guo et al., 2017), and is larger for classes with more errors.

@@ -37,8 +37,8 @@ class GapClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         Σ_i w_i ℓ(x_i, y_i) / Σ_i w_i  +  alpha ‖W‖² / (2 Σ_i w_i)
 
     so ``GapClassifier("erm")`` equals ``LogisticRegression(C=1 / alpha)``. A linear model has no features of its own,
-    and terms that pull features together have no effect: "mr2" is then its logit margins, as in the paper's linear
-    probes, and "elm" is logit adjustment. Scale the inputs as for other linear models and perceptrons.
+    and terms that pull features together have no effect: "mr2" then keeps only its logit margins, as in the linear
+    probes of the paper, and "elm" is logit adjustment. Scale the inputs as for other linear models and perceptrons.
 
     Args:
         method: name of a loss, with options as on the command line: "mr2", "elm:strength=0.1", "mr2+logit-adjustment";
@@ -51,9 +51,9 @@ class GapClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             "adam" uses mini-batches. "auto" is "lbfgs" for linear models where the loss permits, "adam" otherwise.
         max_iter: maximum number of iterations ("lbfgs"), or number of epochs ("adam"). ``None`` is 100 iterations, or
             the epochs of 1,500 mini-batches, between 20 and 100.
-        tol: "lbfgs" stops if no entry of the gradient is larger.
+        tol: "lbfgs" stops when no entry of the gradient is larger than this in absolute value.
         batch_size: samples per mini-batch of "adam". "auto" is 256, or a quarter of the samples if these are fewer.
-        learning_rate_init: initial learning rate of "adam"; it falls to 0 along a cosine.
+        learning_rate_init: initial learning rate of "adam"; it decays to 0 on a cosine schedule.
         random_state: seed of initial weights and shuffles. "lbfgs" on a linear model uses no random numbers.
 
     Attributes:

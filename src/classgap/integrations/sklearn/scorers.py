@@ -43,7 +43,7 @@ def hard_third_score(y_true: Any, y_pred: Any, *, rank_by: RankBy | None = None)
     Args:
         y_true: true labels (N,).
         y_pred: predicted labels (N,).
-        rank_by: accuracy of each class that ranks the thirds, from :func:`class_accuracies`; by default those of
+        rank_by: accuracies by which the classes are ranked, from :func:`class_accuracies`; by default those of
             ``y_pred``.
 
     >>> hard_third_score([0, 0, 1, 1, 2, 2], [0, 0, 1, 0, 0, 0])
