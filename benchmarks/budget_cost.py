@@ -21,7 +21,7 @@ SAMPLES, CLASSES, WIDTH = 50_000, 1_000, 2_048
 
 def measure(repeats: int, quick: bool) -> timing.Results:
     samples, classes = (SAMPLES // 10, CLASSES // 10) if quick else (SAMPLES, CLASSES)
-    torch.set_num_threads(1)
+    timing.use_one_thread()
     torch.manual_seed(0)
     targets = torch.arange(samples) % classes
     weight = 0.12 * torch.randn(classes, WIDTH)

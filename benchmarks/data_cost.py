@@ -122,7 +122,7 @@ def describe(results: timing.Results) -> str:
         "uses none."
     )
     return "\n\n".join(
-        [timing.paragraph(intro), timing.table(rows), timing.paragraph(timing.describe_conditions(results))]
+        [timing.paragraph(intro), timing.table(rows), timing.paragraph(timing.describe_conditions(results, "Figures"))]
     )
 
 

@@ -12,7 +12,6 @@ from typing import Any
 import numpy as np
 import stored
 import timing
-import torch
 
 from classgap.audit import Audit
 from classgap.audit.io.slice_columns import check_slices
@@ -69,7 +68,7 @@ def measure_alarms() -> list[dict[str, float]]:
 
 
 def measure(repeats: int, quick: bool) -> timing.Results:
-    torch.set_num_threads(1)
+    timing.use_one_thread()
     samples, classes = (SAMPLES // 10, CLASSES // 10) if quick else (SAMPLES, CLASSES)
     cost = {"samples": samples, "classes": classes, "seconds": compare(samples, classes, repeats)}
     return cost if quick else cost | {"false alarms": measure_alarms()}

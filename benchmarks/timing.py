@@ -14,21 +14,31 @@ from pathlib import Path
 from typing import Any
 
 import stored
+import torch
 from rich.console import Console
 from rich.progress import track
+from threadpoolctl import threadpool_limits
 
 Results = dict[str, Any]
 REPEATS, QUICK_REPEATS = 5, 2
 
 
-def fastest(jobs: Mapping[str, Callable[[], object]], rounds: int) -> dict[str, float]:
+def use_one_thread() -> None:
+    """Use one thread, so that CPU time is comparable; it depends less on other programs than elapsed time."""
+    torch.set_num_threads(1)
+    threadpool_limits(1)
+
+
+def fastest(
+    jobs: Mapping[str, Callable[[], object]], rounds: int, clock: Callable[[], float] = time.process_time
+) -> dict[str, float]:
     """Smallest time of each job in seconds. The jobs take turns, and each round starts with another one."""
     names, best = list(jobs), dict.fromkeys(jobs, math.inf)
     for i in range(rounds):
         for name in names[i % len(names) :] + names[: i % len(names)]:
-            start = time.perf_counter()
+            start = clock()
             jobs[name]()
-            best[name] = min(best[name], time.perf_counter() - start)
+            best[name] = min(best[name], clock() - start)
     return best
 
 
@@ -64,12 +74,12 @@ def _short(ratio: float) -> str:
     return f"{ratio:.2f}" if ratio < 2 else f"{ratio:.1f}" if ratio < 10 else f"{ratio:.0f}"
 
 
-def describe_conditions(results: Results) -> str:
+def describe_conditions(results: Results, figures: str = "Ratios and CPU times") -> str:
     """Explain the figures, and state where they were measured."""
     where = results["environment"]
     version, cpus, threads = where["torch"].partition("+")[0], where["cpus"], where["threads"]
     return (
-        f"Figures are medians of {results['repeats']} repeats, with the smallest and largest ratio in parentheses "
+        f"{figures} are medians of {results['repeats']} repeats, with the smallest and largest ratio in parentheses "
         f"(PyTorch {version}, {cpus} CPU{'s' * (cpus > 1)}, {threads} thread{'s' * (threads > 1)})."
     )
 
@@ -111,7 +121,7 @@ def main(
         section.write(describe(stored.read(path)))
         return
     repeats = options.repeats or (QUICK_REPEATS if options.quick else REPEATS)
-    measured = measure(repeats, options.quick)  # sets the number of threads
+    measured = measure(repeats, options.quick)  # first: it sets the number of threads
     results = {"environment": stored.environment(), "repeats": repeats} | measured
     print(describe(results))
     if not options.quick:

@@ -14,6 +14,7 @@ checks of the losses; a second bare loop therefore uses the engine's loss.
 from __future__ import annotations
 
 import tempfile
+import time
 from collections.abc import Callable
 from contextlib import ExitStack
 from pathlib import Path
@@ -86,7 +87,7 @@ def compare(model: str, samples: int, rounds: int, repeats: int) -> timing.Resul
             "same loss": lambda: bare.epoch(0, by_hand.method.loss),
             "engine": lambda: trainer.fit_epoch(stop, display),
         }
-        seconds = timing.repeat(repeats, lambda: timing.fastest(loops, rounds))
+        seconds = timing.repeat(repeats, lambda: timing.fastest(loops, rounds, time.perf_counter))
     return {"steps": len(by_hand.batches), "seconds": seconds}
 
 
@@ -115,7 +116,11 @@ def describe(results: timing.Results) -> str:
         "checks its inputs and computes per-sample terms, which matters only if a step takes a few milliseconds."
     )
     return "\n\n".join(
-        [timing.paragraph(intro), timing.table(rows), timing.paragraph(timing.describe_conditions(results))]
+        [
+            timing.paragraph(intro),
+            timing.table(rows),
+            timing.paragraph(timing.describe_conditions(results, "Ratios and times")),
+        ]
     )
 
 
