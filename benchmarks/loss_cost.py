@@ -219,10 +219,11 @@ def describe(results: timing.Results) -> str:
 
 
 def _describe_step(seconds: Mapping[str, list[float]]) -> str:
-    fractions = sorted(100 * added / step for added, step in zip(seconds["added"], seconds["step"], strict=True))
+    percent = [100 * added / step for added, step in zip(seconds["added"], seconds["step"], strict=True)]
+    low, high = timing.format_alike(min(percent), max(percent))
     return (
-        f"The loss adds {fractions[0]:.1f} to {fractions[-1]:.1f} % to a training step of ResNet-32 with 128 images, "
-        f"which takes {timing.describe_seconds(seconds['step'])}."
+        f"The loss adds {low} to {high} % to a training step of ResNet-32 with 128 images, which takes "
+        f"{timing.describe_seconds(seconds['step'])}."
     )
 
 

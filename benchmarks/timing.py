@@ -53,10 +53,20 @@ def describe_ratio(ones: Sequence[float], others: Sequence[float]) -> str:
     """Median of the ratios within repeats, and the smallest and largest.
 
     >>> describe_ratio([2.0, 3.0, 5.0], [2.0, 2.0, 2.0])
-    '1.50 (1.00 to 2.5)'
+    '1.5 (1.0 to 2.5)'
     """
     ratios = [one / other for one, other in zip(ones, others, strict=True)]
-    return f"{_short(statistics.median(ratios))} ({_short(min(ratios))} to {_short(max(ratios))})"
+    return "{} ({} to {})".format(*format_alike(statistics.median(ratios), min(ratios), max(ratios)))
+
+
+def format_alike(*values: float) -> list[str]:
+    """Format with as many decimals as the largest value needs.
+
+    >>> format_alike(0.95, 1.034), format_alike(0.95, 2.5), format_alike(9.5, 11.0)
+    (['0.95', '1.03'], ['0.9', '2.5'], ['10', '11'])
+    """
+    largest = max(values)
+    return [f"{value:.{2 if largest < 2 else 1 if largest < 10 else 0}f}" for value in values]
 
 
 def describe_seconds(seconds: Sequence[float]) -> str:
@@ -68,10 +78,6 @@ def describe_seconds(seconds: Sequence[float]) -> str:
     median = statistics.median(seconds)
     value, unit = (median * 1e3, "ms") if median < 0.1 else (median, "s")
     return f"{value:.2f} {unit}" if value < 1 else f"{value:.1f} {unit}" if value < 10 else f"{value:.0f} {unit}"
-
-
-def _short(ratio: float) -> str:
-    return f"{ratio:.2f}" if ratio < 2 else f"{ratio:.1f}" if ratio < 10 else f"{ratio:.0f}"
 
 
 def describe_conditions(results: Results, figures: str = "Ratios and CPU times") -> str:
