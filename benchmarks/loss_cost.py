@@ -211,7 +211,10 @@ def describe(results: timing.Results) -> str:
         ratios = [timing.describe_ratio(ours, plain), timing.describe_ratio(loop, ours)]
         times = [timing.describe_seconds(seconds) for seconds in (ours, plain, loop)]
         rows.append([each["classes"], each["batch"], each["features"], *ratios, *times])
-    intro = "`python benchmarks/loss_cost.py`: forward and backward pass on a batch of B samples with d features."
+    intro = timing.paragraph(
+        "`python benchmarks/loss_cost.py`: forward and backward pass on a batch of B samples with d features. The loop "
+        "over classes computes the same loss as most published code does."
+    )
     parts = [intro, timing.table(rows), timing.paragraph(timing.describe_conditions(results))]
     if "step" in results:
         parts.append(timing.paragraph(f"{_describe_step(results['step'])} {_describe_memory(results['megabytes'])}"))
