@@ -27,7 +27,10 @@ bench: .venv/installed
 	$(BIN)/python benchmarks/loss_cost.py
 	$(BIN)/python benchmarks/data_cost.py
 	$(BIN)/python benchmarks/train_cost.py
+	$(BIN)/python benchmarks/budget_cost.py
+	$(BIN)/python benchmarks/labels.py
 	$(BIN)/python benchmarks/sklearn_cost.py
+	$(BIN)/python benchmarks/audit_cost.py
 
 docs: .venv/installed
 	$(BIN)/python docs/generate_methods.py
@@ -35,6 +38,12 @@ docs: .venv/installed
 	$(BIN)/python docs/generate_mr2.py
 	$(BIN)/python benchmarks/case_studies.py docs
 	$(BIN)/python benchmarks/demo.py docs
+	$(BIN)/python benchmarks/loss_cost.py docs
+	$(BIN)/python benchmarks/data_cost.py docs
+	$(BIN)/python benchmarks/train_cost.py docs
+	$(BIN)/python benchmarks/budget_cost.py docs
+	$(BIN)/python benchmarks/labels.py docs
+	$(BIN)/python benchmarks/sklearn_cost.py docs
 	$(BIN)/python benchmarks/audit_cost.py docs
 	$(BIN)/mkdocs build --strict  # without --quiet, which hides the warnings that --strict counts
 

@@ -30,6 +30,8 @@ import threading
 import time
 from pathlib import Path
 
+import stored
+
 SIZES = {  # samples, classes, features; limits in seconds, bytes of memory, bytes of HTML
     "imagenet": ((50_000, 1_000, 2_048), (15.0, 3e9, 1e6)),
     "ten-thousand-classes": ((50_000, 10_000, 256), (60.0, 6e9, 1e7)),
@@ -40,9 +42,8 @@ FILE_CLASSES, FILE_FEATURES = 1_000, 512
 BLOCKS = {"log_softmax": 8_192_000, "fastest_log_softmax": 1_000_000}  # entries of a block
 FILE_MEMORY, FILE_RATIO = 3e9, 5.0  # limits for the largest: bytes, and times the log-softmax
 
-RESULTS = Path(__file__).parent / "results" / "audit_cost.json"
-DOCS = Path(__file__).parents[1] / "docs" / "audit.md"
-BEGIN, END = "<!-- cost of files -->", "<!-- end of cost -->"
+RESULTS = stored.RESULTS / "audit_cost.json"
+SECTION = stored.Section("docs/audit.md", "cost of files")
 
 
 def measure(samples: int, classes: int, features: int) -> dict[str, float]:
@@ -160,7 +161,7 @@ def _anonymous_bytes() -> int:
 
 def compare_files() -> int:
     """Audit a file of each size, and store the figures; return the number of limits that the largest exceeds."""
-    stored = []
+    measured = []
     print(f"files of half precision: {FILE_CLASSES:,} classes x {FILE_FEATURES} features, with HTML, one processor")
     for samples in FILES:
         with tempfile.TemporaryDirectory() as folder:
@@ -170,7 +171,7 @@ def compare_files() -> int:
             one = os.environ | {"OMP_NUM_THREADS": "1"}  # NumPy's threads too: they spin while they wait
             found = json.loads(subprocess.run(command, env=one, check=True, capture_output=True, text=True).stdout)
             size = path.stat().st_size
-        stored.append({"samples": samples, "bytes": size, **found})
+        measured.append({"samples": samples, "bytes": size, **found})
         ratio = found["seconds"] / found["log_softmax"]
         print(
             f"  {samples:9,} samples ({size / 1e9:.2f} GB)  {found['seconds']:5.1f} s "
@@ -181,11 +182,11 @@ def compare_files() -> int:
             f"{found['peak_bytes'] / 1e9:.2f} GB beyond the file cache"
         )
     print(f"  limits for the largest: {FILE_RATIO:g} times, {FILE_MEMORY / 1e9:g} GB")
-    RESULTS.write_text(json.dumps(stored, indent=1) + "\n", encoding="utf-8")
+    stored.write(RESULTS, measured)
     return int(ratio > FILE_RATIO) + int(found["peak_bytes"] > FILE_MEMORY)
 
 
-def describe_files(stored: list[dict[str, float]]) -> str:
+def describe_files(measured: list[dict[str, float]]) -> str:
     """Return the table of docs/audit.md and its note as Markdown."""
     rows = [
         "| samples | file | CPU time | a log-softmax of the scores | memory beyond the file cache |",
@@ -194,9 +195,9 @@ def describe_files(stored: list[dict[str, float]]) -> str:
     rows += [
         f"| {each['samples']:,} | {each['bytes'] / 1e9:.2f} GB | {each['seconds']:.1f} s "
         f"| {each['log_softmax']:.2f} s | {each['peak_bytes'] / 1e9:.1f} GB |"
-        for each in stored
+        for each in measured
     ]
-    last = stored[-1]
+    last = measured[-1]
     ratio, fastest = (last["seconds"] / last[name] for name in BLOCKS)
     note = (
         f"The largest audit takes {ratio:.1f} times as long as the log-softmax in blocks of 8,192 rows (limit: "
@@ -205,20 +206,13 @@ def describe_files(stored: list[dict[str, float]]) -> str:
     return "\n".join(rows) + f"\n\n{note}\n"
 
 
-def write_docs() -> None:
-    """Replace the table in docs/audit.md."""
-    text = DOCS.read_text(encoding="utf-8")
-    shown = f"{BEGIN}\n\n{describe_files(json.loads(RESULTS.read_text(encoding='utf-8')))}\n{END}"
-    DOCS.write_text(re.sub(f"{BEGIN}.*?{END}", lambda _: shown, text, flags=re.DOTALL), encoding="utf-8")
-
-
 def main() -> int:
     wanted = sys.argv[1:] or [*SIZES, "--files"]
     if wanted[0] == "--measure-file":
         print(json.dumps(measure_file(wanted[1])))
         return 0
     if wanted[0] == "docs":
-        write_docs()
+        SECTION.write(describe_files(stored.read(RESULTS)))
         return 0
     if wanted[0] == "--measure":
         print(json.dumps(measure(*map(int, wanted[1:]))))

@@ -26,9 +26,10 @@ from typing import Any
 
 import case_study_figures
 import jinja2
+import stored
 
 HERE = Path(__file__).parent
-RESULTS = HERE / "results" / "case_studies.json"
+RESULTS = stored.RESULTS / "case_studies.json"
 TEMPLATES = HERE / "case_study_pages"
 PAGES = HERE.parent / "docs" / "case-studies"
 DATA = {
@@ -149,8 +150,8 @@ def main() -> None:
     commands.add_parser("docs")
     given = parser.parse_args()
     if given.command == "measure":
-        RESULTS.write_text(json.dumps(measure(given.data, given.keep), indent=1) + "\n", encoding="utf-8")
-    results = json.loads(RESULTS.read_text(encoding="utf-8"))
+        stored.write(RESULTS, measure(given.data, given.keep))
+    results = stored.read(RESULTS)
     PAGES.mkdir(exist_ok=True)
     for study in DATA:
         (PAGES / f"{study}.md").write_text(render(study, results), encoding="utf-8")

@@ -1,25 +1,26 @@
 """Images per second: BatchLoader against torchvision with a DataLoader of two workers.
 
-    python benchmarks/data_cost.py            # about four minutes
-    python benchmarks/data_cost.py --quick    # fewer images and rounds
+    python benchmarks/data_cost.py            # about four minutes; stores results/data_cost.json
+    python benchmarks/data_cost.py --quick    # fewer images and rounds; stores nothing
+    python benchmarks/data_cost.py docs       # writes the stored figures into docs/training.md
 
 Random data of CIFAR's size: 50,000 images of 3 × 32 × 32 in memory, batches of 128. The baseline is the usual training
 script: a map-style dataset over an array of bytes, Pillow transforms, `DataLoader(num_workers=2)`. A second baseline
 uses torchvision's transforms v2 on tensors. classgap uses no workers, and one of the two threads of this process to
-build batches. Competitors take turns, and the best of several rounds counts. The clock starts with the second batch,
-when the workers are running.
+build batches. Competitors take turns, and their best rounds of a repeat are compared. The clock starts with the second
+batch, when the workers are running.
 """
 
 from __future__ import annotations
 
-import argparse
 import time
 from collections.abc import Callable, Iterable, Iterator
+from statistics import median
 
 import numpy as np
+import stored
+import timing
 import torch
-from rich.console import Console
-from rich.table import Table
 from torch import Tensor
 from torch.utils.data import DataLoader, Dataset
 from torchvision import transforms as v1
@@ -29,9 +30,11 @@ from classgap.data.dataset import Split
 from classgap.data.loader import BatchLoader
 from classgap.data.sampling.orders import RandomOrder
 
+RESULTS = stored.RESULTS / "data_cost.json"
+SECTION = stored.Section("docs/training.md", "cost of augmented batches")
 MEAN, STD = (0.4914, 0.4822, 0.4465), (0.2470, 0.2435, 0.2616)
 BATCH, CLASSES, WORKERS, THREADS = 128, 10, 2, 2
-NAMES = ("crop-flip", "auto-augment", "rand-augment")
+NAMES = {"crop-flip": "crop and flip", "auto-augment": "AutoAugment", "rand-augment": "RandAugment"}
 
 
 class ArrayDataset(Dataset[tuple[Tensor, int]]):
@@ -81,11 +84,8 @@ def best(jobs: dict[str, Callable[[], Iterable[object]]], rounds: int, limit: fl
     return found
 
 
-def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--quick", action="store_true")
-    quick = parser.parse_args().quick
-    samples, rounds, limit = (10_000, 3, 0.7) if quick else (50_000, 10, 1.5)
+def measure(repeats: int, quick: bool) -> timing.Results:
+    samples, rounds, limit = (10_000, 1, 0.7) if quick else (50_000, 2, 1.5)
     torch.set_num_threads(THREADS)
     images = torch.randint(0, 256, (samples, 3, 32, 32), dtype=torch.uint8)
     targets = torch.randint(CLASSES, (samples,))
@@ -99,23 +99,32 @@ def main() -> None:
         options = {"batch_size": BATCH, "num_classes": CLASSES, "mean": MEAN, "std": STD}
         return BatchLoader(split, RandomOrder(samples), augment=name, **options).epoch(0)
 
-    table = Table(title=f"Images per second, batches of {BATCH}, best of {rounds} interleaved rounds")
-    table.add_column("augmentation")
-    for column in ("Pillow\n2 workers", "v2\n2 workers", "classgap\nno workers", "against\nPillow", "against\nv2"):
-        table.add_column(column, justify="right")
-    for name in NAMES:
+    def compare(name: str) -> dict[str, float]:
         jobs = {
-            "Pillow": lambda n=name: loader(pillow(n)),
-            "v2": lambda n=name: loader(tensors(n)),
-            "classgap": lambda n=name: ours(n),
+            "pillow": lambda: loader(pillow(name)),
+            "v2": lambda: loader(tensors(name)),
+            "classgap": lambda: ours(name),
         }
-        found = best(jobs, rounds, limit)
-        ratios = [f"× {found['classgap'] / found[other]:.1f}" for other in ("Pillow", "v2")]
-        table.add_row(name, *(f"{found[each]:,.0f}" for each in jobs), *ratios)
-    console = Console()
-    console.print(f"torch {torch.__version__}, {samples:,} images, {torch.get_num_threads()} threads")
-    console.print(table)
+        return best(jobs, rounds, limit)
+
+    return {"images per second": {name: timing.repeat(repeats, lambda name=name: compare(name)) for name in NAMES}}
+
+
+def describe(results: timing.Results) -> str:
+    """Return the section of docs/training.md."""
+    rows = [["images per second", "classgap / Pillow", "classgap / v2", "classgap", "Pillow", "v2"]]
+    for name, rates in results["images per second"].items():
+        ratios = [timing.describe_ratio(rates["classgap"], rates[other]) for other in ("pillow", "v2")]
+        rows.append([NAMES[name], *ratios, *(f"{median(rates[each]):,.0f}" for each in ("classgap", "pillow", "v2"))])
+    intro = (
+        "`python benchmarks/data_cost.py` compares augmented batches of 128 images of 32×32 pixels with torchvision's "
+        "transforms on Pillow images and its transforms v2 on tensors, in a `DataLoader` with two workers. classgap "
+        "uses none."
+    )
+    return "\n\n".join(
+        [timing.paragraph(intro), timing.table(rows), timing.paragraph(timing.describe_conditions(results, "Figures"))]
+    )
 
 
 if __name__ == "__main__":
-    main()
+    timing.main(__doc__, measure, describe, RESULTS, SECTION)

@@ -8,19 +8,17 @@ python benchmarks/demo.py docs                   # writes the table and its note
 from __future__ import annotations
 
 import argparse
-import json
-import re
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+import stored
 
 from classgap.audit import Audit
 from classgap.remedies import fix
 
-ROOT = Path(__file__).parents[1]
-RESULTS = ROOT / "benchmarks" / "results" / "demo.json"
-BEGIN, END = "<!-- demo -->\n", "<!-- end of demo -->"
+RESULTS = stored.RESULTS / "demo.json"
+SECTION = stored.Section("README.md", "demo")
 PARTS = ("overall", "easy", "hard")
 LABELS = {"erm": "cross-entropy", "mr2": "`MR2Loss`"}
 
@@ -84,14 +82,6 @@ def _row(method: str, results: dict[str, Any], seeds: int) -> str:
     return f"| {LABELS[method]}, {seeds} seeds | {' | '.join(cells)} |"
 
 
-def write_docs() -> None:
-    """Replace the table in README.md."""
-    path = ROOT / "README.md"
-    shown = BEGIN + "\n" + table(json.loads(RESULTS.read_text(encoding="utf-8"))) + "\n" + END
-    text = path.read_text(encoding="utf-8")
-    path.write_text(re.sub(f"{BEGIN}.*?{END}", lambda _: shown, text, flags=re.DOTALL), encoding="utf-8")
-
-
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     commands = parser.add_subparsers(dest="command", required=True)
@@ -99,9 +89,9 @@ def main() -> None:
     commands.add_parser("docs")
     options = parser.parse_args()
     if options.command == "docs":
-        write_docs()
+        SECTION.write(table(stored.read(RESULTS)))
     else:
-        RESULTS.write_text(json.dumps(measure(options.folder), indent=1) + "\n", encoding="utf-8")
+        stored.write(RESULTS, measure(options.folder))
 
 
 if __name__ == "__main__":

@@ -21,21 +21,18 @@ import json
 from collections import defaultdict
 from collections.abc import Iterator
 from dataclasses import replace
-from pathlib import Path
 from statistics import NormalDist
 from typing import Any
 
 import numpy as np
+import stored
 
 import classgap as cg
-from classgap._atomic_write import atomic_write_text
 from classgap.audit.gate import GateChecks
 from classgap.audit.io.sources import ACCURACIES_ONLY
 
-ROOT = Path(__file__).parents[1]
-RESULTS = ROOT / "benchmarks" / "results" / "gate.jsonl"
-PAGE = ROOT / "docs" / "gate.md"
-BEGIN, END = "<!-- gate results: begin -->", "<!-- gate results: end -->"
+RESULTS = stored.RESULTS / "gate.jsonl"
+SECTION = stored.Section("docs/gate.md", "gate results")
 
 QUICK = replace(ACCURACIES_ONLY, n_resamples=2)
 SIZES = ((10, 20), (10, 200), (100, 20), (100, 50), (1000, 50))  # classes, samples per class
@@ -140,11 +137,6 @@ def settings() -> Iterator[tuple[str, int, int, float | None]]:
                 yield scenario, classes, samples, correlation
 
 
-def stored() -> list[dict[str, Any]]:
-    """Read the stored results."""
-    return [json.loads(line) for line in RESULTS.read_text(encoding="utf-8").splitlines()] if RESULTS.exists() else []
-
-
 def key(line: dict[str, Any]) -> tuple[Any, ...]:
     """Setting of a stored line."""
     return line["scenario"], line["classes"], line["samples"], line["correlation"]
@@ -152,7 +144,7 @@ def key(line: dict[str, Any]) -> tuple[Any, ...]:
 
 def tables() -> str:
     """Return the tables of the page."""
-    lines = {key(line): line for line in stored()}
+    lines = {key(line): line for line in stored.read_lines(RESULTS)}
     first = [
         "classes × samples",
         "correlation",
@@ -208,18 +200,15 @@ def main() -> None:
     parser.add_argument("--scenarios", nargs="+", default=[*FALSE_ALARMS, *POWERS], help="simulate only these")
     arguments = parser.parse_args()
     if not arguments.markdown:
-        known = {key(line) for line in stored()}
+        known = {key(line) for line in stored.read_lines(RESULTS)}
         for setting in settings():
             if setting not in known and setting[0] in arguments.scenarios:
                 line = simulate(*setting)
-                with RESULTS.open("a", encoding="utf-8") as file:
-                    file.write(json.dumps(line) + "\n")
+                stored.append_line(RESULTS, line)
                 print(json.dumps(line), flush=True)
-        if len(stored()) < len(list(settings())):
+        if len(stored.read_lines(RESULTS)) < len(list(settings())):
             return
-        page = PAGE.read_text(encoding="utf-8")
-        start, rest = page.split(BEGIN)
-        atomic_write_text(PAGE, f"{start}{BEGIN}\n{tables()}\n{END}{rest.partition(END)[2]}")
+        SECTION.write(tables())
     print(tables())
 
 

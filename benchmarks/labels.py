@@ -1,52 +1,54 @@
 """Valid labels, slices and superclasses: cost at the size of ImageNet's validation set, and false alarms of slices.
 
-python benchmarks/labels.py
+python benchmarks/labels.py            # about two minutes; stores results/labels.json
+python benchmarks/labels.py --quick    # a tenth of the samples, no false alarms; stores nothing
+python benchmarks/labels.py docs       # writes the stored cost into docs/labels.md
 """
 
-import time
+from __future__ import annotations
+
 from typing import Any
 
 import numpy as np
+import stored
+import timing
 
 from classgap.audit import Audit
 from classgap.audit.io.slice_columns import check_slices
 from classgap.audit.metrics.slices import slice_result
 
+RESULTS = stored.RESULTS / "labels.json"
+SECTION = stored.Section("docs/labels.md", "cost of labels")
 SAMPLES, CLASSES = 50_000, 1_000
-REPEATS = 4
+ROUNDS = 4
 DATA_SETS = 1_000
 SIZES = ((2, 60), (5, 40), (12, 25), (8, 80))  # number of slices, samples per class
 
 
-def measure_cost() -> None:
-    """Print the time that each input adds to an audit of predicted labels."""
+def compare(samples: int, classes: int, repeats: int) -> dict[str, list[float]]:
+    """Seconds of an audit of predicted labels, alone and with each input."""
     rng = np.random.default_rng(0)
-    targets = np.arange(SAMPLES) % CLASSES
-    predictions = np.where(rng.random(SAMPLES) < 0.25, rng.integers(0, CLASSES, SAMPLES), targets)
+    targets = np.arange(samples) % classes
+    predictions = np.where(rng.random(samples) < 0.25, rng.integers(0, classes, samples), targets)
     sets = [[int(t), int(p)] if rng.random() < 0.3 else [int(t)] for t, p in zip(targets, predictions, strict=True)]
-    tree = {str(k): f"parent {k // 10}" for k in range(CLASSES)}
-    tree |= {f"parent {k}": f"grandparent {k // 10}" for k in range(CLASSES // 10)}
+    tree = {str(k): f"parent {k // 10}" for k in range(classes)}
+    tree |= {f"parent {k}": f"grandparent {k // 10}" for k in range(classes // 10)}
     cases: dict[str, dict[str, Any]] = {
-        "plain audit": {},
+        "plain": {},
         "valid labels": {"valid_labels": sets},
-        "slices": {"slices": rng.integers(0, 50, SAMPLES)},
+        "slices": {"slices": rng.integers(0, 50, samples)},
         "hierarchy": {"hierarchy": tree},
     }
-    best = dict.fromkeys(cases, float("inf"))
-    for _ in range(REPEATS):
-        for name, given in cases.items():
-            start = time.perf_counter()
-            Audit.from_predictions(targets=targets, predictions=predictions, **given)
-            best[name] = min(best[name], time.perf_counter() - start)
-    plain = best.pop("plain audit")
-    print(f"{SAMPLES:,} samples, {CLASSES:,} classes: plain audit {plain:.2f} s")
-    for name, seconds in best.items():
-        print(f"  {name}: {seconds - plain:+.2f} s")
+    jobs = {
+        name: lambda given=given: Audit.from_predictions(targets=targets, predictions=predictions, **given)
+        for name, given in cases.items()
+    }
+    return timing.repeat(repeats, lambda: timing.fastest(jobs, ROUNDS))
 
 
-def measure_alarms() -> None:
-    """Print how often a slice is named although slices do not matter."""
-    print(f"False alarms of slices at 5 %, {DATA_SETS:,} datasets of 6 classes each")
+def measure_alarms() -> list[dict[str, float]]:
+    """Count how often a slice is named although slices do not matter, at 5 %."""
+    found = []
     for values, each in SIZES:
         rng = np.random.default_rng(values)
         alarms = 0
@@ -56,11 +58,35 @@ def measure_alarms() -> None:
             accuracy = np.array([correct[targets == k].mean() for k in range(6)])
             columns = check_slices(rng.integers(0, values, len(targets)), len(targets))
             failing = np.flatnonzero(accuracy < accuracy.mean())
-            found = slice_result(targets, correct, columns, list("abcdef"), failing, 0.95)
-            alarms += any(entry.significant for entry in found.classes)
-        print(f"  {values} slices, {each} samples per class: {100 * alarms / DATA_SETS:.1f} %")
+            result = slice_result(targets, correct, columns, list("abcdef"), failing, 0.95)
+            alarms += any(entry.significant for entry in result.classes)
+        found.append({"slices": values, "samples per class": each, "data sets": DATA_SETS, "alarms": alarms})
+        print(
+            f"{values} slices, {each} samples per class: false alarms in {100 * alarms / DATA_SETS:.1f} % of the data"
+        )
+    return found
+
+
+def measure(repeats: int, quick: bool) -> timing.Results:
+    timing.use_one_thread()
+    samples, classes = (SAMPLES // 10, CLASSES // 10) if quick else (SAMPLES, CLASSES)
+    cost = {"samples": samples, "classes": classes, "seconds": compare(samples, classes, repeats)}
+    return cost if quick else cost | {"false alarms": measure_alarms()}
+
+
+def describe(results: timing.Results) -> str:
+    """Return the section of docs/labels.md."""
+    seconds, names = results["seconds"], ("valid labels", "slices", "hierarchy")
+    plain = seconds["plain"]
+    valid, slices, tree = (f"{timing.describe_ratio(seconds[name], plain)} times" for name in names)
+    times = [timing.describe_seconds(seconds[name]) for name in names]
+    size = f"{results['samples']:,} predicted labels of {results['classes']:,} classes"
+    return timing.paragraph(
+        f"`python benchmarks/labels.py`: an audit of {size} takes {valid} as long with valid labels, {slices} with 50 "
+        f"slices and {tree} with a hierarchy: {times[0]}, {times[1]} and {times[2]} instead of "
+        f"{timing.describe_seconds(plain)}. {timing.describe_conditions(results)}"
+    )
 
 
 if __name__ == "__main__":
-    measure_cost()
-    measure_alarms()
+    timing.main(__doc__, measure, describe, RESULTS, SECTION)

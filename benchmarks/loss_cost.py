@@ -1,28 +1,31 @@
 """Cost of MR²: time against cross-entropy and a per-class loop, extra memory, fraction of a training step.
 
-    python benchmarks/loss_cost.py            # all tables, about two minutes
-    python benchmarks/loss_cost.py --quick    # the three smallest shapes only
+    python benchmarks/loss_cost.py            # about three minutes; stores results/loss_cost.json
+    python benchmarks/loss_cost.py --quick    # the three smallest shapes only; stores nothing
+    python benchmarks/loss_cost.py docs       # writes the stored figures into docs/mr2.md
 
-Each row interleaves the competitors in one process and compares their minima. The loop computes MR² as most published
-code does, with Python loops over all classes and the same 2-norms.
+In each repeat, the competitors take turns in one process, and their minima are compared. The loop computes MR² as most
+published code does, with Python loops over all classes and the same 2-norms.
 """
 
 from __future__ import annotations
 
-import argparse
 import multiprocessing
 import resource
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 
+import stored
+import timing
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
 from classgap.losses import MR2Loss
 
+RESULTS = stored.RESULTS / "loss_cost.json"
+SECTION = stored.Section("docs/mr2.md", "cost of the loss")
 SHAPES = [(10, 128, 64), (100, 128, 64), (1000, 256, 2048), (1000, 1024, 512), (10000, 1024, 512)]
-MEMORY_CASES = {"K=1000": 1000, "all one class": 1}
 
 
 class LoopMR2(nn.Module):
@@ -75,9 +78,9 @@ def batch(num_classes: int, size: int, width: int) -> tuple[Tensor, Tensor, Tens
 def seconds(job: Callable[[], Tensor], leaves: tuple[Tensor, ...]) -> float:
     for leaf in leaves:
         leaf.grad = None
-    start = time.perf_counter()
+    start = time.process_time()
     job().backward()
-    return time.perf_counter() - start
+    return time.process_time() - start
 
 
 def fastest(jobs: dict[str, Callable[[], Tensor]], leaves: tuple[Tensor, ...], budget: float) -> dict[str, float]:
@@ -90,21 +93,16 @@ def fastest(jobs: dict[str, Callable[[], Tensor]], leaves: tuple[Tensor, ...], b
     return best
 
 
-def time_table(shapes: list[tuple[int, int, int]], budget: float) -> None:
-    print(f"{'K':>6} {'B':>5} {'d':>5} | {'CE ms':>8} {'loop ms':>8} {'MR² ms':>8} | {'loop/MR²':>8} {'MR²/CE':>7}")
-    for num_classes, size, width in shapes:
-        logits, targets, features = batch(num_classes, size, width)
-        loop, ours = LoopMR2(num_classes), MR2Loss(num_classes)
-        jobs = {
-            "ce": lambda z=logits, y=targets: F.cross_entropy(z, y),
-            "loop": lambda m=loop, z=logits, y=targets, f=features: m(z, y, f),
-            "ours": lambda m=ours, z=logits, y=targets, f=features: m(z, y, features=f),
-        }
-        best = fastest(jobs, (logits, features), budget)
-        print(
-            f"{num_classes:6} {size:5} {width:5} | {best['ce'] * 1e3:8.3f} {best['loop'] * 1e3:8.2f} "
-            f"{best['ours'] * 1e3:8.3f} | {best['loop'] / best['ours']:8.1f} {best['ours'] / best['ce']:7.2f}"
-        )
+def compare(num_classes: int, size: int, width: int, budget: float) -> dict[str, float]:
+    """Seconds of a forward and a backward pass."""
+    logits, targets, features = batch(num_classes, size, width)
+    loop, ours = LoopMR2(num_classes), MR2Loss(num_classes)
+    jobs = {
+        "cross-entropy": lambda: F.cross_entropy(logits, targets),
+        "loop": lambda: loop(logits, targets, features),
+        "mr2": lambda: ours(logits, targets, features=features),
+    }
+    return fastest(jobs, (logits, features), budget)
 
 
 def peak_megabytes(num_classes: int, with_loss: bool) -> float:
@@ -125,11 +123,9 @@ def _peak(num_classes: int, with_loss: bool) -> float:
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
 
 
-def memory_table() -> None:
-    print("\nExtra peak memory over plain cross-entropy at B=8192, d=512, K=1000 logits")
-    for name, num_classes in MEMORY_CASES.items():
-        extra = peak_megabytes(num_classes, True) - peak_megabytes(num_classes, False)
-        print(f"  {name:14} {extra:6.0f} MB")
+def extra_megabytes(num_classes: int) -> float:
+    """Peak memory on top of cross-entropy, with samples of some of the 1000 classes."""
+    return round(peak_megabytes(num_classes, True) - peak_megabytes(num_classes, False), 1)
 
 
 class _Block(nn.Module):
@@ -153,46 +149,94 @@ def resnet32() -> tuple[nn.Module, nn.Linear]:
     return nn.Sequential(*stem, *blocks, nn.AdaptiveAvgPool2d(1), nn.Flatten()), nn.Linear(64, 100)
 
 
-def step_fraction(rounds: int) -> None:
+def training_step() -> Callable[[], dict[str, float]]:
+    """Return a function that measures a training step of the network, and what the loss adds to it."""
     backbone, head = resnet32()
     images, targets = torch.randn(128, 3, 32, 32), torch.randint(100, (128,))
     loss = MR2Loss(100)
     optimizer = torch.optim.SGD([*backbone.parameters(), *head.parameters()], lr=0.1, momentum=0.9)
+    logits, _, features = batch(100, 128, 64)
+    jobs = {
+        "cross-entropy": lambda: F.cross_entropy(logits, targets),
+        "mr2": lambda: loss(logits, targets, features=features),
+    }
 
     def step() -> None:
         optimizer.zero_grad()
         F.cross_entropy(head(backbone(images)), targets).backward()
         optimizer.step()
 
-    logits, _, features = batch(100, 128, 64)
-    jobs = {
-        "ce": lambda: F.cross_entropy(logits, targets),
-        "ours": lambda: loss(logits, targets, features=features),
-    }
+    def measure() -> dict[str, float]:
+        full = timing.fastest({"step": step}, 3)
+        best = fastest(jobs, (logits, features), 0.3)
+        return full | {"added": best["mr2"] - best["cross-entropy"]}
+
     step()
-    full, best = float("inf"), {"ce": float("inf"), "ours": float("inf")}
-    for _ in range(rounds):
-        start = time.perf_counter()
-        step()
-        full = min(full, time.perf_counter() - start)
-        for name, value in fastest(jobs, (logits, features), 0.1).items():
-            best[name] = min(best[name], value)
-    added = best["ours"] - best["ce"]
-    print(f"\nResNet-32, batch 128: step {full * 1e3:.0f} ms, MR² adds {added * 1e3:.2f} ms = {added / full:.2%}")
+    return measure
 
 
-def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--quick", action="store_true")
-    parser.add_argument("--threads", type=int, default=1)
-    options = parser.parse_args()
-    torch.set_num_threads(options.threads)
-    print(f"torch {torch.__version__}, {options.threads} thread(s), forward + backward, minima of interleaved runs\n")
-    time_table(SHAPES[:3] if options.quick else SHAPES, budget=2.0 if options.quick else 8.0)
-    if not options.quick:
-        memory_table()
-        step_fraction(rounds=5)
+def measure(repeats: int, quick: bool) -> timing.Results:
+    timing.use_one_thread()
+    shapes = [
+        {
+            "classes": shape[0],
+            "batch": shape[1],
+            "features": shape[2],
+            "seconds": timing.repeat(repeats, lambda shape=shape: compare(*shape, budget=0.5 if quick else 4.0)),
+        }
+        for shape in (SHAPES[:3] if quick else SHAPES)
+    ]
+    if quick:
+        return {"shapes": shapes}
+    memory = {"all classes": extra_megabytes(1000), "one class": extra_megabytes(1)}
+    return {"shapes": shapes, "step": timing.repeat(repeats, training_step()), "megabytes": memory}
+
+
+def describe(results: timing.Results) -> str:
+    """Return the section of docs/mr2.md."""
+    rows: list[list[object]] = [
+        [
+            "K",
+            "B",
+            "d",
+            "`MR2Loss` / cross-entropy",
+            "loop over classes / `MR2Loss`",
+            "`MR2Loss`",
+            "cross-entropy",
+            "loop",
+        ]
+    ]
+    for each in results["shapes"]:
+        plain, loop, ours = (each["seconds"][name] for name in ("cross-entropy", "loop", "mr2"))
+        ratios = [timing.describe_ratio(ours, plain), timing.describe_ratio(loop, ours)]
+        times = [timing.describe_seconds(seconds) for seconds in (ours, plain, loop)]
+        rows.append([each["classes"], each["batch"], each["features"], *ratios, *times])
+    intro = timing.paragraph(
+        "`python benchmarks/loss_cost.py`: forward and backward pass on a batch of B samples with d features. The loop "
+        "over classes computes the same loss as most published code does."
+    )
+    parts = [intro, timing.table(rows), timing.paragraph(timing.describe_conditions(results))]
+    if "step" in results:
+        parts.append(timing.paragraph(f"{_describe_step(results['step'])} {_describe_memory(results['megabytes'])}"))
+    return "\n\n".join(parts)
+
+
+def _describe_step(seconds: Mapping[str, list[float]]) -> str:
+    percent = [100 * added / step for added, step in zip(seconds["added"], seconds["step"], strict=True)]
+    low, high = timing.format_alike(min(percent), max(percent))
+    return (
+        f"The loss adds {low} to {high} % to a training step of ResNet-32 with 128 images, which takes "
+        f"{timing.describe_seconds(seconds['step'])}."
+    )
+
+
+def _describe_memory(megabytes: Mapping[str, float]) -> str:
+    several, one = (f"{megabytes[name]:.0f} MB" for name in ("all classes", "one class"))
+    return (
+        f"With B = 8192, d = 512 and K = 1000, it needs {several} more memory than cross-entropy, or {one} if all "
+        "samples belong to one class."
+    )
 
 
 if __name__ == "__main__":
-    main()
+    timing.main(__doc__, measure, describe, RESULTS, SECTION)

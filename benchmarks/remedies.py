@@ -14,7 +14,6 @@ to results/remedies.jsonl, one line per split.
 from __future__ import annotations
 
 import argparse
-import json
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -24,10 +23,10 @@ import numpy as np
 import remedies_headroom
 import remedies_targets
 import remedies_training
+import stored
 import torch
 from remedies_runs import BASELINE, PROBLEMS, SEEDS, run_path
 
-from classgap._atomic_write import atomic_write_text
 from classgap.audit import AuditSettings, read_predictions
 from classgap.audit.io.predictions import Predictions
 from classgap.engine import RunDirectory
@@ -37,9 +36,8 @@ from classgap.remedies.results import FixResult
 from classgap.remedies.rule import Rule
 from classgap.remedies.runs import read_runs
 
-RESULTS = Path(__file__).parent / "results" / "remedies.jsonl"
-DOCS = Path(__file__).parents[1] / "docs" / "remedies.md"
-BEGIN, END = "<!-- tables -->", "<!-- end of tables -->"
+RESULTS = stored.RESULTS / "remedies.jsonl"
+SECTION = stored.Section("docs/remedies.md", "tables")
 FIX_ROW = "**classgap fix**"
 IMAGES = ("cifar100-10", "cifar100")
 SEVERAL = ("ensemble", "soup")  # sources that need several runs
@@ -155,7 +153,7 @@ def trained_changes(
 
 def extend(options: argparse.Namespace) -> None:
     """Add training methods to stored splits. Runs of the same seed are identical, so baselines may be trained again."""
-    lines = stored()
+    lines = stored.read_lines(RESULTS)
     for problem, models, trained in problems(options.runs, None):
         if not trained or len(models) < len(SEEDS):
             continue
@@ -171,7 +169,7 @@ def extend(options: argparse.Namespace) -> None:
         for line in lines:
             if line["problem"] == problem:
                 line["remedies"] |= changes(line["split"])
-    atomic_write_text(RESULTS, "".join(json.dumps(line) + "\n" for line in lines))
+    stored.write_lines(RESULTS, lines)
 
 
 def measure_images(problem: str, samples: Samples, done: set[tuple[str, int]], splits: int) -> Iterator[dict[str, Any]]:
@@ -276,20 +274,14 @@ def is_finished(run: Path) -> bool:
     return (run / "predictions.safetensors").exists()
 
 
-def stored() -> list[dict[str, Any]]:
-    """All stored lines."""
-    return [json.loads(line) for line in RESULTS.read_text().splitlines()] if RESULTS.exists() else []
-
-
 def run(options: argparse.Namespace) -> None:
     torch.set_num_threads(1)
-    done = {(line["problem"], line["split"]) for line in stored()}
+    done = {(line["problem"], line["split"]) for line in stored.read_lines(RESULTS)}
     for name, models, trained in problems(options.runs, options.predictions):
         if options.only and name not in options.only:
             continue
         for line in measure_splits(name, models, done, trained, options.splits):
-            with RESULTS.open("a") as file:
-                file.write(json.dumps(line) + "\n")
+            stored.append_line(RESULTS, line)
             print(name, line["split"], line["chosen"], line.get("proof"), flush=True)
     for name in IMAGES:
         run_images(name, options, done)
@@ -309,8 +301,7 @@ def run_images(name: str, options: argparse.Namespace, done: set[tuple[str, int]
         for line in measure_images(problem, one if problem == name else samples, done, options.splits):
             if problem == name and name in FIT:
                 line["remedies"] |= trained_image_changes(name, options.runs)(line["split"])
-            with RESULTS.open("a") as file:
-                file.write(json.dumps(line) + "\n")
+            stored.append_line(RESULTS, line)
             print(problem, line["split"], line["chosen"], line.get("proof"), flush=True)
 
 
@@ -350,7 +341,7 @@ def signed(value: float) -> str:
 
 def tables() -> str:
     """All tables of docs/remedies.md."""
-    lines = stored()
+    lines = stored.read_lines(RESULTS)
     sections = [section(name, own) for name in TITLES if (own := [each for each in lines if each["problem"] == name])]
     goals = f"### Goals\n\n{remedies_targets.to_markdown(targets())}\n"
     return "\n".join([*sections, training_section(), goals])
@@ -358,7 +349,7 @@ def tables() -> str:
 
 def targets() -> list[remedies_targets.Target]:
     """The goals, compared with all stored results."""
-    return remedies_targets.targets(stored(), remedies_training.stored(), TITLES)
+    return remedies_targets.targets(stored.read_lines(RESULTS), stored.read_lines(remedies_training.RESULTS), TITLES)
 
 
 def print_targets(options: argparse.Namespace) -> None:
@@ -368,7 +359,7 @@ def print_targets(options: argparse.Namespace) -> None:
 
 def training_section() -> str:
     """Title and table of the searches."""
-    table = remedies_training.training_table(remedies_training.stored(), SEARCHED)
+    table = remedies_training.training_table(stored.read_lines(remedies_training.RESULTS), SEARCHED)
     return f"### With a training budget\n\n{table}\n"
 
 
@@ -381,15 +372,13 @@ def section(problem: str, own: list[dict[str, Any]]) -> str:
         f"{len(own)} splits. `classgap fix` chose a remedy in {acted}; on the test samples the hard third was "
         f"significantly better in {better} and significantly worse in {worse}."
     )
-    bounds = remedies_headroom.stored().get(problem)
+    bounds = remedies_headroom.read_bounds().get(problem)
     limits = f"**What could be gained.** {remedies_headroom.describe(bounds)}\n\n" if bounds else ""
     return f"### {TITLES[problem]}\n\n{counts}\n\n{limits}{markdown_table(own)}\n"
 
 
 def write_docs(options: argparse.Namespace) -> None:
-    text = DOCS.read_text(encoding="utf-8")
-    head, tail = text.partition(BEGIN)[0], text.partition(END)[2]
-    DOCS.write_text(f"{head}{BEGIN}\n\n{tables()}\n{END}{tail}", encoding="utf-8")
+    SECTION.write(tables())
 
 
 def main() -> None:

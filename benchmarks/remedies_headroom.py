@@ -10,15 +10,14 @@ themselves, within the limits of ``classgap fix``. No rule that chooses on other
 from __future__ import annotations
 
 import argparse
-import json
 from itertools import combinations
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+import stored
 from remedies_runs import BASELINE, PROBLEMS, SEEDS, run_path
 
-from classgap._atomic_write import atomic_write_text
 from classgap.audit import read_predictions
 from classgap.audit.diagnosis.counterfactuals import TopScores
 from classgap.audit.io.predictions import Predictions
@@ -27,12 +26,12 @@ from classgap.remedies.evaluation import Measured, Ranking, group_weights, measu
 from classgap.remedies.modules import mean_probability
 from classgap.remedies.selection import Limits, predict
 
-RESULTS = Path(__file__).parent / "results" / "remedies_headroom.json"
+RESULTS = stored.RESULTS / "remedies_headroom.json"
 
 
-def stored() -> dict[str, dict[str, float]]:
+def read_bounds() -> dict[str, dict[str, float]]:
     """Problem → bounds."""
-    return json.loads(RESULTS.read_text()) if RESULTS.exists() else {}
+    return stored.read(RESULTS) if RESULTS.exists() else {}
 
 
 def best_adjustment(
@@ -109,7 +108,7 @@ def main() -> None:
             for seed in PROBLEMS[problem].get("seeds", SEEDS)
         ]
         bounds = headroom(models, FIT[problem], options.splits)
-        atomic_write_text(RESULTS, json.dumps(stored() | {f"{problem} × {len(models)}": bounds}, indent=2) + "\n")
+        stored.write(RESULTS, read_bounds() | {f"{problem} × {len(models)}": bounds})
         print(f"{problem}: {describe(bounds)}")
 
 

@@ -11,15 +11,15 @@ results/remedies_training.jsonl, one line per problem and seed.
 from __future__ import annotations
 
 import argparse
-import json
 from pathlib import Path
 from typing import Any
 
+import stored
 import torch
 
 from classgap.remedies.search import SearchConfig, fix_by_training
 
-RESULTS = Path(__file__).parent / "results" / "remedies_training.jsonl"
+RESULTS = stored.RESULTS / "remedies_training.jsonl"
 MEASURES = ("overall", "easy", "medium", "hard")
 
 PROBLEMS: dict[str, dict[str, Any]] = {
@@ -29,11 +29,6 @@ PROBLEMS: dict[str, dict[str, Any]] = {
     "mnist1d-lt": {"data": "mnist1d:seed=2236:n_train=4000:n_test=10000:imbalance=20", "epochs": 50},
     "cifar100-10": {"data": "folder:{cifar}:size=32:fraction=0.1:data_seed=1618", "model": "resnet20", "epochs": 15},
 }
-
-
-def stored() -> list[dict[str, Any]]:
-    """All stored lines."""
-    return [json.loads(line) for line in RESULTS.read_text().splitlines()] if RESULTS.exists() else []
 
 
 def training_table(lines: list[dict[str, Any]], titles: dict[str, str]) -> str:
@@ -110,7 +105,7 @@ def main() -> None:
     parser.add_argument("--cifar", type=Path, help="folder of CIFAR-100 images")
     options = parser.parse_args()
     torch.set_num_threads(1)
-    done = {(line["problem"], line["seed"]) for line in stored()}
+    done = {(line["problem"], line["seed"]) for line in stored.read_lines(RESULTS)}
     for seed in options.seeds:
         for problem in options.problems:
             if (problem, seed) in done:
@@ -120,8 +115,7 @@ def main() -> None:
             }
             out = options.out / f"{problem}-{seed}"
             line = measure(problem, settings, seed, options.n_trials, out)
-            with RESULTS.open("a") as file:
-                file.write(json.dumps(line) + "\n")
+            stored.append_line(RESULTS, line)
             print(problem, seed, line["chosen"], line.get("proof"), flush=True)
 
 

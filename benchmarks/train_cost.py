@@ -1,28 +1,28 @@
 """Overhead of the engine over a hand-written training loop.
 
-    python benchmarks/train_cost.py            # two networks, about three minutes on two cores
-    python benchmarks/train_cost.py --rounds 9
+    python benchmarks/train_cost.py            # two networks, about four minutes; stores results/train_cost.json
+    python benchmarks/train_cost.py --quick    # fewer samples; stores nothing
+    python benchmarks/train_cost.py docs       # writes the stored figures into docs/training.md
 
 Each round times one epoch of a bare loop and one of the engine, in rotating order. Both do the same arithmetic on the
 same batches of classgap.data. The bare loop uses PyTorch's default optimizer, the engine the fused one. The engine's
-epoch includes metrics, the check for non-finite losses, progress and signal handling. The smallest time of each counts.
-The bound is 3 % for images. With steps of a few milliseconds the fixed cost matters, including the input checks
-of the losses; a second bare loop therefore uses the engine's loss.
+epoch includes metrics, the check for non-finite losses, progress and signal handling. The smallest times of a repeat
+are compared. The bound is 3 % for images. With steps of a few milliseconds the fixed cost matters, including the input
+checks of the losses; a second bare loop therefore uses the engine's loss.
 """
 
 from __future__ import annotations
 
-import argparse
-import math
 import tempfile
 import time
 from collections.abc import Callable
+from contextlib import ExitStack
 from pathlib import Path
 
+import stored
+import timing
 import torch
 import torch.nn.functional as F
-from rich.console import Console
-from rich.table import Table
 from torch import Tensor
 
 from classgap.data import Dataset, Split, load
@@ -32,13 +32,15 @@ from classgap.engine.logging.progress import Display
 from classgap.engine.signals import StopRequest
 from classgap.engine.trainer import Trainer
 
-PROBLEMS = {
-    "ResNet-20, 32×32 images": ("images", "resnet20", 1),
-    "1-D convolution, MNIST-1D": ("mnist1d:n_train=4000", "conv1d", 12),  # its epochs are shorter
+RESULTS = stored.RESULTS / "train_cost.json"
+SECTION = stored.Section("docs/training.md", "cost of an epoch")
+PROBLEMS = {  # network, samples, rounds of a repeat
+    "ResNet-20, 32×32 images": ("resnet20", 1280, 3),
+    "1-D convolution, MNIST-1D": ("conv1d", 4000, 12),  # its epochs are shorter
 }
 
 
-def images(samples: int = 1280) -> Dataset:
+def images(samples: int) -> Dataset:
     """Random images of CIFAR's size."""
     pixels = torch.randint(256, (samples, 3, 32, 32), dtype=torch.uint8)
     split = Split.from_arrays(pixels, torch.arange(samples) % 100)
@@ -67,51 +69,60 @@ class BareLoop:
             self.optimizer.step()
 
 
-def seconds(action: Callable[[], None]) -> float:
-    start = time.perf_counter()
-    action()
-    return time.perf_counter() - start
-
-
-def measure(data: str, model: str, rounds: int, folder: Path) -> list[float]:
-    """Minimum seconds of an epoch: bare loop, bare loop with the engine's loss, engine."""
-    source = images() if data == "images" else load(data)
-    config = resolve_config(TrainConfig(data=data, model=model, epochs=10_000), source)
+def compare(model: str, samples: int, rounds: int, repeats: int) -> timing.Results:
+    """Seconds of an epoch: bare loop, bare loop with the engine's loss, engine."""
+    source = images(samples) if model == "resnet20" else load(f"mnist1d:n_train={samples}")
+    config = resolve_config(TrainConfig(data=source.name, model=model, epochs=10_000), source)
     by_hand, engine = [Run(config, source, torch.device("cpu")) for _ in range(2)]
     bare = BareLoop(by_hand)
-    directory = RunDirectory(folder / model)
-    directory.begin(config, {})
-    trainer = Trainer(engine, directory, quiet=True)
-    smallest = [math.inf] * 3
-    with StopRequest() as stop, Display("", engine.updates, quiet=True) as display:
-        for epoch in range(rounds):
-            loops = [
-                lambda epoch=epoch: bare.epoch(epoch, F.cross_entropy),
-                lambda epoch=epoch: bare.epoch(epoch, by_hand.method.loss),
-                lambda: trainer.fit_epoch(stop, display),
-            ]
-            for i in range(len(loops)):  # rotate the order: the previous job affects caches and clock speed
-                which = (epoch + i) % len(loops)
-                smallest[which] = min(smallest[which], seconds(loops[which]))
-    directory.close()
-    return smallest
+    with ExitStack() as stack:
+        directory = RunDirectory(Path(stack.enter_context(tempfile.TemporaryDirectory())) / model)
+        directory.begin(config, {})
+        stack.callback(directory.close)
+        trainer = Trainer(engine, directory, quiet=True)
+        stop = stack.enter_context(StopRequest())
+        display = stack.enter_context(Display("", engine.updates, quiet=True))
+        loops = {
+            "bare": lambda: bare.epoch(0, F.cross_entropy),
+            "same loss": lambda: bare.epoch(0, by_hand.method.loss),
+            "engine": lambda: trainer.fit_epoch(stop, display),
+        }
+        seconds = timing.repeat(repeats, lambda: timing.fastest(loops, rounds, time.perf_counter))
+    return {"steps": len(by_hand.batches), "seconds": seconds}
 
 
-def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--rounds", type=int, default=7)
-    options = parser.parse_args()
+def measure(repeats: int, quick: bool) -> timing.Results:
     torch.set_num_threads(2)
-    table = Table(title="An epoch of training")
-    for column in ("problem", "bare loop", "with our loss", "engine", "engine / bare", "engine / with our loss"):
-        table.add_column(column, justify="left" if column == "problem" else "right")
-    with tempfile.TemporaryDirectory() as folder:
-        for name, (data, model, times) in PROBLEMS.items():
-            bare, same, engine = measure(data, model, times * options.rounds, Path(folder))
-            shown = [f"{each:.3f} s" for each in (bare, same, engine)]
-            table.add_row(name, *shown, f"{engine / bare:.3f}", f"{engine / same:.3f}")
-    Console().print(table)
+    return {
+        "problems": {
+            name: compare(model, samples // 5 if quick else samples, 3 if quick else rounds, repeats)
+            for name, (model, samples, rounds) in PROBLEMS.items()
+        }
+    }
+
+
+def describe(results: timing.Results) -> str:
+    """Return the section of docs/training.md."""
+    rows = [
+        ["an epoch", "engine / bare loop", "engine / bare loop with the same loss", "step of the engine", "bare step"]
+    ]
+    for name, found in results["problems"].items():
+        bare, same, engine = (found["seconds"][each] for each in ("bare", "same loss", "engine"))
+        steps = [timing.describe_seconds([each / found["steps"] for each in seconds]) for seconds in (engine, bare)]
+        rows.append([name, timing.describe_ratio(engine, bare), timing.describe_ratio(engine, same), *steps])
+    intro = (
+        "`python benchmarks/train_cost.py` compares an epoch of the engine with one of a hand-written loop over the "
+        "same batches. The engine uses a fused optimizer and frees old gradients before the forward pass. Its loss "
+        "checks its inputs and computes per-sample terms, which matters only if a step takes a few milliseconds."
+    )
+    return "\n\n".join(
+        [
+            timing.paragraph(intro),
+            timing.table(rows),
+            timing.paragraph(timing.describe_conditions(results, "Ratios and times")),
+        ]
+    )
 
 
 if __name__ == "__main__":
-    main()
+    timing.main(__doc__, measure, describe, RESULTS, SECTION)

@@ -42,9 +42,8 @@ def words(text: str) -> str:
 
 
 def test_readme_shows_the_stored_demo(demo):
-    shown = README.partition(demo.BEGIN)[2].partition(demo.END)[0]
-    results = json.loads(demo.RESULTS.read_text(encoding="utf-8"))
-    assert shown.strip() == demo.table(results).strip(), "run python benchmarks/demo.py docs"
+    results = demo.stored.read(demo.RESULTS)
+    assert demo.SECTION.read() == demo.table(results).strip(), "run python benchmarks/demo.py docs"
     assert results["epochs"] == 200
     assert {len(runs) for runs in results["accuracy"].values()} == {3}
     for change in results["fix"]["proof"].values():
@@ -75,20 +74,6 @@ def test_readme_states_the_changes_of_mr2_against_tuned_cross_entropy():
     others = [change for problem, change in changes.items() if not problem.startswith("MNIST-1D")]
     shown = [f"{change:+} ± {half}".replace("-", "−") for change, half in (changes[here], min(others), max(others))]
     assert f"by {shown[0]} points; on other small problems, by {shown[1]} to {shown[2]}" in words(README)
-
-
-def test_cost_of_the_scikit_learn_classifier():
-    lines = [json.loads(line) for line in (RESULTS / "sklearn_cost.jsonl").read_text(encoding="utf-8").splitlines()]
-    assert len(lines) == 3
-    page = words(read_page("trainers/sklearn.md"))
-    assert {(line["samples"], line["features"], line["classes"]) for line in lines} == {(15_000, 384, 150)}
-    for name in ("mr2", "elm", "group-dro"):
-        ratios = [line["classifiers"][name]["ratio"] for line in lines]
-        assert re.search(rf'`"{name}"`[^`]*? {min(ratios):.1f} to {max(ratios):.1f} times', page), name
-    for names, shown in ((("LogisticRegression", "mr2", "elm"), "the same accuracy"), (("group-dro",), "times, with")):
-        found = {f"{100 * line['classifiers'][name]['accuracy']:.1f}" for line in lines for name in names}
-        assert len(found) == 1
-        assert re.search(rf"{shown},? {found.pop()} %", page)
 
 
 def test_table_of_valid_labels(imagenet):
