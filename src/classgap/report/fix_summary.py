@@ -186,7 +186,7 @@ def _losses(result: FixResult) -> str:
         for name in lost
     )
     where = "the samples" if result.nested else f"the {format_count(result.n_test)} test samples"
-    return f"On {where}, {losses}, significantly more than allowed: limits apply to the estimates of the choice."
+    return f"On {where}, {losses}, beyond chance: limits apply to the estimates of the choice."
 
 
 def _before_after(measure: str, proof: Proof) -> str:

@@ -113,20 +113,23 @@ def diff_notes(diff: AuditDiff) -> dict[str, str]:
             f"Single classes: {'Agresti-Min' if diff.paired else 'Newcombe'} interval."
         ),
         **_figure_notes(CLASS_CHANGES, diff.confidence_level),
-        "groups": "Mean accuracy of the classes in the group. Both sides use the groups of the first side.",
+        "groups": "Mean accuracy of the classes in the group. The groups are those of the first model.",
         "expected_by_chance": (
-            "Mean change of the thirds over random swaps of the two sides of each sample. Classes that rank as hard by "
-            "bad luck improve without any real change (regression to the mean). A change is significant only if its "
-            "interval also excludes this value."
+            "Mean change of the thirds if the two predictions of each sample are swapped at random. Classes that "
+            "rank as hard by bad luck improve without any real change (regression to the mean). A change is "
+            "significant only if its interval also excludes this value."
         ),
         "sign_test": (
-            "Exact binomial test of the classes that rose against the classes that fell. For thirds that the first "
-            "side ranks on these samples, the same difference over random swaps of the two sides of each sample, with "
-            "the thirds ranked again."
+            "Exact binomial test of the classes that rose against the classes that fell. For thirds formed from "
+            "the first model's accuracies on these samples, a randomization test of the same difference: it swaps the "
+            "two predictions of each sample at random and forms the thirds again."
         ),
         "changed": CHANGED,
-        "own_groups": "Thirds of each side by its own accuracies; the two sides may contain different classes.",
-        "gap": "The easy-hard gap uses the thirds of the first side; other measures use each side's own ranking.",
+        "own_groups": "Thirds of each model by its own accuracies; they may contain different classes.",
+        "gap": (
+            "The easy-hard gap uses the thirds of the first model; other measures rank the classes of each model by "
+            "itself."
+        ),
         "over_runs": (
             "Mean and sample standard deviation over runs, with a two-sided paired t-test. With several runs, a change "
             "is significant only if this test is significant as well: bootstrap intervals reflect the choice of test "
@@ -228,8 +231,9 @@ def _gap_notes(confidence_level: str, bootstrap: str) -> dict[str, str]:
         "gap.gini": f"Gini coefficient of the class accuracies. Interval: {bootstrap}, centered on the estimate.",
         "gap.expected_by_chance": (
             "Mean of the measure over simulated test sets in which every class has the balanced accuracy: the gap that "
-            "sampling noise alone produces. If a baseline ranks the thirds on the same samples, the simulation also "
-            "keeps the fractions of samples that both models, one of them or neither predict correctly."
+            "sampling noise alone produces. If the thirds are formed from a baseline's accuracies on the same samples, "
+            "the simulation also keeps the fractions of samples that both models, one of them or neither predict "
+            "correctly."
         ),
     }
 
@@ -238,8 +242,8 @@ LABEL_NOTES = {
     "valid": (
         "A prediction is correct if it is one of the sample's valid labels; samples without any are left out. Groups "
         "keep their classes, and intervals are computed as for the given labels. Interval of the change of the gap: "
-        "normal, from the same samples scored both ways. The labeled thirds are ranked and scored by the same labels. "
-        "Scored by other labels, they regress to the mean, which exaggerates the change. Re-ranked thirds are ranked "
+        "normal, from the same samples scored both ways. The labeled thirds are formed and scored by the same labels. "
+        "Scored by other labels, they regress to the mean, which exaggerates the change. Re-ranked thirds are formed "
         "and scored by the valid labels, so their gap can be compared with the labeled gap."
     ),
     "slices": (
@@ -266,7 +270,8 @@ DIAGNOSIS = (
     f"Few training samples: fewer than {FEW_TRAINING:g} times the median, or in the tail with fewer than "
     f"{CLEARLY_FEWER:g} times the median of the classes above the balanced accuracy. "
     f"Labels in doubt: at least {100 * LABEL_FRACTION:.0f} % of its errors are ruled out by calibrated "
-    "probabilities and look like ordinary samples of the class they are predicted as, significantly more than usual. "
+    "probabilities and look like ordinary samples of the class they are predicted as, more often than expected by "
+    "chance. "
     "Under-trained: training accuracy is as low as test accuracy, and a given head, refitted, improves this class and "
     f"adds at least {100 * LIFT:g} points on the others, or the last fifth of the epochs with a high learning rate "
     f"lowered the training loss by {100 * MIN_FALL:.0f} %, or brought {100 * MIN_FALL:.0f} % of its fall since the "

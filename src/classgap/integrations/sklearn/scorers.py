@@ -3,8 +3,8 @@
 All are functions of true and predicted labels and average over classes: each class counts the same, regardless of its
 number of samples. Classes without true samples are left out.
 
-**Ranking.** By default, the thirds are ranked by the same predictions that are scored. With few samples per
-class this selects classes that were unlucky in the sample, and the hard third looks worse than it is; on other samples
+**Ranking.** By default, the thirds are formed from the same predictions that are scored. With few samples per
+class, this selects classes that were unlucky in the sample, and the hard third looks worse than it is; on other samples
 these classes do better without any change of the model (regression to the mean). The score is still fair between models
 that are each ranked by their own predictions, but it rewards equal luck, and it covers different classes for each
 model. ``rank_by`` fixes the classes beforehand: pass accuracies from other samples, such as out-of-fold predictions of
