@@ -213,7 +213,7 @@ def describe(results: timing.Results) -> str:
         rows.append([each["classes"], each["batch"], each["features"], *ratios, *times])
     intro = timing.paragraph(
         "`python benchmarks/loss_cost.py`: forward and backward pass on a batch of B samples with d features. The loop "
-        "over classes computes the same loss as most published code does."
+        "computes the same loss class by class, as most published code does."
     )
     parts = [intro, timing.table(rows), timing.paragraph(timing.describe_conditions(results))]
     if "step" in results:
