@@ -6,7 +6,8 @@ from fix_cases import biased, biased_logits, softmax
 
 from classgap.audit.io.predictions import Predictions
 from classgap.remedies import fix
-from classgap.remedies.checks import check_costs, check_disjoint, check_points, check_priors, shared_samples
+from classgap.remedies.checks import check_costs, check_disjoint, check_points, check_priors
+from classgap.remedies.duplicates import shared_samples
 
 NAMES = ("a", "b", "c")
 

@@ -7,21 +7,16 @@ from typing import Any
 
 import numpy as np
 import torch
-from torch import Tensor
 
 from classgap.audit._types import Floats, Integers
 from classgap.audit.io.predictions import Predictions, to_tensor
 from classgap.audit.io.rows import as_tensor
 from classgap.remedies.class_values import costs_from_mapping, priors_from_mapping
-from classgap.remedies.near_copies import count_near_copies
+from classgap.remedies.duplicates import count_near_copies, rows_in, shared_samples
 
 MIN_SAMPLES = 2  # of each class: one to fit on and one to judge by
-COINCIDENCES = 0.005  # fraction of rows that may be equal in two files by chance if scores are coarse
 DUPLICATES = 0.005  # fraction of samples that may be in both files, as duplicates in the data are
-COLUMNS = 8  # of scores, to estimate how often different samples have equal scores
-UNLIKELY = 0.01  # expected pairs of equal rows below which an equal row is no coincidence
 CLEAR_LEAD = 4.0  # standard errors
-SATURATED = 86.0  # distance of logits at which a probability is 0 in float32
 
 
 def check_models(models: Sequence[Predictions]) -> None:
@@ -133,34 +128,6 @@ def check_support(data: Predictions, test: Predictions | None) -> None:
             )
 
 
-def shared_samples(fit: Predictions, test: Predictions) -> list[tuple[int, int]]:
-    """Return pairs of rows, one of each file, with identical scores and labels.
-
-    Rows that repeat within a file say nothing about identity and are left out, and so are rows with all probability on
-    one class. Rounded scores and duplicates in the data make rows equal about as often between files as within them: if
-    repeated rows explain the pairs, the result is empty, unless the files are equal.
-
-    >>> scores = [[0.1, 0.7], [2.0, 0.3], [1.5, 0.2]]
-    >>> fit = Predictions.from_arrays([0, 1, 0], logits=scores)
-    >>> shared_samples(fit, Predictions.from_arrays([1, 0], logits=[[2.0, 0.3], [0.3, 0.1]]))
-    [(1, 0)]
-    """
-    assert fit.logits_NK is not None
-    assert test.logits_NK is not None
-    fit_NK, test_NK = as_tensor(fit.logits_NK), as_tensor(test.logits_NK)
-    ours, theirs = _hash_rows(fit_NK, fit.targets_N), _hash_rows(test_NK, test.targets_N)
-    if np.array_equal(np.sort(ours), np.sort(theirs)):
-        return list(zip(np.argsort(ours).tolist(), np.argsort(theirs).tolist(), strict=True))
-    place_fit, repeated_fit = _unique_rows(ours, fit_NK)
-    place_test, repeated_test = _unique_rows(theirs, test_NK)
-    pairs = sorted((row, place_test[key]) for key, row in place_fit.items() if key in place_test)
-    repeated = repeated_fit + repeated_test
-    coincidences = 0.0
-    if pairs and (repeated or _are_coarse(fit_NK, test_NK)):
-        coincidences = 2 * repeated + COINCIDENCES * min(len(ours), len(theirs))
-    return pairs if len(pairs) > coincidences else []
-
-
 def check_disjoint(fit: Predictions, test: Predictions) -> list[int]:
     """Check that fitting samples are no test samples, and return the rows of the few that are.
 
@@ -176,22 +143,22 @@ def check_disjoint(fit: Predictions, test: Predictions) -> list[int]:
             f"{shared[0][1]}: a fix tested on samples it was fitted to proves nothing. Pass different samples, or one "
             "file without --test."
         )
-    if not shared:
-        _check_near_copies(fit, test)
+    _check_near_copies(fit, test, shared)
     return [row for row, _ in shared]
 
 
-def _check_near_copies(fit: Predictions, test: Predictions) -> None:
-    assert fit.logits_NK is not None
-    assert test.logits_NK is not None
-    scores = as_tensor(fit.logits_NK), as_tensor(test.logits_NK)
-    copies = count_near_copies(scores[0], fit.targets_N, scores[1], test.targets_N)
+def _check_near_copies(fit: Predictions, test: Predictions, shared: Sequence[tuple[int, int]]) -> None:
+    parts = []
+    for data, rows in zip((fit, test), np.array(shared, dtype=np.int64).reshape(-1, 2).T, strict=True):
+        assert data.logits_NK is not None
+        kept = np.delete(np.arange(len(data)), rows)
+        parts.append((as_tensor(data.logits_NK)[torch.from_numpy(kept)], data.targets_N[kept]))
+    copies = count_near_copies(*parts[0], *parts[1])
     if copies:
         raise ValueError(
             f"at least {copies} samples of {test.name} have almost the same scores and the same labels as samples of "
             f"{fit.name}, as after rounding or a change of precision: a fix tested on samples it was fitted to proves "
-            "nothing. "
-            "Pass different samples, or one file without --test."
+            "nothing. Pass different samples, or one file without --test."
         )
 
 
@@ -213,19 +180,24 @@ def check_training_rows(fit: Predictions, *others: Predictions) -> Integers:
     array([0, 1])
     """
     assert fit.train_features_MD is not None
-    train_M = _hash_values(as_tensor(fit.train_features_MD))
-    shared_M = np.zeros(len(train_M), dtype=bool)
+    train_MD = as_tensor(fit.train_features_MD)
+    shared_M = np.zeros(len(train_MD), dtype=bool)
     for data in (fit, *others):
         assert data.features_ND is not None
-        hashes_N = _hash_values(as_tensor(data.features_ND))
-        count = int(np.isin(hashes_N, train_M).sum())
-        if count > DUPLICATES * len(data):
+        features_ND = as_tensor(data.features_ND)
+        if features_ND.shape[1] != train_MD.shape[1]:
             raise ValueError(
-                f"{count} samples of {data.name} have the features of training samples in train_features of "
+                f"features of {data.name} have {features_ND.shape[1]} columns, but train_features of {fit.name} have "
+                f"{train_MD.shape[1]}: pass features of the same layer of the same network."
+            )
+        rows_N, rows_M = rows_in(features_ND, train_MD)
+        if len(rows_N) > DUPLICATES * len(data):
+            raise ValueError(
+                f"{len(rows_N)} samples of {data.name} have the features of training samples in train_features of "
                 f"{fit.name}: heads trained on them have seen the labels, so the test proves nothing. "
                 "Leave them out of train_features and train_targets, or leave out train_features."
             )
-        shared_M |= np.isin(train_M, hashes_N)
+        shared_M[rows_M] = True
     return np.flatnonzero(~shared_M)
 
 
@@ -277,40 +249,3 @@ def check_priors(priors: Any, class_names: Sequence[str]) -> Floats | None:
     if len(bad):
         raise ValueError(f"priors must be positive, got {prior_K[bad[0]]} for class {class_names[bad[0]]!r}.")
     return prior_K / prior_K.sum()
-
-
-def _hash_rows(scores_NK: Tensor, targets_N: Integers) -> Integers:
-    """64-bit hash of the bits of each row and its label; log-probabilities are compared as float32."""
-    labels_N = targets_N.astype(np.uint64) * np.uint64(0x9E3779B97F4A7C15)
-    return (_hash_values(scores_NK).view(np.uint64) + labels_N).view(np.int64)
-
-
-def _hash_values(values_NK: Tensor) -> Integers:
-    """64-bit hash of the bits of each row as float32."""
-    bits_NK = values_NK.float().contiguous().view(torch.int32).numpy().astype(np.uint64)
-    rng = np.random.default_rng(0)
-    factors_K = rng.integers(1, 2**63, bits_NK.shape[1], dtype=np.uint64) | np.uint64(1)
-    return (bits_NK * factors_K).sum(axis=1, dtype=np.uint64).view(np.int64)
-
-
-def _are_coarse(fit_NK: Tensor, test_NK: Tensor) -> bool:
-    """Whether different samples may have equal scores: few classes in half precision, or rounded values.
-
-    The probability of equal rows is estimated as a product over some columns. One column is left out, because
-    probabilities sum to 1.
-    """
-    equal_C = []
-    for mine_N, theirs_N in zip(fit_NK.T[:COLUMNS], test_NK.T[:COLUMNS], strict=True):
-        _, counts = torch.cat([mine_N, theirs_N]).unique(return_counts=True)
-        equal_C.append(float((counts.double() * (counts - 1)).sum()) / max(int(counts.sum()), 1) ** 2)
-    expected_pairs = len(fit_NK) * len(test_NK) * float(np.prod(sorted(equal_C)[1:]))
-    return expected_pairs > UNLIKELY
-
-
-def _unique_rows(hashes_N: Integers, scores_NK: Tensor) -> tuple[dict[int, int], int]:
-    """Hash → row for hashes that occur once, and the number of repeated rows; saturated rows are left out."""
-    top_N2 = scores_NK.topk(2, dim=1).values.float()
-    kept = np.flatnonzero((top_N2[:, 0] - top_N2[:, 1] < SATURATED).numpy())
-    values, first, counts = np.unique(hashes_N[kept], return_index=True, return_counts=True)
-    once = counts == 1
-    return dict(zip(values[once].tolist(), kept[first[once]].tolist(), strict=True)), len(kept) - len(values)

@@ -1,0 +1,99 @@
+"""Samples that are shared in another precision are found, and legal files are not refused."""
+
+import numpy as np
+import pytest
+import torch
+from fix_cases import biased_logits, softmax
+
+from classgap.audit.io.predictions import Predictions
+from classgap.remedies.checks import check_disjoint, check_training_rows
+from classgap.remedies.duplicates import count_near_copies, rows_in
+
+
+def votes(samples: int, seed: int, voters: int = 10) -> tuple[np.ndarray, np.ndarray]:
+    """Labels and log-fractions of votes for three classes."""
+    rng = np.random.default_rng(seed)
+    labels = rng.integers(3, size=samples)
+    p = rng.dirichlet(np.ones(3), samples) * 0.5 + np.eye(3)[labels] * 0.5
+    return labels, np.log(np.array([rng.multinomial(voters, each) for each in p]) / voters + 1e-6)
+
+
+def drawn(samples: int, seed: int) -> tuple[np.ndarray, np.ndarray]:
+    """Labels and log-probabilities of three classes that are often undecided."""
+    rng = np.random.default_rng(seed)
+    labels = rng.integers(3, size=samples)
+    return labels, rng.normal(scale=0.7, size=(samples, 3)) + np.eye(3)[labels]
+
+
+@pytest.mark.parametrize("source", [votes, drawn])
+@pytest.mark.parametrize(("fit", "test"), [(300, 100_000), (20_000, 20_000), (100_000, 300)])
+def test_independent_samples_are_no_near_copies(source, fit, test):
+    first, second = source(fit, 0), source(test, 1)
+    assert count_near_copies(torch.tensor(first[1]), first[0], torch.tensor(second[1]), second[0]) == 0
+
+
+@pytest.mark.parametrize(("size", "others"), [(300, 0), (300, 3_000), (2_000, 2_000)])
+def test_near_copies_among_other_samples_are_counted(size, others):
+    labels, logits = drawn(size + others, 0)
+    order = np.random.default_rng(2).permutation(len(labels))
+    rounded = torch.tensor(softmax(logits[order])).half().float().log()
+    found = count_near_copies(torch.tensor(logits[:size]), labels[:size], rounded, labels[order])
+    undecided = int((np.sort(softmax(logits[:size]))[:, 0] > 0.02).sum())
+    assert 0.98 * undecided <= found <= size
+
+
+def test_one_exact_duplicate_does_not_hide_near_copies():
+    labels, logits = biased_logits(4, 100, separation=1.0)
+    p = softmax(logits)
+    stored = p.astype(np.float16).astype(np.float64)
+    stored[0] = p[0]
+    with pytest.raises(ValueError, match="almost the same scores"):
+        check_disjoint(
+            Predictions.from_arrays(labels, logits=np.log(p).astype(np.float32)),
+            Predictions.from_arrays(labels, logits=np.log(stored).astype(np.float32)),
+        )
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float16, torch.bfloat16])
+@pytest.mark.parametrize("repeats", [1, 3])
+def test_training_rows_are_found_in_any_precision(dtype, repeats):
+    generator = torch.Generator().manual_seed(0)
+    train = torch.randn(400, 16, generator=generator).relu()
+    rows = torch.randperm(400, generator=generator)[:50]
+    features = torch.cat([torch.randn(50, 16, generator=generator).relu(), train[rows].to(dtype).float()])
+    found, trained = rows_in(features, train.repeat(repeats, 1))
+    assert found.tolist() == list(range(50, 100))
+    assert sorted(set((trained % 400).tolist())) == sorted(rows.tolist())
+    found, _ = rows_in(features, train.to(dtype).repeat(repeats, 1))
+    assert found.tolist() == list(range(50, 100))
+
+
+@pytest.mark.parametrize(
+    "draw",
+    [
+        lambda n, seed: np.eye(32)[np.random.default_rng(seed).integers(32, size=n)],
+        lambda n, seed: np.random.default_rng(seed).integers(2, size=(n, 12)),
+        lambda n, seed: np.random.default_rng(seed).normal(size=(n, 1)).astype(np.float16),
+        lambda n, seed: np.random.default_rng(seed).normal(size=(n, 8)) * (np.arange(n) % 20 > 0)[:, None],
+    ],
+    ids=["one-hot", "binary", "one column of half precision", "rows of zeros"],
+)
+def test_coarse_features_of_other_samples_are_no_training_rows(draw):
+    features, train = (torch.tensor(np.asarray(draw(n, seed), dtype=np.float32)) for n, seed in ((300, 0), (5000, 1)))
+    assert [len(each) for each in rows_in(features, train)] == [0, 0]
+
+
+def test_a_single_row_of_zeros_is_no_leak():
+    features, train = torch.randn(100, 8), torch.randn(500, 8)
+    features[3] = 0
+    train[[5, 9]] = 0
+    assert len(rows_in(features, train)[0]) == 0
+
+
+def test_features_of_another_width_are_refused():
+    labels, logits = biased_logits(2, 10)
+    train = {"train_features": np.ones((4, 3)), "train_targets": [0, 1, 0, 1]}
+    fit = Predictions.from_arrays(labels, logits=logits, features=np.random.rand(20, 3), name="val.npz", **train)
+    test = Predictions.from_arrays(labels, logits=logits, features=np.random.rand(20, 5), name="test.npz")
+    with pytest.raises(ValueError, match=r"features of test\.npz have 5 columns, .* val\.npz have 3"):
+        check_training_rows(fit, test)
