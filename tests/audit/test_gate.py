@@ -1,14 +1,17 @@
 """Rules of a gate: outcomes against loops and scipy, false alarms by simulation, and invalid rules."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from scipy import stats
 
 from classgap.audit import Audit, AuditSettings, GateResult, GateRules, gate
 from classgap.audit.gate import GateChecks, accuracy_bounds, sidak
+from classgap.audit.gate_results import RuleResult
 from classgap.audit.stats.crossfit import assign_folds, crossfit_gap, unpaired_crossfit_drops
 from classgap.audit.stats.drop_test import drop_p_values
-from classgap.report.gate_text import power_sentence
+from classgap.report.gate_text import power_sentence, rule_sentence
 
 QUICK = AuditSettings(n_resamples=2, diagnose=False)
 
@@ -170,6 +173,13 @@ def test_a_drop_below_zero_is_not_called_detectable():
     assert None in values
     assert all(group.detectable <= group.before for group in result.groups.values() if group.detectable is not None)
     assert "none" in power_sentence(result)
+
+
+def test_rules_about_one_class_or_several_are_full_sentences():
+    rule = RuleResult("max_class_drop", None, 3.0, passed=True, value=1.25, bound=-2.0, worst="cat")
+    end = "shown to have dropped by more than 3 points; largest observed drop: 1.2 (class cat)."
+    assert rule_sentence(rule) == f"The only class is not {end}"
+    assert rule_sentence(replace(rule, n_tested=1200)) == f"None of 1,200 classes is {end}"
 
 
 def test_level_is_shared_by_all_rules(worse):

@@ -38,8 +38,8 @@ def rule_sentence(rule: RuleResult) -> str:
             found = name_some([f"{v.name} {_points(v.value)} (at least {_points(v.bound)})" for v in rule.violations])
             return f"{_count(rule)} dropped by more than {limit} points: {found}."
         return (
-            f"None of {pluralize(rule.n_tested, 'class', 'classes')} is shown to have dropped by more than {limit} "
-            f"points; largest observed drop: {_points(rule.value)} (class {rule.worst})."
+            f"{_none(rule)} shown to have dropped by more than {limit} points; largest observed drop: "
+            f"{_points(rule.value)} (class {rule.worst})."
         )
     if rule.rule == "min_class_accuracy":
         if rule.violations:
@@ -47,10 +47,7 @@ def rule_sentence(rule: RuleResult) -> str:
                 [f"{v.name} {_points(v.value)} % (at most {_points(v.bound)} %)" for v in rule.violations]
             )
             return f"{_count(rule)} {'is' if len(rule.violations) == 1 else 'are'} below {limit} %: {found}."
-        return (
-            f"None of {pluralize(rule.n_tested, 'class', 'classes')} is significantly below {limit} %; lowest: "
-            f"{_points(rule.value)} % (class {rule.worst})."
-        )
+        return f"{_none(rule)} significantly below {limit} %; lowest: {_points(rule.value)} % (class {rule.worst})."
     if rule.rule == "max_group_drop":
         name = f"{rule.group} third" if rule.group in ("easy", "medium", "hard") else str(rule.group)
         direction = "dropped" if rule.value >= 0 else "rose"
@@ -111,6 +108,10 @@ def violation_row(rule: RuleResult, violation: Violation) -> tuple[str, ...]:
 
 def _count(rule: RuleResult) -> str:
     return f"{format_count(len(rule.violations))} of {pluralize(rule.n_tested, 'class', 'classes')}"
+
+
+def _none(rule: RuleResult) -> str:
+    return "The only class is not" if rule.n_tested == 1 else f"None of {format_count(rule.n_tested)} classes is"
 
 
 def _points(value: float | None) -> str:
