@@ -174,8 +174,8 @@ def rates_table(results: Sequence[Result]) -> list[list[str]]:
     rows.append(["the same, mean over causes", "", *(macro_right(part) for part in parts)])
     rows.append(["“wrong-labels” on clean labels", "≤ 1 %", *(str(false_label_claims(part)) for part in parts)])
     rows.append(["the same, failing classes only", "", *(str(false_label_claims(part, True)) for part in parts)])
-    rows.append(["no claim without a cause", "≥ 95 %", *(str(quiet_problems(part)) for part in parts)])
-    rows.append(["claims on unaffected classes", "", *(str(claims_elsewhere(part)) for part in parts)])
+    rows.append(["no cause named where none was constructed", "≥ 95 %", *(str(quiet_problems(part)) for part in parts)])
+    rows.append(["a cause named for an unaffected class", "", *(str(claims_elsewhere(part)) for part in parts)])
     return rows
 
 
@@ -191,6 +191,12 @@ def causes_table(results: Sequence[Result]) -> list[list[str]]:
             right = sum(accepted for _, _, accepted in here)
             rows.append([cause, *(str(counts[name] or "") for name in named), f"{right} of {len(here)}"])
     return rows
+
+
+def constructions_table() -> list[list[str]]:
+    """Return what each true cause is: the first line of the function that constructs it."""
+    rows = [["true cause", "construction"]]
+    return rows + [[cause, (construct.__doc__ or "").partition("\n")[0]] for cause, construct in CAUSES.items()]
 
 
 def format_table(rows: list[list[str]], markdown: bool) -> str:
@@ -295,6 +301,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     ):
         print(f"{title}: true cause (rows), first-named cause of affected failing classes (columns)\n")
         print(format_table(causes_table(part), options.markdown), end="\n\n")
+    print(format_table(constructions_table(), options.markdown))
 
 
 if __name__ == "__main__":

@@ -48,7 +48,7 @@ def table(part: list[diagnosis.Result], whole: list[diagnosis.Result]) -> list[l
     for title, rate in (
         ("first-named cause is right", diagnosis.right_causes),
         ("“wrong-labels” on clean labels", diagnosis.false_label_claims),
-        ("no claim without a cause", diagnosis.quiet_problems),
+        ("no cause named where none was constructed", diagnosis.quiet_problems),
     ):
         rows.append([title, str(rate(part)), str(rate(whole))])
     return [*rows, ["same first-named cause", str(diagnosis.Rate(sum(same), len(same))), ""]]

@@ -1,4 +1,4 @@
-"""Goals of ``classgap fix`` with default settings, and how far the stored results reach them."""
+"""Targets of ``classgap fix`` with default settings, and how far the stored results reach them."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ class Target:
 def targets(
     lines: Sequence[Mapping[str, Any]], searches: Sequence[Mapping[str, Any]], titles: Mapping[str, str]
 ) -> list[Target]:
-    """Compare stored results with the goals. Changes are means over splits, 0 where nothing was chosen.
+    """Compare stored results with the targets. Changes are means over splits, 0 where nothing was chosen.
 
     Args:
         lines: Results of random splits.
@@ -105,8 +105,8 @@ def _signed(value: float) -> str:
 
 
 def to_markdown(found: Sequence[Target]) -> str:
-    """One row per goal."""
-    rows = ["| goal | result | met |", "|---|---|---|"]
+    """One row per target."""
+    rows = ["| target | result | met |", "|---|---|---|"]
     return "\n".join(
         [*rows, *(f"| {each.goal} | {each.reached} | {'yes' if each.is_met else 'no'} |" for each in found)]
     )

@@ -207,7 +207,7 @@ def test_the_page_shows_the_stored_results() -> None:
     results = [json.loads(line) for line in stored.read_text().splitlines()]
     report = [result for result in results if not diagnosis.is_development(result)]
     page = (root / "docs" / "diagnosis.md").read_text().splitlines()
-    for table in (diagnosis.rates_table(results), diagnosis.causes_table(report)):
+    for table in (diagnosis.rates_table(results), diagnosis.causes_table(report), diagnosis.constructions_table()):
         assert set(diagnosis.format_table(table, True).splitlines()) <= set(page)
     assert len(results) >= 300
     right, labels, quiet = (

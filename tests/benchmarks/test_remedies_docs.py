@@ -53,7 +53,7 @@ def test_advice_states_the_gains_of_the_tables(remedies):
     views, both = ([hard[each, f"ten-views{more}"] for each in images] for more in ("", "+class-offsets"))
     assert len(images) == 2
     assert f"gains {min(views)} to {max(views)} and" in advice
-    assert f"with offsets on top, {min(both)} to {max(both)}." in advice
+    assert f"with offsets on top, {min(both)} to {max(both)}, but the medium third" in advice
     (tail,) = [problem for problem, remedy in hard if remedy == "train: logit adjustment" and "tail" in problem]
     assert f"prior correction gains {hard[tail, 'prior-correction']:.0f};" in advice
     assert f"with logit adjustment gains {hard[tail, 'train: logit adjustment']:.0f} and" in advice

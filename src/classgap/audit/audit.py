@@ -84,7 +84,7 @@ class Audit:
         offset_change: change that class offsets would make; ``None`` without scores, or with one class.
         source: files that the predictions were read from.
         valid: the metrics with every valid label counted as correct; ``None`` unless valid labels were given.
-        slices: slices in which errors of failing classes are concentrated; ``None`` unless slices were given.
+        slices: slices in which errors of hard classes are concentrated; ``None`` unless slices were given.
         superclasses: mistakes within and outside superclasses; ``None`` unless these, or a hierarchy, were given.
 
     >>> predictions, targets = [0, 0, 1, 0, 2, 2], [0, 0, 1, 1, 2, 2]

@@ -31,7 +31,7 @@ class SliceGroup:
 
 @dataclass(frozen=True)
 class ClassSlice:
-    """One slice of a failing class, compared with the rest of the class.
+    """One slice of a hard class, compared with the rest of the class.
 
     Attributes:
         name: the class.
@@ -62,12 +62,12 @@ class ClassSlice:
 
 @dataclass(frozen=True)
 class SliceResult:
-    """Slices that carry the errors of failing classes.
+    """Slices that carry the errors of classes of the hard third below the balanced accuracy.
 
     Attributes:
         columns: metadata column → its slices, over all classes.
         classes: tested pairs of class and slice, smallest p-value first; at most 200, and all significant ones.
-        n_classes: failing classes that were examined.
+        n_classes: classes that were examined.
         n_pairs: pairs of class and slice that were examined.
         n_tests: pairs that the correction counts. Pairs with so few samples or errors that no outcome could be
             significant are not tested.

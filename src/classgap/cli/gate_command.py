@@ -25,7 +25,7 @@ class GateCommand(Command):
     prediction files or run directories. All limits are in percentage points. A
     rule is broken only if a significance test shows that its limit is exceeded.
     A model that is truly within all limits fails with a probability of at most
-    1 - confidence level, counting all rules and classes.
+    about 1 - confidence level, counting all rules and classes.
 
     Exit codes: 0 all rules hold, 1 a rule is broken, 2 invalid usage or input.
 

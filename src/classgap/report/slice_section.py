@@ -1,4 +1,4 @@
-"""Slices that carry the errors of failing classes."""
+"""Slices that carry the errors of hard classes below the mean."""
 
 from __future__ import annotations
 
@@ -44,12 +44,12 @@ def slice_sentences(audit: Audit) -> tuple[str, ...]:
     if found.n_pairs and not found.n_tests:
         pairs = pluralize(found.n_pairs, "pair", "pairs")
         return (
-            f"No slice could be tested: in none of {pairs} of failing class and slice are there enough correct and "
+            f"No slice could be tested: in none of {pairs} of hard class and slice are there enough correct and "
             "wrong predictions for a significant difference.",
         )
     if not significant:
-        classes = pluralize(found.n_classes, "failing class", "failing classes")
-        return (f"No slice of a failing class has significantly more errors ({classes}, {_tests(found)}).",)
+        classes = pluralize(found.n_classes, "hard class", "hard classes")
+        return (f"No slice of a hard class has significantly more errors ({classes}, {_tests(found)}).",)
     sentences = [
         f"{entry.name}: {_rate(entry.errors, entry.support)} are errors for {entry.column} {entry.value}, "
         f"{_rate(entry.other_errors, entry.other_support)} in the rest of the class (adjusted p {_p(entry)})."
@@ -89,7 +89,7 @@ def _pairs(found: SliceResult) -> SectionTable:
         for entry in found.classes[:LISTED]
     ]
     headers = ("class", "column", "slice", "errors in slice", "errors elsewhere", "p", "adjusted p", "significant")
-    caption = f"Slices of failing classes, smallest p-value first ({_tests(found)})"
+    caption = f"Slices of hard classes, smallest p-value first ({_tests(found)})"
     return SectionTable(caption, headers, tuple(rows), text_columns=(1, 2), classes=True, optional=("p", "significant"))
 
 
