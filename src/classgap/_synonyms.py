@@ -98,7 +98,7 @@ SYNONYMS: tuple[tuple[str, str, str], ...] = (
     ("targets", "", "ground_truth gt labels target y_true"),
     ("top_k", "", "k topk"),
     ("train_counts", "", "class_counts cls_num_list samples_per_class"),
-    ("test", "", "test_file verify"),
+    ("test", "", "eval eval_file holdout test_data test_file test_set verify"),
     ("unpaired", "", "independent independent_samples"),
     (
         "val_fraction",
