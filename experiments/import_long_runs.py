@@ -32,6 +32,7 @@ COMMIT = "ce1e2db"
 SCALE = "full-200"
 RENAMED = {
     "batch": "batch_size",
+    "steps": "max_steps",
     "clip": "clip_grad",
     "accumulate": "micro_batches",
     "warmup": "warmup_epochs",

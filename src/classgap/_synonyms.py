@@ -88,7 +88,7 @@ SYNONYMS: tuple[tuple[str, str, str], ...] = (
     ("slices", "", "attributes group_by metadata slice split_by subgroups"),
     ("split", "", "subset"),
     ("split_seed", "", "val_seed"),
-    ("steps", "It counts the steps of each stage of the method.", "iterations max_iters max_steps num_steps"),
+    ("max_steps", "It counts the steps of each stage of the method.", "iterations max_iters steps num_steps"),
     ("hub_card", "", "card model_card readme"),
     ("html", "", "o out output output_html report"),
     ("study_dir", "", "search_dir storage study study_name"),

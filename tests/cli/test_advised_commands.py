@@ -59,7 +59,7 @@ def test_commands_of_a_run(folder: Path, capsys: pytest.CaptureFixture[str]) -> 
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("flags", [("--epochs", "1", "--val-fraction", "0.2"), ("--steps", "3")])
+@pytest.mark.parametrize("flags", [("--epochs", "1", "--val-fraction", "0.2"), ("--max-steps", "3")])
 def test_commands_for_every_cause(folder: Path, flags: tuple[str, ...]) -> None:
     audit = train(*flags)
     entry = next(entry for entry in audit.classes if entry.diagnosis)

@@ -140,7 +140,8 @@ def test_numbers_in_a_column_named_text_are_scores(tmp_path: Path):
 def test_pictures_of_a_run(tmp_path: Path, capsys):
     run = tmp_path / "run"
     assert (
-        main(["train", "--data", "digits", "--method", "erm", "--steps", "20", "--seed", "0", "--out", str(run)]) == 0
+        main(["train", "--data", "digits", "--method", "erm", "--max-steps", "20", "--seed", "0", "--out", str(run)])
+        == 0
     )
     page = tmp_path / "page.html"
     assert main(["audit", str(run), "--html", str(page), "--thumbnails"]) == 0

@@ -15,7 +15,7 @@ from classgap.cli.main import COMMANDS
 SURFACE = {
     "demo": "--out --seeds --epochs --overwrite",
     "train": """
-        --data --model --method --out --epochs --steps --batch-size --optimizer --lr --loss-lr --momentum --nesterov
+        --data --model --method --out --epochs --max-steps --batch-size --optimizer --lr --loss-lr --momentum --nesterov
         --weight-decay --layer-decay --schedule --warmup-epochs --warmup-steps --warmup-start-factor --min-lr
         --milestones --gamma --clip-grad --micro-batches
         --precision --channels-last --compile --augment --mix --sampler --val-fraction --val-fold --split-seed --monitor

@@ -38,14 +38,14 @@ def test_flags_override_the_config_file(tmp_path: Path) -> None:
     ("text", "flags", "expected"),
     [
         ("monitor: hard", ["--val-fraction", "0.1"], {"monitor": "hard", "val_fraction": 0.1}),
-        ("epochs: 3", ["--steps", "10"], {"epochs": None, "steps": 10}),
-        ("epochs: 3", ["--steps=10"], {"epochs": None, "steps": 10}),
-        ("epochs: 3", ["--steps", "None"], {"epochs": 3, "steps": None}),
-        ("steps: 10", ["--epochs", "3"], {"epochs": 3, "steps": None}),
+        ("epochs: 3", ["--max-steps", "10"], {"epochs": None, "max_steps": 10}),
+        ("epochs: 3", ["--max-steps=10"], {"epochs": None, "max_steps": 10}),
+        ("epochs: 3", ["--max-steps", "None"], {"epochs": 3, "max_steps": None}),
+        ("max_steps: 10", ["--epochs", "3"], {"epochs": 3, "max_steps": None}),
         ("warmup_epochs: 2", ["--warmup-steps", "5"], {"warmup_epochs": 0.0, "warmup_steps": 5}),
         ("warmup_epochs: 2", ["--warmup_steps", "5"], {"warmup_epochs": 0.0, "warmup_steps": 5}),
         ("warmup_steps: 5", ["--warmup-epochs", "2"], {"warmup_epochs": 2.0, "warmup_steps": 0}),
-        ("steps: 0", ["--steps", "4"], {"steps": 4}),
+        ("max_steps: 0", ["--max-steps", "4"], {"max_steps": 4}),
     ],
 )
 def test_config_file_is_checked_together_with_the_flags(
@@ -61,8 +61,8 @@ def test_config_file_is_checked_together_with_the_flags(
     ("text", "flags", "message"),
     [
         ("monitor: hard", ["--epochs", "1"], "val_fraction"),
-        ("epochs: 3", ["--epochs", "2", "--steps", "10"], "got 2 and 10"),
-        ("{epochs: 3, steps: 10}", [], "got 3 and 10"),
+        ("epochs: 3", ["--epochs", "2", "--max-steps", "10"], "got 2 and 10"),
+        ("{epochs: 3, max_steps: 10}", [], "got 3 and 10"),
     ],
 )
 def test_contradictory_settings_are_rejected(

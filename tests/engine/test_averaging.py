@@ -195,7 +195,7 @@ def test_a_frozen_encoder_keeps_its_batch_norm_statistics(tmp_path: Path) -> Non
     ("settings", "facts"),
     [
         ({"epochs": 3, "swa_start": 0.75}, "1 of the 3 epochs of stage train"),
-        ({"epochs": None, "steps": 20, "swa_start": 0.5}, "1 of the 2 epochs"),
+        ({"epochs": None, "max_steps": 20, "swa_start": 0.5}, "1 of the 2 epochs"),
         ({"epochs": 8, "swa_start": 0.5, "method": "crt:fraction=0.1"}, "1 of the 1 epochs of stage re-training"),
     ],
 )

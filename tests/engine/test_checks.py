@@ -94,7 +94,7 @@ def test_the_recommended_methods_accept_an_empty_class(method: str, tmp_path: Pa
     [
         ({"epochs": 3, "warmup_epochs": 3.0}, "3 steps .*stage train has 3"),
         ({"epochs": 2, "warmup_steps": 9}, "9 steps .*stage train has 2"),
-        ({"epochs": None, "steps": 5, "warmup_steps": 5}, "5 steps .*stage train has 5"),
+        ({"epochs": None, "max_steps": 5, "warmup_steps": 5}, "5 steps .*stage train has 5"),
         (
             {"epochs": 10, "warmup_epochs": 2.0, "method": "jtt:first=0.2"},
             "2 steps .*stage find errors has 2",

@@ -18,7 +18,7 @@ from classgap.engine.config import TrainConfig, parse_settings, read_settings, w
         ({"lr": 1e39}, r"lr .* 1e\+30, got 1e\+39"),
         ({"loss_lr": 1e39}, r"loss_lr .* 1e\+30"),
         ({"weight_decay": 1e39}, r"weight_decay .* 1e\+30"),
-        ({"epochs": 3, "steps": 4}, "epochs and steps .*3 and 4"),
+        ({"epochs": 3, "max_steps": 4}, "epochs and max_steps .*3 and 4"),
         ({"warmup_epochs": 1.0, "warmup_steps": 4}, "warmup_epochs and warmup_steps"),
         ({"warmup_steps": 4, "warmup_start_factor": 0.0}, r"warmup_start_factor .*\(0, 1\], got 0\.0"),
         ({"warmup_start_factor": 0.3}, r"warmup_start_factor=0\.3 .*set warmup_epochs"),

@@ -45,10 +45,10 @@ def test_rectangular_images_have_the_same_size_in_training_and_testing(height: i
 
 
 def test_stored_settings_precede_defaults_and_given_ones_precede_both() -> None:
-    stored = {"lr": 0.5, "batch_size": 16, "clip_grad": 2.0, "epochs": None, "steps": 7, "device": "cuda"}
+    stored = {"lr": 0.5, "batch_size": 16, "clip_grad": 2.0, "epochs": None, "max_steps": 7, "device": "cuda"}
     found = resolve_config(TrainConfig(data="made", lr=0.3), images(32, allow_flip=True), stored)
     assert (found.lr, found.batch_size, found.clip_grad, found.device) == (0.3, 16, 2.0, "auto")
-    assert (found.epochs, found.steps, found.weight_decay) == (None, 7, 5e-4)
+    assert (found.epochs, found.max_steps, found.weight_decay) == (None, 7, 5e-4)
     assert found.out is not None
     assert resolve_config(found, images(32, allow_flip=True)) == found
 

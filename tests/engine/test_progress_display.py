@@ -59,7 +59,7 @@ def printed_epochs(text: str) -> list[int]:
         ({"batch_size": 20000, "epochs": 20}, 20 * SAMPLES, list(range(2, 21, 2))),  # one partial batch
         ({"batch_size": 600, "epochs": 20}, 20 * SAMPLES, list(range(2, 21, 2))),  # 600 and 296
         ({"batch_size": 800, "epochs": 3}, 3 * 800, [1, 2, 3]),  # 800; the remaining 96 are dropped
-        ({"batch_size": 600, "epochs": None, "steps": 5}, 2 * SAMPLES + 600, [1, 2, 3]),  # ends in the third epoch
+        ({"batch_size": 600, "epochs": None, "max_steps": 5}, 2 * SAMPLES + 600, [1, 2, 3]),  # ends in the third epoch
         ({"batch_size": 600, "epochs": 3, "micro_batches": 4}, 3 * SAMPLES, [1, 2, 3]),
         ({"batch_size": 600, "epochs": 3, "sampler": "class-aware:per-class=200"}, 3 * 600, [1, 2, 3]),
     ],

@@ -81,7 +81,7 @@ def test_micro_batches_match_the_full_batch(tmp_path: Path) -> None:
 
 def test_steps_may_end_within_an_epoch(tmp_path: Path) -> None:
     run = new_run()
-    directory = trained(tmp_path / "run", epochs=None, steps=len(run.batches) + 2)
+    directory = trained(tmp_path / "run", epochs=None, max_steps=len(run.batches) + 2)
     assert [line.get("epoch") for line in metrics(directory)] == [1, 2, None]
     assert load_checkpoint(directory.last)["position"]["updates"] == len(run.batches) + 2
 
@@ -92,7 +92,7 @@ def test_half_precision_trains(precision: str, tmp_path: Path) -> None:
     assert final["test_accuracy"] > 0.7
 
 
-IMAGES = {"model": "resnet20", "steps": 2, "epochs": None, "batch_size": 16}
+IMAGES = {"model": "resnet20", "max_steps": 2, "epochs": None, "batch_size": 16}
 
 
 def assert_close_to_plain(tmp_path: Path, **settings) -> None:
@@ -221,7 +221,7 @@ def test_overwrite_with_an_invalid_setting_keeps_the_run(tmp_path: Path) -> None
 
 
 def test_a_run_killed_after_its_last_step_takes_no_more_steps(tmp_path: Path, monkeypatch) -> None:
-    settings = {"epochs": None, "steps": 20, "save_every": 0.0}  # an epoch has 14 steps
+    settings = {"epochs": None, "max_steps": 20, "save_every": 0.0}  # an epoch has 14 steps
     whole = metrics(trained(tmp_path / "whole", **settings))
     end_epoch = Trainer._end_epoch
 
@@ -255,7 +255,7 @@ def test_throughput_is_measured_per_epoch(tmp_path: Path, monkeypatch: pytest.Mo
 
 
 def test_milestones_are_fractions_of_the_steps() -> None:
-    run = new_run(epochs=None, steps=20, schedule="step", milestones=(0.5, 0.75))
+    run = new_run(epochs=None, max_steps=20, schedule="step", milestones=(0.5, 0.75))
     assert [run.schedule.factor(update) for update in (9, 10, 14, 15)] == pytest.approx([1, 0.1, 0.1, 0.01])
 
 

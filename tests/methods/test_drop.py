@@ -89,7 +89,7 @@ def test_the_second_training_starts_where_the_first_did() -> None:
 
 
 def test_hard_classes_gain(tmp_path: Path) -> None:
-    settings = {"val_fraction": 0.25, "epochs": None, "steps": 60, "audit": False}
+    settings = {"val_fraction": 0.25, "epochs": None, "max_steps": 60, "audit": False}
     plain = metrics(moons_trained(tmp_path / "erm", "erm", **settings))
     pruned = metrics(moons_trained(tmp_path / "drop", "drop:density=0.1", **settings))
     # 60 steps of 64 samples from 384, then from 38.

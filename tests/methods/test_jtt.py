@@ -60,7 +60,7 @@ def test_online_errors_are_made_before_each_update() -> None:
 
 def test_online_errors_of_an_epoch_cut_short_are_completed_by_the_epoch_before() -> None:
     """11 updates of 8 an epoch: the second epoch comes by 192 of 512 samples."""
-    steps = {"epochs": None, "steps": 11}
+    steps = {"epochs": None, "max_steps": 11}
     run, plain = moons_run("jtt:errors=online:first=1", **steps), moons_run("erm", **steps)
     find_errors(run)
     last_visit: dict[int, bool] = {}
@@ -116,7 +116,7 @@ def test_stopped_in_each_training_and_between_them(errors: str, tmp_path: Path) 
 
 
 def test_stopped_in_an_epoch_that_is_cut_short(tmp_path: Path) -> None:
-    assert_resumes(tmp_path, "jtt:errors=online:first=1:copies=2", [9, 11, 12], epochs=None, steps=11)
+    assert_resumes(tmp_path, "jtt:errors=online:first=1:copies=2", [9, 11, 12], epochs=None, max_steps=11)
 
 
 def test_two_epochs_are_enough_for_online_errors(tmp_path: Path) -> None:
@@ -130,7 +130,7 @@ def test_two_epochs_are_enough_for_online_errors(tmp_path: Path) -> None:
     [
         ("jtt", {"sampler": "class-balanced"}, "sampler must be"),
         ("jtt:errors=online", {"mix": "mixup:alpha=0.2"}, "mix must be none"),
-        ("jtt:errors=online", {"epochs": None, "steps": 37}, "8 steps .* has 7 .* at least 40"),
+        ("jtt:errors=online", {"epochs": None, "max_steps": 37}, "8 steps .* has 7 .* at least 40"),
         ("jtt:errors=lazy", {}, "'clean', 'online'"),
         ("jtt:first=0", {}, "first must be"),
     ],

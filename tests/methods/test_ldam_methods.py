@@ -68,7 +68,7 @@ def test_weights_switch_at_epoch_160_of_200() -> None:
 
 @pytest.mark.parametrize(
     ("length", "first"),
-    [({"epochs": 1}, 6), ({"epochs": 2}, 12), ({"epochs": 5}, 32), ({"steps": 11}, 8), ({"steps": 1}, 0)],
+    [({"epochs": 1}, 6), ({"epochs": 2}, 12), ({"epochs": 5}, 32), ({"max_steps": 11}, 8), ({"max_steps": 1}, 0)],
 )
 def test_weights_switch_in_runs_of_any_length(length: dict[str, int], first: int) -> None:
     """An epoch has 8 updates; 0.8 of 8, 16, 40, 11 and 1 fall into updates 6, 12, 32, 8 and 0."""
@@ -95,7 +95,7 @@ def test_resumed_before_and_after_the_switch(tmp_path: Path) -> None:
     assert deferred[2]["loss"] != plain[2]["loss"]
 
 
-@pytest.mark.parametrize("length", [{"epochs": 2}, {"epochs": None, "steps": 16}])
+@pytest.mark.parametrize("length", [{"epochs": 2}, {"epochs": None, "max_steps": 16}])
 def test_resumed_around_a_switch_in_mid_epoch(length: dict[str, int], tmp_path: Path) -> None:
     whole = assert_resumes(tmp_path, "ldam-drw", [11, 12, 13], **length)
     weights = load_checkpoint(whole.last)["method"]["loss.weight"]

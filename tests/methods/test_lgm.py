@@ -39,7 +39,7 @@ def test_without_margin_and_likelihood_it_is_cross_entropy_of_distances() -> Non
 
 
 def test_the_margin_doubles_until_it_is_largest() -> None:
-    run = moons_run("lgm:margin=0.1:largest=0.5:doubling=0.25", steps=16, epochs=None)
+    run = moons_run("lgm:margin=0.1:largest=0.5:doubling=0.25", max_steps=16, epochs=None)
     seen = []
     for batch in [*run.batches.epoch(0), *run.batches.epoch(1)]:
         run.method.step(run, batch)

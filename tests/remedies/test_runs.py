@@ -52,7 +52,7 @@ def test_scores_are_those_that_training_stored(runs: list[Path]) -> None:
         {"method": "post-hoc-logit-adjustment", "data": "digits:imbalance=5"},
         {"method": "lws"},
         {"method": "tau-norm:tau=0.5"},
-        {"model": "resnet20", "steps": 3, "epochs": None},
+        {"model": "resnet20", "max_steps": 3, "epochs": None},
         {"data": "mnist1d:n_train=200:n_test=200", "model": "conv1d:width=8"},
     ],
     ids=lambda settings: str(settings.get("method") or settings.get("model")),

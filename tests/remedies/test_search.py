@@ -314,7 +314,7 @@ def test_missing_extras_are_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
 
 def test_images_may_choose_an_augmentation_and_long_runs_an_average() -> None:
     tiny = Space.from_data(SearchConfig(data="digits", n_trials=2, epochs=3), load("digits"))
-    long = Space.from_data(SearchConfig(data="digits", n_trials=2, steps=600), load("digits"))
+    long = Space.from_data(SearchConfig(data="digits", n_trials=2, max_steps=600), load("digits"))
     photos = replace(load("digits"), shape=(3, 32, 32), allow_flip=True)
     color = Space.from_data(SearchConfig(data="digits", n_trials=2), photos)
     assert (tiny.augments, tiny.ema_decays) == (("none",), ())

@@ -12,7 +12,7 @@ from classgap.data import load
 from classgap.remedies.runs import read_runs
 from classgap.remedies.soup import recompute_batch_norm
 
-SETTINGS = {"model": "resnet20:width=4", "epochs": None, "steps": 10, "split_seed": 0}
+SETTINGS = {"model": "resnet20:width=4", "epochs": None, "max_steps": 10, "split_seed": 0}
 
 
 @pytest.fixture(scope="module", autouse=True)

@@ -29,7 +29,7 @@ def _short_refits() -> Iterator[None]:
 def sources(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Source]:
     """Sources of two convolutional networks."""
     folder = tmp_path_factory.mktemp("runs")
-    settings = {"model": "resnet20:width=4", "epochs": None, "steps": 20, "split_seed": 0}
+    settings = {"model": "resnet20:width=4", "epochs": None, "max_steps": 20, "split_seed": 0}
     runs = [trained(folder / f"run{seed}", seed=seed, **settings) for seed in (0, 1)]
     return {source.name: source for source in read_runs(runs).sources}
 

@@ -175,8 +175,8 @@ def test_longer_training_doubles_epochs_or_steps(entry: ClassResult, run_source:
     assert parsed(advice_parts(FULL["under-trained"], entry, run_source)[1]).epochs == 60
     brief = replace(run_source, epochs=1)  # two epochs would be too few as well
     assert parsed(advice_parts(FULL["under-trained"], entry, brief)[1]).epochs == 10
-    by_steps = replace(run_source, epochs=None, steps=500)
-    assert parsed(advice_parts(FULL["under-trained"], entry, by_steps)[1]).steps == 1000
+    by_steps = replace(run_source, epochs=None, max_steps=500)
+    assert parsed(advice_parts(FULL["under-trained"], entry, by_steps)[1]).max_steps == 1000
 
 
 def test_advice_has_the_numbers(entry: ClassResult):

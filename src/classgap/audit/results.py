@@ -249,7 +249,7 @@ class AuditSource:
             ``classgap fix`` can read it.
         run: run directory of ``classgap train`` that holds it.
         epochs: epochs of the run.
-        steps: optimizer steps of the run, if it counts these instead.
+        max_steps: optimizer steps of the run, if it counts these instead.
         has_validation: whether the run held out validation samples, at least two of each class.
         key: array or column with the sample ids, if not ``index``.
     """
@@ -260,7 +260,7 @@ class AuditSource:
     has_scores: bool
     run: str | None = None
     epochs: int | None = None
-    steps: int | None = None
+    max_steps: int | None = None
     has_validation: bool = False
     key: str | None = None
 

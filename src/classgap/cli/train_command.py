@@ -10,7 +10,12 @@ from typing import Any, ClassVar
 from classgap.cli.parser import Arg, Command
 from classgap.engine.config import TrainConfig, read_settings
 
-ALTERNATIVES = {"epochs": "steps", "steps": "epochs", "warmup_epochs": "warmup_steps", "warmup_steps": "warmup_epochs"}
+ALTERNATIVES = {
+    "epochs": "max_steps",
+    "max_steps": "epochs",
+    "warmup_epochs": "warmup_steps",
+    "warmup_steps": "warmup_epochs",
+}
 
 _by_data = Arg(default="depends on the data")
 
@@ -49,7 +54,7 @@ class TrainCommand(TrainConfig, Command):
             *("momentum", "nesterov", "weight_decay", "layer_decay", "clip_grad"),
         ),
         "schedule": (
-            *("epochs", "steps", "schedule", "warmup_epochs", "warmup_steps", "warmup_start_factor"),
+            *("epochs", "max_steps", "schedule", "warmup_epochs", "warmup_steps", "warmup_start_factor"),
             *("min_lr", "milestones", "gamma"),
         ),
         "augmentation and sampling": ("augment", "mix", "sampler"),

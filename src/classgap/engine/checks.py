@@ -46,7 +46,9 @@ def check_warmup(config: TrainConfig, stages: Sequence[Stage], steps_per_epoch: 
     """Reject a warmup that lasts as long as a stage."""
     warmup = warmup_updates(config, steps_per_epoch)
     for stage in stages:
-        length = stage.length(config.steps) if config.steps else stage.length(config.epochs or 1) * steps_per_epoch
+        length = (
+            stage.length(config.max_steps) if config.max_steps else stage.length(config.epochs or 1) * steps_per_epoch
+        )
         if warmup and warmup >= length:
             raise ValueError(
                 f"the warmup takes {warmup} steps and stage {stage.name} has {length}, so almost no step would run "
@@ -59,7 +61,9 @@ def check_swa(config: TrainConfig, stages: Sequence[Stage], steps_per_epoch: int
     if config.swa_start is None:
         return
     last = stages[-1]
-    epochs = -(-last.length(config.steps) // steps_per_epoch) if config.steps else last.length(config.epochs or 1)
+    epochs = (
+        -(-last.length(config.max_steps) // steps_per_epoch) if config.max_steps else last.length(config.epochs or 1)
+    )
     start = swa_start_epoch(config.swa_start, epochs)
     if epochs - start < 2:
         raise ValueError(

@@ -35,9 +35,9 @@ class TrainConfig:
 
     >>> TrainConfig(data="digits", method="sam+mr2", epochs=20).seed
     0
-    >>> TrainConfig(data="digits", epochs=20, steps=100)
+    >>> TrainConfig(data="digits", epochs=20, max_steps=100)
     Traceback (most recent call last):
-    ValueError: epochs and steps cannot both be set; got 20 and 100.
+    ValueError: epochs and max_steps cannot both be set; got 20 and 100.
     """
 
     data: str
@@ -55,7 +55,7 @@ class TrainConfig:
     epochs: int | None = None
     """Number of epochs, of each stage if the method has several."""
 
-    steps: int | None = None
+    max_steps: int | None = None
     """Number of optimizer steps in each stage, instead of --epochs."""
 
     batch_size: int | None = None
@@ -196,7 +196,7 @@ class TrainConfig:
         """Check the range of each number; ``None`` is allowed where it selects a default."""
         given = {field.name: value for field in fields(self) if (value := getattr(self, field.name)) is not None}
         for name, value in given.items():
-            if name in ("epochs", "steps", "batch_size", "micro_batches"):
+            if name in ("epochs", "max_steps", "batch_size", "micro_batches"):
                 check_int(name, value, ge=1)
             if name in ("warmup_steps", "seed", "split_seed", "val_fold"):
                 check_int(name, value, ge=0)
@@ -224,8 +224,8 @@ class TrainConfig:
         check_probability("wise_ft_alpha", self.wise_ft_alpha)
 
     def _check_combinations(self) -> None:
-        if self.epochs is not None and self.steps is not None:
-            raise ValueError(f"epochs and steps cannot both be set; got {self.epochs} and {self.steps}.")
+        if self.epochs is not None and self.max_steps is not None:
+            raise ValueError(f"epochs and max_steps cannot both be set; got {self.epochs} and {self.max_steps}.")
         if self.warmup_epochs and self.warmup_steps:
             raise ValueError(
                 f"warmup_epochs and warmup_steps cannot both be set; got {self.warmup_epochs} and {self.warmup_steps}."

@@ -45,7 +45,7 @@ def resolve_config(config: TrainConfig, data: Dataset, stored: Mapping[str, Any]
     given = {field.name: getattr(config, field.name) for field in fields(config)}
     known = _without_none(stored or {}) | _without_none(given)
     settings = _defaults(config, data) | known
-    if "steps" in known:
+    if "max_steps" in known:
         settings["epochs"] = known.get("epochs")
     return replace(config, **settings)
 

@@ -168,7 +168,7 @@ class Run:
     @property
     def epochs(self) -> int:
         """Number of epochs in the current stage."""
-        if self.config.steps is not None:
+        if self.config.max_steps is not None:
             return -(-self.updates // len(self.batches))
         assert self.config.epochs is not None
         return self.stage.length(self.config.epochs)
@@ -176,8 +176,8 @@ class Run:
     @property
     def updates(self) -> int:
         """Number of optimizer updates in the current stage."""
-        if self.config.steps is not None:
-            return self.stage.length(self.config.steps)
+        if self.config.max_steps is not None:
+            return self.stage.length(self.config.max_steps)
         return self.epochs * len(self.batches)
 
     @property

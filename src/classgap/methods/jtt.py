@@ -32,9 +32,9 @@ class JustTrainTwice(Method):
 
     With ``errors=clean`` the error set is that of the paper: errors of the first model at the end, in a pass without
     augmentation. With ``errors=online`` it is that of the published code: errors made during the last epoch, each
-    before its own update. Samples that this epoch does not reach (because of --steps or an incomplete batch) keep the
-    result of their previous visit. Without errors, the second stage is plain training. Select ``first`` and ``copies``
-    on held-out samples: after many epochs no errors remain; after few, almost all samples are errors.
+    before its own update. Samples that this epoch does not reach (because of --max-steps or an incomplete batch) keep
+    the result of their previous visit. Without errors, the second stage is plain training. Select ``first`` and
+    ``copies`` on held-out samples: after many epochs no errors remain; after few, almost all samples are errors.
 
     Args:
         num_classes: Number of classes K.
@@ -73,8 +73,8 @@ class JustTrainTwice(Method):
         """Keep the initial weights, which depend on the seed only."""
         if run.config.sampler != "random":
             raise ValueError(f"sampler must be random with jtt, which resamples itself, got {run.config.sampler!r}.")
-        if self.errors == "online" and run.config.steps is not None:
-            self._require_full_epoch(run, run.config.steps)
+        if self.errors == "online" and run.config.max_steps is not None:
+            self._require_full_epoch(run, run.config.max_steps)
         self._initial = {name: tensor.clone() for name, tensor in run.model.state_dict().items()}
 
     def stage_start(self, run: TrainingRun) -> None:
@@ -112,6 +112,6 @@ class JustTrainTwice(Method):
         if found < needed:
             raise ValueError(
                 f"jtt:errors=online needs a full epoch of {needed} steps in the first stage, which has {found} "
-                f"(first={self.first:g} of steps={steps}). Set steps to at least {math.ceil(needed / self.first)}, "
-                "increase first, or use errors=clean."
+                f"(first={self.first:g} of max_steps={steps}). Set max_steps to at least "
+                f"{math.ceil(needed / self.first)}, increase first, or use errors=clean."
             )

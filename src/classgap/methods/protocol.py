@@ -30,7 +30,7 @@ class RunConfig(Protocol):
         """Global batch size."""
 
     @property
-    def steps(self) -> int | None:
+    def max_steps(self) -> int | None:
         """Optimizer steps per stage, or ``None`` if the run counts epochs."""
 
     @property

@@ -96,7 +96,7 @@ def _train(data: FrozenFeatures, method: str) -> nn.Module | None:
             model=_start(data, Path(folder)),
             method=method,
             out=Path(folder) / "run",
-            steps=1 if name in ("crt", "lws") else data.steps,
+            max_steps=1 if name in ("crt", "lws") else data.steps,
             batch_size=min(BATCH_SIZE, len(data.features_MD)),
             lr=_learning_rate(data, name),
             weight_decay=5e-4 if name == "ldam" else 0.0,

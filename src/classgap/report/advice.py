@@ -143,8 +143,8 @@ def _under_trained(cause: Cause, entry: ClassResult, source: AuditSource | None)
     if source is not None and source.epochs is not None:
         epochs = max(2 * source.epochs, MIN_EPOCHS)
         return "Train longer", _train(source, f"--epochs {epochs}", f"{epochs}-epochs")
-    if source is not None and source.steps is not None:
-        return "Train longer", _train(source, f"--steps {2 * source.steps}", f"{2 * source.steps}-steps")
+    if source is not None and source.max_steps is not None:
+        return "Train longer", _train(source, f"--max-steps {2 * source.max_steps}", f"{2 * source.max_steps}-steps")
     return "Train longer, with a higher learning rate or with less regularization", ""
 
 

@@ -31,7 +31,7 @@ def describe_source(file: Path, *, has_scores: bool, num_seen: int, key: str | N
         has_scores,
         run=str(file.parent),
         epochs=_positive(settings.get("epochs")),
-        steps=_positive(settings.get("steps")),
+        max_steps=_positive(settings.get("max_steps")),
         has_validation=_has_validation(file.parent / VALIDATION, settings, num_seen),
         key=key,
     )

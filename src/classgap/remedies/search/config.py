@@ -31,7 +31,7 @@ class SearchConfig:
         val_fraction: Fraction of each class of the training set that judges the trials.
         methods: Training methods to try; by default the ones that suit the data.
         epochs: Epochs of each trial.
-        steps: Optimizer steps of each trial, instead of ``epochs``.
+        max_steps: Optimizer steps of each trial, instead of ``epochs``.
         batch_size: Global batch size.
         cross_validate: Whether to cross-validate the best trials if the budget allows it, so that all training samples
             choose among them, and to train them on all samples at last.
@@ -53,7 +53,7 @@ class SearchConfig:
     val_fraction: float = 0.2
     methods: tuple[str, ...] | None = None
     epochs: int | None = None
-    steps: int | None = None
+    max_steps: int | None = None
     batch_size: int | None = None
     cross_validate: bool = True
     prune: bool = True
@@ -93,7 +93,7 @@ class SearchConfig:
             model=self.model,
             out=out,
             epochs=self.epochs,
-            steps=self.steps,
+            max_steps=self.max_steps,
             batch_size=self.batch_size,
             val_fraction=self.val_fraction,
             seed=self.seed,

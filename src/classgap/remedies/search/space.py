@@ -161,7 +161,7 @@ def _ema_decays(default: TrainConfig, n_train: int) -> tuple[float, ...]:
     if all(field.name != "ema_decay" for field in fields(TrainConfig)):
         return ()
     assert default.batch_size is not None
-    steps = default.steps or (default.epochs or 0) * -(-n_train // default.batch_size)
+    steps = default.max_steps or (default.epochs or 0) * -(-n_train // default.batch_size)
     return tuple(decay for decay in EMA_DECAYS if steps * (1 - decay) >= EMA_SPANS)
 
 
