@@ -1,5 +1,7 @@
 """Samples that are shared in another precision are found, and legal files are not refused."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 import torch
@@ -7,7 +9,7 @@ from fix_cases import biased_logits, softmax
 
 from classgap.audit.io.predictions import Predictions
 from classgap.remedies.checks import check_disjoint, check_training_rows
-from classgap.remedies.duplicates import count_near_copies, rows_in
+from classgap.remedies.duplicates import count_near_copies, rows_in, shared_samples
 
 
 def votes(samples: int, seed: int, voters: int = 10) -> tuple[np.ndarray, np.ndarray]:
@@ -49,8 +51,8 @@ def test_one_exact_duplicate_does_not_hide_near_copies():
     stored[0] = p[0]
     with pytest.raises(ValueError, match="almost the same scores"):
         check_disjoint(
-            Predictions.from_arrays(labels, logits=np.log(p).astype(np.float32)),
-            Predictions.from_arrays(labels, logits=np.log(stored).astype(np.float32)),
+            [Predictions.from_arrays(labels, logits=np.log(p).astype(np.float32))],
+            [Predictions.from_arrays(labels, logits=np.log(stored).astype(np.float32))],
         )
 
 
@@ -83,11 +85,75 @@ def test_coarse_features_of_other_samples_are_no_training_rows(draw):
     assert [len(each) for each in rows_in(features, train)] == [0, 0]
 
 
-def test_a_single_row_of_zeros_is_no_leak():
-    features, train = torch.randn(100, 8), torch.randn(500, 8)
-    features[3] = 0
-    train[[5, 9]] = 0
-    assert len(rows_in(features, train)[0]) == 0
+def with_duplicates(samples: int, share: float, classes: int, seed: int) -> tuple[np.ndarray, np.ndarray]:
+    """Labels and scores of a dataset in which a share of the samples occurs twice."""
+    rng = np.random.default_rng(seed)
+    labels, scores = rng.integers(classes, size=samples), rng.normal(size=(samples, classes)).astype(np.float32)
+    copied = rng.permutation(samples)[: 2 * int(share * samples / 2)].reshape(2, -1)
+    labels[copied[1]], scores[copied[1]] = labels[copied[0]], scores[copied[0]]
+    return labels, scores
+
+
+@pytest.mark.parametrize("share", [0.01, 0.05, 0.2])
+@pytest.mark.parametrize(("samples", "fitted"), [(6_000, 300), (6_000, 1_000), (150, 50)])
+def test_random_splits_of_data_with_duplicates_are_legal(share, samples, fitted):
+    for seed in range(20):
+        labels, scores = with_duplicates(samples, share, 4, seed)
+        parts = np.split(np.random.default_rng(seed).permutation(samples), [fitted])
+        check_disjoint(*([Predictions.from_arrays(labels[rows], logits=scores[rows])] for rows in parts))
+
+
+@pytest.mark.parametrize("share", [0.0, 0.02, 0.05])
+@pytest.mark.parametrize("classes", [2, 4])
+def test_a_file_that_is_part_of_a_large_one_with_duplicates_is_refused(share, classes):
+    labels, scores = with_duplicates(50_000, share, classes, seed=0)
+    part, whole = (Predictions.from_arrays(labels[:size], logits=scores[:size]) for size in (1_000, 50_000))
+    with pytest.raises(ValueError, match=r"\d+ samples of .* first row 0 and row 0"):
+        check_disjoint([part], [whole])
+
+
+def test_coarse_scores_of_one_model_do_not_hide_what_another_shows():
+    labels, logits = biased_logits(4, 200)
+    coarse = np.eye(4)[logits.argmax(axis=1)]
+    halves = [
+        [Predictions.from_arrays(labels[rows], probabilities=coarse[rows]),
+         Predictions.from_arrays(labels[rows], logits=logits[rows])]
+        for rows in (slice(600), slice(100, None))
+    ]  # fmt: skip
+    for models in (halves, [each[::-1] for each in halves]):
+        with pytest.raises(ValueError, match="500 samples"):
+            check_disjoint(*models)
+
+
+@pytest.mark.parametrize("classes", [2, 5])
+def test_perfect_one_hot_files_are_no_copies(classes):
+    labels = np.repeat(np.arange(classes), 20)
+    first, second = (Predictions.from_arrays(labels, probabilities=np.eye(classes)[labels]) for _ in range(2))
+    assert shared_samples([first], [second]).pair is None
+
+
+def test_shared_training_rows_are_left_out_with_a_notice():
+    generator = torch.Generator().manual_seed(0)
+    train = torch.randn(400, 8, generator=generator)
+    features = torch.cat([torch.randn(70, 8, generator=generator), train[:30]])
+    labels, logits = biased_logits(4, 25)
+    data = Predictions.from_arrays(
+        labels, logits=logits, features=features, train_features=train, train_targets=np.arange(400) % 4
+    )
+    kept, (notice,) = check_training_rows(data)
+    assert kept.tolist() == list(range(30, 400))
+    assert notice.startswith("30 training samples")
+    with pytest.raises(ValueError, match="all 100 rows of train_features"):
+        check_training_rows(replace(data, train_features_MD=features, train_targets_M=np.arange(100) % 4))
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_training_rows_are_found_beside_rows_of_zeros(seed):
+    generator = torch.Generator().manual_seed(seed)
+    features = torch.randn(1_000, 16, generator=generator).relu()
+    features[:400] = 0
+    found, _ = rows_in(features, torch.cat([features, torch.randn(4_000, 16, generator=generator).relu()]))
+    assert found.tolist() == list(range(400, 1_000))
 
 
 def test_features_of_another_width_are_refused():

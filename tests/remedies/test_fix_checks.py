@@ -46,6 +46,21 @@ def test_a_model_is_passed_once():
         fix([first, first], [second, second])
 
 
+@pytest.mark.parametrize(
+    "stored",
+    [lambda logits: {"logits": logits.astype(np.float16)}, lambda logits: {"probabilities": softmax(logits)}],
+    ids=["half precision", "probabilities"],
+)
+def test_a_model_in_another_precision_is_the_same_model(stored):
+    labels, logits = biased_logits(3, 10)
+    other = biased(3, 10, seed=1)
+    again = Predictions.from_arrays(labels, **stored(logits), name="again")
+    with pytest.raises(ValueError, match="again have equal scores"):
+        fix([Predictions.from_arrays(labels, logits=logits), again])
+    with pytest.raises(ValueError, match="only once"):
+        fix([biased(3, 10), biased(3, 10, bias=2.0)], [other, other])
+
+
 def test_test_files_in_another_order_are_named():
     def models(seed):
         labels, good = biased_logits(3, 100, seed, bias=0.0)
@@ -80,7 +95,7 @@ def test_the_same_samples_with_other_digits_are_no_test(stored):
         fix(Predictions.from_arrays(labels, probabilities=softmax(logits)), same)
     other_labels, other = biased_logits(4, 100, seed=1, separation=1.0)
     check_disjoint(
-        Predictions.from_arrays(labels, **stored(logits)), Predictions.from_arrays(other_labels, **stored(other))
+        [Predictions.from_arrays(labels, **stored(logits))], [Predictions.from_arrays(other_labels, **stored(other))]
     )
 
 
@@ -137,8 +152,9 @@ def test_shared_samples_are_found_in_any_order(dtype):
     logits = logits.astype(dtype)
     fit, test = np.arange(200), np.arange(180, 300)[::-1]
     first, second = (Predictions.from_arrays(labels[rows], logits=logits[rows]) for rows in (fit, test))
-    pairs = shared_samples(first, second)
-    assert [(fit[a], test[b]) for a, b in pairs] == [(row, row) for row in range(180, 200)]
+    shared = shared_samples([first], [second])
+    assert sorted(fit[shared.first_N]) == sorted(test[shared.second_M]) == list(range(180, 200))
+    assert fit[shared.pair[0]] == test[shared.pair[1]]
     with pytest.raises(ValueError, match="20 samples"):
         fix(first, second)
     with pytest.raises(ValueError, match="200 samples"):
@@ -151,7 +167,8 @@ def test_one_shared_sample_is_found(size):
     first, second = (
         Predictions.from_arrays(labels[rows], logits=logits[rows]) for rows in (slice(0, size + 1), slice(size, None))
     )
-    assert shared_samples(first, second) == [(size, 0)]
+    shared = shared_samples([first], [second])
+    assert (shared.first_N.tolist(), shared.second_M.tolist(), shared.pair) == ([size], [0], (size, 0))
 
 
 def test_a_duplicate_in_the_data_is_left_out_of_the_fitting_samples():
@@ -170,7 +187,7 @@ def test_a_duplicate_in_the_data_is_left_out_of_the_fitting_samples():
 def test_equal_scores_with_other_labels_are_other_samples():
     labels, logits = biased_logits(5, 20)
     first = Predictions.from_arrays(labels, logits=logits)
-    assert shared_samples(first, Predictions.from_arrays((labels + 1) % 5, logits=logits)) == []
+    assert shared_samples([first], [Predictions.from_arrays((labels + 1) % 5, logits=logits)]).pair is None
 
 
 @pytest.mark.parametrize("seed", range(5))
@@ -183,9 +200,9 @@ def test_equal_rows_by_chance_are_not_shared_samples(seed):
         [(labels, softmax(logits).round(2)) for labels, logits in parts],
         [(labels, softmax(logits).round(3)) for labels, logits in parts],
     ):
-        check_disjoint(*(Predictions.from_arrays(labels, logits=scores) for labels, scores in pair))
+        check_disjoint(*([Predictions.from_arrays(labels, logits=scores)] for labels, scores in pair))
     binary = [biased_logits(2, 1000, seed=100 + 2 * seed + i) for i in (0, 1)]
-    check_disjoint(*(Predictions.from_arrays(y, logits=z.astype(np.float16)) for y, z in binary))
+    check_disjoint(*([Predictions.from_arrays(y, logits=z.astype(np.float16))] for y, z in binary))
 
 
 def test_shared_samples_are_found_among_saturated_rows():
@@ -194,15 +211,18 @@ def test_shared_samples_are_found_among_saturated_rows():
     p = np.where(p < 1e-6, 0, p)
     assert 0.1 < np.mean(p.max(axis=1) == 1) < 0.9
     first, second = (Predictions.from_arrays(labels[rows], logits=p[rows]) for rows in (slice(600), slice(400, 1000)))
-    pairs = shared_samples(first, second)
-    assert pairs
-    assert all(a == b + 400 for a, b in pairs)
+    shared = shared_samples([first], [second])
+    undecided = 400 + np.flatnonzero(p[400:600].max(axis=1) < 0.9999)
+    assert set(undecided) <= set(shared.first_N.tolist())
+    assert not shared.by_chance
+    with pytest.raises(ValueError, match="proves nothing"):
+        fix(first, second)
 
 
 def test_equal_files_of_many_samples_take_little_memory_and_time():
     labels, logits = biased_logits(3, 30_000)
     data = Predictions.from_arrays(labels, logits=logits)
-    assert len(shared_samples(data, data)) == 90_000
+    assert len(shared_samples([data], [data]).first_N) == 90_000
 
 
 @pytest.mark.parametrize(

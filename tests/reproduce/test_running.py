@@ -19,6 +19,7 @@ from classgap.remedies.search.executors import Workers
 from classgap.report import render_html, reproduction_text
 from classgap.report.reproduction_files import reproduction_markdown, write_reproduction_csv
 from classgap.reproduce.cells import make_plan
+from classgap.reproduce.metrics import measure_run
 from classgap.reproduce.results import RecipeResult, collect
 from classgap.reproduce.running import Progress, run_plan
 from classgap.reproduce.schema import Recipe
@@ -107,6 +108,30 @@ def test_missing_data_cannot_be_run_here(tmp_path: Path) -> None:
     assert all("--files nowhere=PATH" in each for each in reasons.values())
     assert {each.verdict for each in collect(plan, store, reasons).entries} == {"cannot be run here"}
     assert collect(plan, store).verdict == "not run"
+
+
+def test_a_run_that_another_command_finished_and_removed_counts_as_done(
+    tmp_path: Path, stored: tuple[ResultStore, list[Progress]]
+) -> None:
+    store, lost = ResultStore(tmp_path), []
+
+    class Overtaken(Here):
+        def submit(self, fn, /, task, **kwargs):  # type: ignore[no-untyped-def]
+            finished = fn(task, **kwargs)
+            store.add(stored[0].get(task.key))
+            (Path(task.settings["out"]) / "predictions.safetensors").unlink()
+            outcome = fn(task, **kwargs)
+            lost.append((finished.status, outcome.status, outcome.error))
+            return super().submit(lambda: outcome)
+
+    assert run_plan(moons_plan(), store, workers=Workers(Overtaken(), lambda: 1)) == {}
+    assert store.keys() == stored[0].keys()
+    assert {each[:2] for each in lost} == {("finished", "impossible")}, lost
+
+
+def test_a_run_without_files_is_named(tmp_path: Path) -> None:
+    with pytest.raises(ValueError, match=r"gone.metrics\.jsonl has no metrics"):
+        measure_run(tmp_path / "gone")
 
 
 def test_a_failed_run_ends_with_code_1_and_its_reason(tmp_path: Path) -> None:

@@ -12,10 +12,11 @@ from classgap.audit._types import Floats, Integers
 from classgap.audit.io.predictions import Predictions, to_tensor
 from classgap.audit.io.rows import as_tensor
 from classgap.remedies.class_values import costs_from_mapping, priors_from_mapping
-from classgap.remedies.duplicates import count_near_copies, rows_in, shared_samples
+from classgap.remedies.duplicates import SharedRows, count_near_copies, rows_in, shared_samples
 
 MIN_SAMPLES = 2  # of each class: one to fit on and one to judge by
-DUPLICATES = 0.005  # fraction of samples that may be in both files, as duplicates in the data are
+SAME_MODEL = 1e-3  # largest difference of a probability: half precision stays below
+ROWS = 65_536  # compared at a time
 CLEAR_LEAD = 4.0  # standard errors
 
 
@@ -53,14 +54,21 @@ def check_distinct(models: Sequence[Predictions]) -> None:
     """Check that no model is passed twice, whose ensemble would be itself.
 
     Raises:
-        ValueError: if two models have equal scores.
+        ValueError: if two models have equal scores, or nearly equal ones.
     """
     for place, model in enumerate(models):
         for earlier in models[:place]:
-            assert earlier.logits_NK is not None
-            assert model.logits_NK is not None
-            if torch.equal(as_tensor(earlier.logits_NK), as_tensor(model.logits_NK)):
+            if _have_equal_scores(earlier, model):
                 raise ValueError(f"{earlier.name} and {model.name} have equal scores: pass each model only once.")
+
+
+def _have_equal_scores(first: Predictions, second: Predictions) -> bool:
+    parts = [as_tensor(each.logits_NK) for each in (first, second) if each.logits_NK is not None]
+    for rows in zip(*(each.split(ROWS) for each in parts), strict=True):
+        mine, theirs = (each.float().softmax(dim=1) for each in rows)
+        if (mine - theirs).abs().max() > SAME_MODEL:
+            return False
+    return True
 
 
 def order_notices(fit: Sequence[Predictions], test: Sequence[Predictions]) -> tuple[str, ...]:
@@ -128,28 +136,45 @@ def check_support(data: Predictions, test: Predictions | None) -> None:
             )
 
 
-def check_disjoint(fit: Predictions, test: Predictions) -> list[int]:
-    """Check that fitting samples are no test samples, and return the rows of the few that are.
+def check_disjoint(fit: Sequence[Predictions], test: Sequence[Predictions]) -> tuple[Integers, tuple[str, ...]]:
+    """Check that fitting samples are no test samples; return the rows of those to leave out, and notices.
 
-    A few are duplicates in the data, which occur in many datasets.
+    Rows are the same sample if the label and the scores of all models are equal. A few are left out. Many are refused,
+    unless repeated rows within the files explain them: rounded scores, or duplicates in the data.
+
+    Args:
+        fit: predictions of one model or several for the fitting samples.
+        test: predictions of the same models for the test samples.
 
     Raises:
-        ValueError: if there are more, with their number.
+        ValueError: if many fitting samples are test samples, with their number.
     """
     shared = shared_samples(fit, test)
-    if len(shared) > DUPLICATES * min(len(fit), len(test)):
-        raise ValueError(
-            f"{len(shared)} samples of {fit.name} are also in {test.name}, first row {shared[0][0]} and row "
-            f"{shared[0][1]}: a fix tested on samples it was fitted to proves nothing. Pass different samples, or one "
-            "file without --test."
+    count = len(shared.first_N)
+    if not shared.are_few:
+        if not shared.by_chance:
+            assert shared.pair is not None
+            raise ValueError(
+                f"{count} samples of {fit[0].name} are also in {test[0].name}, first row {shared.pair[0]} and row "
+                f"{shared.pair[1]}: a fix tested on samples it was fitted to proves nothing. Pass different samples, "
+                "or one file without --test."
+            )
+        notice = (
+            f"{count} fitting samples have the scores and labels of test samples. About as many repeat within the "
+            "files, because scores are rounded or the data has duplicates, so they were kept."
         )
-    _check_near_copies(fit, test, shared)
-    return [row for row, _ in shared]
+        return np.array([], dtype=np.int64), (notice,)
+    for mine, theirs in zip(fit, test, strict=True):
+        _check_near_copies(mine, theirs, shared)
+    if not count:
+        return shared.first_N, ()
+    were = "sample that is also a test sample was" if count == 1 else "samples that are also test samples were"
+    return shared.first_N, (f"{count} fitting {were} left out.",)
 
 
-def _check_near_copies(fit: Predictions, test: Predictions, shared: Sequence[tuple[int, int]]) -> None:
+def _check_near_copies(fit: Predictions, test: Predictions, shared: SharedRows) -> None:
     parts = []
-    for data, rows in zip((fit, test), np.array(shared, dtype=np.int64).reshape(-1, 2).T, strict=True):
+    for data, rows in ((fit, shared.first_N), (test, shared.second_M)):
         assert data.logits_NK is not None
         kept = np.delete(np.arange(len(data)), rows)
         parts.append((as_tensor(data.logits_NK)[torch.from_numpy(kept)], data.targets_N[kept]))
@@ -162,22 +187,22 @@ def _check_near_copies(fit: Predictions, test: Predictions, shared: Sequence[tup
         )
 
 
-def check_training_rows(fit: Predictions, *others: Predictions) -> Integers:
-    """Check that no sample is a training sample, and return the rows of the training features that no sample has.
+def check_training_rows(fit: Predictions, *others: Predictions) -> tuple[Integers, tuple[str, ...]]:
+    """Return the rows of the training features that no sample has, and a notice about the others.
 
-    A few are duplicates in the data; heads are not trained on them.
+    A head trained on a sample has seen its label, so its accuracy on the sample proves nothing.
 
     Args:
         fit: predictions with features of its samples and of the training samples.
         others: predictions of other samples, with features.
 
     Raises:
-        ValueError: if there are more, with their number.
+        ValueError: if features have different widths, or all training samples are samples of a file.
 
     >>> train = {"train_features": [[3.0], [4.0]], "train_targets": [0, 1]}
     >>> data = Predictions.from_arrays([0, 1], logits=[[1.0, 0.0]] * 2, features=[[1.0], [2.0]], **train)
     >>> check_training_rows(data)
-    array([0, 1])
+    (array([0, 1]), ())
     """
     assert fit.train_features_MD is not None
     train_MD = as_tensor(fit.train_features_MD)
@@ -190,15 +215,20 @@ def check_training_rows(fit: Predictions, *others: Predictions) -> Integers:
                 f"features of {data.name} have {features_ND.shape[1]} columns, but train_features of {fit.name} have "
                 f"{train_MD.shape[1]}: pass features of the same layer of the same network."
             )
-        rows_N, rows_M = rows_in(features_ND, train_MD)
-        if len(rows_N) > DUPLICATES * len(data):
-            raise ValueError(
-                f"{len(rows_N)} samples of {data.name} have the features of training samples in train_features of "
-                f"{fit.name}: heads trained on them have seen the labels, so the test proves nothing. "
-                "Leave them out of train_features and train_targets, or leave out train_features."
-            )
-        shared_M[rows_M] = True
-    return np.flatnonzero(~shared_M)
+        shared_M[rows_in(features_ND, train_MD)[1]] = True
+    count = int(shared_M.sum())
+    if count == len(train_MD):
+        raise ValueError(
+            f"all {count} rows of train_features of {fit.name} are features of fitting or test samples: heads trained "
+            "on them have seen the labels, so the test proves nothing. Pass features of other training samples, or "
+            "leave out train_features."
+        )
+    if not count:
+        return np.arange(len(train_MD)), ()
+    were = "sample that is also a fitting or test sample was"
+    if count > 1:
+        were = "samples that are also fitting or test samples were"
+    return np.flatnonzero(~shared_M), (f"{count} training {were} left out of the refitted heads.",)
 
 
 def check_points(what: str, value: float) -> float:

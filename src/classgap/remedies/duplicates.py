@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from dataclasses import dataclass
+
 import numpy as np
 import torch
 from torch import Tensor
@@ -10,45 +13,100 @@ from classgap.audit._types import Floats, Integers
 from classgap.audit.io.predictions import Predictions
 from classgap.audit.io.rows import as_tensor
 
-COINCIDENCES = 0.005  # fraction of rows that may be equal in two files by chance if values are coarse
-UNLIKELY = 0.01  # expected pairs of equal rows below which an equal row is no coincidence
-SCORE_COLUMNS, FEATURE_COLUMNS = 8, 512  # to estimate how often different samples have equal values
-SAMPLED = 2_000  # rows for that estimate
-SATURATED = 86.0  # distance of logits at which a probability is 0 in float32
+FEW, FEW_SHARE = 3, 0.01  # rows, or fraction of the smaller file
+TIMES_CHANCE = 5  # pairs of equal rows per pair that chance explains
+COMMON = 10  # rows with a value that occurs more often, such as rows of zeros, say nothing about identity
+UNSEEN = 0.5  # added to the pairs within a file: none seen does not mean that none can occur
 TOLERANCE = 1e-3  # of a probability; half precision and three decimals stay below
 UNDECIDED = 0.02  # least third highest probability: nearly certain rows are alike for many samples
 MIN_SHARE = 0.2  # of the undecided rows: fewer may be duplicates in the data
 MIN_COPIES = 10
-TIMES_CHANCE = 5  # pairs of nearly equal rows per pair that chance explains
-PRIOR_PAIRS = 3  # added to the pairs within a file: the upper 95 % bound of a count of 0
+PRIOR_PAIRS = 3  # of nearly equal rows: the upper 95 % bound of a count of 0
+SAMPLED = 5_000  # undecided rows to estimate rates of nearly equal rows from
 
 
-def shared_samples(fit: Predictions, test: Predictions) -> list[tuple[int, int]]:
-    """Return pairs of rows, one of each file, with identical scores and labels.
+@dataclass(frozen=True)
+class SharedRows:
+    """Rows of two files that are equal.
 
-    Rows that repeat within a file say nothing about identity and are left out, and so are rows with all probability on
-    one class. Rounded scores and duplicates in the data make rows equal about as often between files as within them: if
-    repeated rows explain the pairs, the result is empty, unless the files are equal.
+    Attributes:
+        first_N: rows of the first file, sorted.
+        second_M: rows of the second file, sorted.
+        pair: one row of each file that are equal, or ``None`` without any.
+        are_few: whether they can be left out of one file without loss.
+        by_chance: whether rows that repeat within the files explain the number of pairs.
+    """
+
+    first_N: Integers
+    second_M: Integers
+    pair: tuple[int, int] | None
+    are_few: bool
+    by_chance: bool
+
+
+def shared_samples(fit: Sequence[Predictions], test: Sequence[Predictions]) -> SharedRows:
+    """Find samples with identical scores of all models and identical labels in both files.
 
     >>> scores = [[0.1, 0.7], [2.0, 0.3], [1.5, 0.2]]
     >>> fit = Predictions.from_arrays([0, 1, 0], logits=scores)
-    >>> shared_samples(fit, Predictions.from_arrays([1, 0], logits=[[2.0, 0.3], [0.3, 0.1]]))
-    [(1, 0)]
+    >>> shared_samples([fit], [Predictions.from_arrays([1, 0], logits=[[2.0, 0.3], [0.3, 0.1]])]).pair
+    (1, 0)
     """
-    assert fit.logits_NK is not None
-    assert test.logits_NK is not None
-    fit_NK, test_NK = as_tensor(fit.logits_NK), as_tensor(test.logits_NK)
-    ours, theirs = _hash_samples(fit_NK, fit.targets_N), _hash_samples(test_NK, test.targets_N)
-    if np.array_equal(np.sort(ours), np.sort(theirs)):
-        return list(zip(np.argsort(ours).tolist(), np.argsort(theirs).tolist(), strict=True))
-    place_fit, repeated_fit = _unsaturated_rows(ours, fit_NK)
-    place_test, repeated_test = _unsaturated_rows(theirs, test_NK)
-    pairs = sorted((row, place_test[key]) for key, row in place_fit.items() if key in place_test)
-    repeated = repeated_fit + repeated_test
-    coincidences = 0.0
-    if pairs and (repeated or _are_coarse(fit_NK, test_NK, SCORE_COLUMNS)):
-        coincidences = 2 * repeated + COINCIDENCES * min(len(ours), len(theirs))
-    return pairs if len(pairs) > coincidences else []
+    ours, theirs = _hash_samples(fit), _hash_samples(test)
+    order, other = np.argsort(ours, kind="stable"), np.argsort(theirs, kind="stable")
+    if np.array_equal(ours[order], theirs[other]):  # of coarse scores, only whole files say enough
+        distinct, classes = len(np.unique(ours)), fit[0].num_classes
+        if distinct > 2 * classes or (distinct > classes and np.array_equal(ours, theirs)):
+            return SharedRows(
+                np.sort(order), np.sort(other), (int(order[0]), int(other[0])), are_few=False, by_chance=False
+            )
+    return _shared_rows(ours, theirs, strict=True)
+
+
+def rows_in(features_ND: Tensor, train_MD: Tensor) -> tuple[Integers, Integers]:
+    """Return rows of features that are training rows, exactly or in half precision, and these training rows.
+
+    Both are empty if there are many pairs and chance explains them, as with features of few different values.
+
+    >>> train = torch.randn(50, 4, generator=torch.Generator().manual_seed(0))
+    >>> rows_in(torch.cat([train[7:9].half().float(), -train[:1]]), train)
+    (array([0, 1]), array([7, 8]))
+    """
+    found_N, found_M = np.zeros(len(features_ND), dtype=bool), np.zeros(len(train_MD), dtype=bool)
+    for dtype in (torch.float32, torch.float16, torch.bfloat16):
+        shared = _shared_rows(_hash_rows(features_ND.to(dtype)), _hash_rows(train_MD.to(dtype)), strict=False)
+        if shared.are_few or not shared.by_chance:
+            found_N[shared.first_N] = True
+            found_M[shared.second_M] = True
+    return np.flatnonzero(found_N), np.flatnonzero(found_M)
+
+
+def _shared_rows(first_N: Integers, second_M: Integers, *, strict: bool) -> SharedRows:
+    """Compare rows by their hashes.
+
+    Independent rows are equal with probability ``Σ pᵢqᵢ``, where *p* and *q* are the distributions of the two files;
+    pairs within the files estimate ``Σ pᵢ²`` and ``Σ qᵢ²``. The geometric mean of the two is at least the probability;
+    it is compared if ``strict``. Their minimum finds more, and takes more duplicates in the data for shared rows.
+    """
+    values, place = np.unique(np.concatenate([first_N, second_M]), return_inverse=True)
+    places = place[: len(first_N)], place[len(first_N) :]
+    counts = [np.bincount(each, minlength=len(values)).astype(np.float64) for each in places]
+    counts = [np.where(counts[0] + counts[1] > COMMON, 0.0, each) for each in counts]
+    common = (counts[0] > 0) & (counts[1] > 0)
+    if not common.any():
+        empty = np.array([], dtype=np.int64)
+        return SharedRows(empty, empty, None, are_few=True, by_chance=True)
+    rates = [
+        ((each * (each - 1)).sum() / 2 + UNSEEN) / max(size * (size - 1) / 2, 1)
+        for each, size in zip(counts, (len(first_N), len(second_M)), strict=True)
+    ]
+    rate = np.sqrt(rates[0] * rates[1]) if strict else min(rates)
+    pairs = (counts[0] * counts[1]).sum()
+    rows_N, rows_M = (np.flatnonzero(common[each]) for each in places)
+    pair = int(rows_N[0]), int(np.flatnonzero(places[1] == places[0][rows_N[0]])[0])
+    by_chance = bool(pairs <= TIMES_CHANCE * len(first_N) * len(second_M) * rate)
+    are_few = len(rows_N) <= max(FEW, FEW_SHARE * min(len(first_N), len(second_M)))
+    return SharedRows(rows_N, rows_M, pair, are_few, by_chance)
 
 
 def count_near_copies(fit_NK: Tensor, fit_labels_N: Integers, test_NK: Tensor, test_labels_N: Integers) -> int:
@@ -90,39 +148,17 @@ def count_near_copies(fit_NK: Tensor, fit_labels_N: Integers, test_NK: Tensor, t
     copies = int(min(paired))
     if copies < max(MIN_COPIES, MIN_SHARE * min(sizes)):
         return 0
+    sampled = [each[:: -(-len(each) // SAMPLED)] for each in points]
+    few = [KDTree(each) for each in sampled]
     rates = []
-    for tree, (_, counts), size in zip(trees, distinct, sizes, strict=True):
-        within = (tree.count_neighbors(tree, TOLERANCE, p=np.inf, weights=counts) - size) / 2
-        rates.append((within + PRIOR_PAIRS) / (size * (size - 1) / 2))
-    pairs = trees[0].count_neighbors(trees[1], TOLERANCE, p=np.inf, weights=(fit_counts, test_counts))
-    return copies if pairs > TIMES_CHANCE * sizes[0] * sizes[1] * np.sqrt(rates[0] * rates[1]) else 0
-
-
-def rows_in(features_ND: Tensor, train_MD: Tensor) -> tuple[Integers, Integers]:
-    """Return rows of features that are training rows, exactly or in half precision, and these training rows.
-
-    Both are empty if chance explains the pairs, as with features of few different values. Features that repeat among
-    the samples, or more often than most in the training rows, say nothing about identity and are left out: rows of
-    zeros, for example.
-
-    >>> train = torch.randn(50, 4, generator=torch.Generator().manual_seed(0))
-    >>> rows_in(torch.cat([train[7:9].half().float(), -train[:1]]), train)
-    (array([0, 1]), array([7, 8]))
-    """
-    found_N, found_M = np.zeros(len(features_ND), dtype=bool), np.zeros(len(train_MD), dtype=bool)
-    for dtype in (torch.float32, torch.float16, torch.bfloat16):
-        ours_ND, theirs_MD = features_ND.to(dtype), train_MD.to(dtype)
-        ours, theirs = _hash_rows(ours_ND), _hash_rows(theirs_MD)
-        _, place, counts = np.unique(ours, return_inverse=True, return_counts=True)
-        values, trained = np.unique(theirs, return_counts=True)
-        equal_N = (counts[place] == 1) & np.isin(ours, values[trained <= np.median(trained)])
-        coincidences = 2.0 * (len(ours) - len(counts))
-        if equal_N.any() and _are_coarse(ours_ND, theirs_MD, FEATURE_COLUMNS):
-            coincidences += 2 * (len(theirs) - len(values)) + COINCIDENCES * min(len(ours), len(theirs))
-        if equal_N.sum() > coincidences:
-            found_N |= equal_N
-            found_M |= np.isin(theirs, ours[equal_N])
-    return np.flatnonzero(found_N), np.flatnonzero(found_M)
+    for tree, rows in zip(few, sampled, strict=True):
+        within = (tree.count_neighbors(tree, TOLERANCE, p=np.inf) - len(rows)) / 2
+        rates.append((within + PRIOR_PAIRS) / (len(rows) * (len(rows) - 1) / 2))
+    # The larger file is compared as a whole: subsets of both would share few of the copies.
+    small, large = np.argsort(sizes)
+    pairs = few[small].count_neighbors(trees[large], TOLERANCE, p=np.inf, weights=(None, distinct[large][1]))
+    expected = len(sampled[small]) * sizes[large] * np.sqrt(rates[0] * rates[1])
+    return copies if pairs > TIMES_CHANCE * expected else 0
 
 
 def _points(scores_NK: Tensor, labels_N: Integers) -> Floats:
@@ -133,39 +169,18 @@ def _points(scores_NK: Tensor, labels_N: Integers) -> Floats:
     return torch.cat([top.values, codes_N4], dim=1)[undecided_N].double().numpy()
 
 
-def _hash_samples(scores_NK: Tensor, targets_N: Integers) -> Integers:
-    """64-bit hash of each row and its label; log-probabilities are compared as float32."""
-    labels_N = targets_N.astype(np.uint64) * np.uint64(0x9E3779B97F4A7C15)
-    return (_hash_rows(scores_NK).view(np.uint64) + labels_N).view(np.int64)
+def _hash_samples(models: Sequence[Predictions]) -> Integers:
+    """64-bit hash of the label of each sample and its scores of all models, as float32."""
+    hashes_N = models[0].targets_N.astype(np.uint64) * np.uint64(0x9E3779B97F4A7C15)
+    for place, model in enumerate(models):
+        assert model.logits_NK is not None
+        hashes_N += _hash_rows(as_tensor(model.logits_NK), seed=place).view(np.uint64)
+    return hashes_N.view(np.int64)
 
 
-def _hash_rows(values_NK: Tensor) -> Integers:
+def _hash_rows(values_NK: Tensor, seed: int = 0) -> Integers:
     """64-bit hash of the bits of each row as float32, where zero has one sign."""
     bits_NK = (values_NK.float() + 0.0).contiguous().view(torch.int32).numpy().astype(np.uint64)
-    rng = np.random.default_rng(0)
+    rng = np.random.default_rng(seed)
     factors_K = rng.integers(1, 2**63, bits_NK.shape[1], dtype=np.uint64) | np.uint64(1)
     return (bits_NK * factors_K).sum(axis=1, dtype=np.uint64).view(np.int64)
-
-
-def _are_coarse(mine_NK: Tensor, theirs_MK: Tensor, columns: int) -> bool:
-    """Whether different samples may have equal rows: few columns in half precision, or rounded values.
-
-    The probability of equal rows is estimated as a product over columns. One column is left out, because probabilities
-    sum to 1.
-    """
-    equal_C = []
-    parts = [each[:: -(-len(each) // SAMPLED), :columns] for each in (mine_NK, theirs_MK)]
-    for values_N in torch.cat(parts).T:
-        _, counts = values_N.unique(return_counts=True)
-        equal_C.append(float((counts.double() * (counts - 1)).sum()) / max(len(values_N), 1) ** 2)
-    expected_pairs = len(mine_NK) * len(theirs_MK) * float(np.prod(sorted(equal_C)[1:]))
-    return expected_pairs > UNLIKELY
-
-
-def _unsaturated_rows(hashes_N: Integers, scores_NK: Tensor) -> tuple[dict[int, int], int]:
-    """Hash → row for hashes that occur once, and the number of repeated rows; saturated rows are left out."""
-    top_N2 = scores_NK.topk(2, dim=1).values.float()
-    kept = np.flatnonzero((top_N2[:, 0] - top_N2[:, 1] < SATURATED).numpy())
-    values, first, counts = np.unique(hashes_N[kept], return_index=True, return_counts=True)
-    once = counts == 1
-    return dict(zip(values[once].tolist(), kept[first[once]].tolist(), strict=True)), len(kept) - len(values)

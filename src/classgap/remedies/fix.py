@@ -81,9 +81,12 @@ class Samples:
         if test is not None:
             check_models(test)
             check_same_classes(fit[0], test[0])
-            notices = order_notices(fit, test)
-            fit, duplicates = _without_duplicates(fit, test[0])
-            notices = (*notices, *duplicates)
+            check_distinct(test)
+            shared_N, notices = check_disjoint(fit, test)
+            notices = (*order_notices(fit, test), *notices)
+            if len(shared_N):
+                kept_N = np.setdiff1d(np.arange(len(fit[0])), shared_N)
+                fit = [each.take(kept_N) for each in fit]
         check_support(fit[0], None if test is None else test[0])
         best = int(np.argmax([np.mean(each.predictions_N == each.targets_N) for each in fit]))
         order = [best, *(i for i in range(len(fit)) if i != best)]
@@ -94,20 +97,6 @@ class Samples:
         by_place = [models[order.index(i)] for i in range(len(fit))]  # an ensemble keeps the order of the files
         sources = (models[0], *([ensemble(by_place)] if len(models) > 1 else []))
         return cls(fit[best], None if test is None else test[best], sources, notices)
-
-
-def _without_duplicates(fit: Sequence[Predictions], test: Predictions) -> tuple[Sequence[Predictions], tuple[str, ...]]:
-    """Leave out the few fitting samples that are test samples."""
-    shared = check_disjoint(fit[0], test)
-    if not shared:
-        return fit, ()
-    kept = np.setdiff1d(np.arange(len(fit[0])), shared)
-    count = (
-        "1 fitting sample that is also a test sample was"
-        if len(shared) == 1
-        else (f"{len(shared)} fitting samples that are also test samples were")
-    )
-    return [each.take(kept) for each in fit], (f"{count} left out.",)
 
 
 def fix(

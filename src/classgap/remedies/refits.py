@@ -35,19 +35,20 @@ def refit_predictions(fit: Predictions, test: Predictions | None, progress: Call
     Both are empty unless the files have ``features``, and the fitting file ``train_features`` and ``train_targets``.
 
     Raises:
-        ValueError: if fitting or test samples are training samples: heads know the labels of these.
+        ValueError: if all training samples are fitting or test samples.
     """
     features = [fit.features_ND, fit.features_ND if test is None else test.features_ND]
     if fit.train_features_MD is None or fit.train_targets_M is None or features[0] is None or features[1] is None:
         return [], ()
-    kept = torch.from_numpy(check_training_rows(fit, *(() if test is None else (test,))))
+    kept_M, notices = check_training_rows(fit, *(() if test is None else (test,)))
+    kept = torch.from_numpy(kept_M)
     targets_M = torch.from_numpy(fit.train_targets_M).long()
     rows = kept[_sample_rows(targets_M[kept], kept, fit.num_classes)]
     bias_K = None if fit.bias_K is None else fit.bias_K.float()
     weight_KD = None if fit.weight_KD is None else fit.weight_KD.float()
     data = FrozenFeatures(fit.train_features_MD[rows].float(), targets_M[rows], fit.class_names, weight_KD, bias_K)
     if (problem := data.problem()) is not None:
-        return [], (problem,)
+        return [], (*notices, problem)
     fit_ND, test_ND = as_tensor(features[0]).float(), as_tensor(features[1]).float()
     found = []
     for name, head in refit_heads(data, progress):
@@ -55,7 +56,7 @@ def refit_predictions(fit: Predictions, test: Predictions | None, progress: Call
         logits = [part(each) for each in (fit_ND, test_ND)]
         test_logits_NK = None if test is None else logits[1]
         found.append(Source(name, logits[0], test_logits_NK, inputs="features", module=part, adjustable=False))
-    return found, ()
+    return found, notices
 
 
 def refit_run(

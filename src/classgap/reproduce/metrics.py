@@ -65,7 +65,10 @@ def measure_run(
         corruptions: Whether to test on corrupted samples too.
     """
     directory = RunDirectory(path)
-    *epochs, final = directory.read_metrics()
+    lines = directory.read_metrics()
+    if not lines:
+        raise ValueError(f"{directory.metrics} has no metrics: the run was removed or never started; train it again.")
+    *epochs, final = lines
     names = {name.removeprefix("test_"): value for name, value in final.items() if name.startswith("test_")}
     trained = {name: value for name, value in final.items() if name.startswith("train_")}
     audit = _audit(path)

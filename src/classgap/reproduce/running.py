@@ -193,7 +193,7 @@ class _Runs:
             self._give_up(cell, seed, Outcome(key, "failed", error=f"its worker died ({error})"))
             return False
         outcome = future.result()
-        stored = self.store.get(key) if outcome.status == "failed" else None
+        stored = self.store.get(key) if outcome.status in ("failed", "impossible") else None
         if stored is not None and cell.is_stored(seed, stored):  # another command has finished it and removed its files
             self.done += 1
             self.show(cell, seed, Outcome(key, "finished", stored))
