@@ -33,7 +33,7 @@ def full():
 def test_json_has_the_documented_names(full, tmp_path):
     full.save(tmp_path / "audit.json")
     data = json.loads((tmp_path / "audit.json").read_text())
-    assert data["schema"] == 2
+    assert data["schema"] == 3
     assert len({name.lower() for name in data}) == len(data)
     assert data["overall"]["accuracy"] == full.overall.accuracy
     assert data["overall"]["balanced_accuracy"] == full.overall.balanced_accuracy

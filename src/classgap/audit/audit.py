@@ -93,7 +93,7 @@ class Audit:
     ('dog', 0.5, 6)
     """
 
-    SCHEMA: ClassVar[int] = 2
+    SCHEMA: ClassVar[int] = 3
     __pydantic_config__ = STRICT
 
     name: str
