@@ -4,16 +4,18 @@ from pathlib import Path
 
 import pytest
 import torch
-from method_cases import MOONS, STEPS, assert_resumes, metrics, moons_run, moons_trained
+from method_cases import MOONS, assert_resumes, metrics, moons_run, moons_trained
 from training_cases import trained, trained_by_two
 
 from classgap.engine import Run
 from classgap.engine.storage.checkpoint import load_checkpoint, load_weights
 from classgap.testing import Processes
 
+STEPS = 6  # in an epoch
 
-def trained_for_an_epoch(val_fraction: float) -> Run:
-    run = moons_run("cdb:tau=0.5", val_fraction=val_fraction)
+
+def trained_for_an_epoch() -> Run:
+    run = moons_run("cdb:tau=0.5", val_fraction=0.25)
     run.method.epoch_start(run)
     assert run.method.loss.weight.tolist() == [1.0, 1.0]  # equal in the first epoch
     for batch in run.batches.epoch(0):
@@ -24,10 +26,15 @@ def trained_for_an_epoch(val_fraction: float) -> Run:
     return run
 
 
-@pytest.mark.parametrize("val_fraction", [0.0, 0.25])
-def test_weights_follow_the_accuracies(val_fraction: float) -> None:
-    run = trained_for_an_epoch(val_fraction)
-    split = run.train if run.validation is None else run.validation
+def test_held_out_samples_are_required(tmp_path: Path) -> None:
+    with pytest.raises(ValueError, match=r"cdb .*--val-fraction"):
+        moons_trained(tmp_path / "run", "cdb")
+    assert not (tmp_path / "run").exists()
+
+
+def test_weights_follow_the_accuracies() -> None:
+    run = trained_for_an_epoch()
+    split = run.validation
     correct = [[], []]
     run.model.eval()
     for row in range(len(split)):
@@ -53,16 +60,16 @@ def test_a_class_without_held_out_samples_takes_the_mean() -> None:
 
 
 def test_tau_0_is_cross_entropy(tmp_path: Path) -> None:
-    ours, theirs = (moons_trained(tmp_path / name, name, audit=False) for name in ("cdb:tau=0", "erm"))
+    ours, theirs = (
+        moons_trained(tmp_path / name, name, val_fraction=0.25, audit=False) for name in ("cdb:tau=0", "erm")
+    )
     assert metrics(ours) == metrics(theirs)
     weights = [load_weights(each.model) for each in (ours, theirs)]
     assert all(torch.equal(tensor, weights[1][name]) for name, tensor in weights[0].items())
 
 
-@pytest.mark.parametrize("val_fraction", [0.0, 0.25])
-def test_stopped_and_resumed(val_fraction: float, tmp_path: Path) -> None:
-    steps = STEPS if val_fraction == 0 else 6
-    assert_resumes(tmp_path, "cdb", [3, steps, 2 * steps + 5], val_fraction=val_fraction)
+def test_stopped_and_resumed(tmp_path: Path) -> None:
+    assert_resumes(tmp_path, "cdb", [3, STEPS, 2 * STEPS + 5], val_fraction=0.25)
     ours, theirs = (load_checkpoint(tmp_path / name / "checkpoints" / "last.pt") for name in ("whole", "stopped"))
     assert torch.equal(ours["method"]["loss.weight"], theirs["method"]["loss.weight"])
     assert ours["method"]["loss.weight"].tolist() != [1.0, 1.0]

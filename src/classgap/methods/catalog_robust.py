@@ -198,7 +198,7 @@ ENTRIES: list[MethodEntry] = [
         cdb,
         given=("num_classes",),
         paper="Sinha et al., ACCV 2020, arXiv 2010.01824",
-        required_inputs=("one pass over the held-out or training samples per epoch",),
+        required_inputs=("held-out samples", "one pass over them per epoch"),
         origins={"tau": PAPER},
         documented_by=DifficultyBalancedLoss,
     ),

@@ -71,8 +71,9 @@ class ConfusionalSpectral(Method):
 class DifficultyBalanced(Method):
     """CDB (Sinha et al. 2020): update the class weights from the class accuracies after each epoch.
 
-    The accuracies are those on held-out samples, or on the training set if none are held out. The first epoch has equal
-    weights. A class without measured samples takes the mean accuracy of the others.
+    The accuracies are those on held-out samples; on the training set, only a few classes would have errors, and all the
+    weight, once it is fitted. The first epoch has equal weights. A class without held-out samples takes the mean
+    accuracy of the others.
 
     Args:
         loss: Loss with the class weights.
@@ -82,6 +83,14 @@ class DifficultyBalanced(Method):
 
     def __init__(self, loss: DifficultyBalancedLoss) -> None:
         super().__init__(loss)
+
+    def prepare(self, run: TrainingRun) -> None:
+        """Require held-out samples."""
+        if run.validation is None:
+            raise ValueError(
+                "cdb weights classes by their accuracies on held-out samples, but val_fraction is 0. "
+                "Set --val-fraction 0.1."
+            )
 
     def epoch_start(self, run: TrainingRun) -> None:
         """Update the class weights."""
