@@ -25,7 +25,7 @@ import remedies_targets
 import remedies_training
 import stored
 import torch
-from remedies_runs import BASELINE, PROBLEMS, SEEDS, run_path
+from remedies_runs import BASELINE, PROBLEMS, SEEDS, method_names, run_path
 
 from classgap.audit import AuditSettings, read_predictions
 from classgap.audit.io.predictions import Predictions
@@ -213,7 +213,7 @@ def trained_image_changes(problem: str, runs: Path) -> Callable[[int], dict[str,
     plan = PROBLEMS[problem]
     pairs: dict[str, list[tuple[Predictions, Predictions]]] = {}
     for seed in plan.get("seeds", SEEDS):
-        paths = {method: run_path(runs, problem, method, seed) for method in plan["methods"]}
+        paths = {method: run_path(runs, problem, method, seed) for method in method_names(problem)}
         found = {method: pooled_predictions(path) for method, path in paths.items() if is_finished(path)}
         base = found.pop(BASELINE, None)
         for method, other in found.items():
@@ -263,7 +263,7 @@ def problems(runs: Path, predictions: Path | None) -> Iterator[tuple[str, list[l
         trained = [
             {
                 method: read_predictions(path)
-                for method in plan["methods"]
+                for method in method_names(name)
                 if method != BASELINE and is_finished(path := run_path(runs, name, method, seed))
             }
             for seed in finished
