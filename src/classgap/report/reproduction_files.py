@@ -15,6 +15,7 @@ from classgap.report.reproduction_rows import (
     part_table,
     recipe_title,
     reproduction_headline,
+    shared_runs_note,
     stand_in_note,
     unit_note,
 )
@@ -65,6 +66,8 @@ def reproduction_markdown(result: RecipeResult, *, legend: bool = True) -> str:
             note = f"{unit_note(part)}; paper → ours" if result.n_runs else "numbers of the paper"
             lines += [f"{escape_markdown(title)} ({note})", ""]
             lines += [*markdown_table(*part_table(part, entries)), ""]
+            if shared := shared_runs_note(result, name):
+                lines += [escape_markdown(shared), ""]
     for reason in dict.fromkeys(entry.reason for entry in result.entries if entry.reason):
         lines += [f"Cannot be run here: {escape_markdown(reason)}", ""]
     if result.recipe.oddities:

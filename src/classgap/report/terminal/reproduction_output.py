@@ -13,6 +13,7 @@ from classgap.report.reproduction_rows import (
     headers,
     recipe_title,
     reproduction_headline,
+    shared_runs_note,
     stand_in_note,
     unit_note,
 )
@@ -89,6 +90,8 @@ def _show(console: Console, result: RecipeResult) -> None:
             )
             last = row
         console.print(table)
+        if shared := shared_runs_note(result, name):
+            console.print(plain_text(shared), soft_wrap=True)
         console.print()
     if unicode:
         console.print(plain_text(f"{LEGEND}.", "bright_black"))
