@@ -203,6 +203,24 @@ def test_seeds_begin_with_the_first_seed(tmp_path: Path) -> None:
     assert make_plan(later, "full").cells[0].key(0) == plan.cells[0].key(1)  # the same run: one entry
 
 
+def test_columns_have_their_own_number_of_seeds(tmp_path: Path) -> None:
+    columns = {"many": {"metric": "accuracy"}, "few": {"metric": "accuracy", "epochs": 2}}
+    values = {"CE": [90.0, 60.0], "LA": [89.0, 80.0]}
+    recipe = {**MOONS, "parts": {"a": {**MOONS["parts"]["a"], "columns": columns, "values": values}}}
+    recipe["scales"] = {"full": {"seeds": 2, "column_seeds": {"few": 1}, "seconds": 10}}
+    plan = make_plan(Recipe.model_validate(recipe), "full")
+    assert [each.seeds for each in plan.entries] == [2, 1, 2, 1]
+    assert (plan.seeds, plan.seconds) == (2, 60)
+    assert {each.seeds for each in make_plan(plan.recipe, "full", 3).entries} == {3}  # --seeds 3
+    store = ResultStore(tmp_path)
+    run_plan(plan, store, workers=HERE)
+    assert len(list(store.keys())) == 6
+    assert [len(each.values) for each in collect(plan, store).entries] == [2, 1, 2, 1]
+    recipe["scales"]["full"]["column_seeds"] = {"fw": 1}
+    with pytest.raises(ValueError, match="column 'fw'"):
+        Recipe.model_validate(recipe)
+
+
 @pytest.mark.parametrize("first", [-5, True])
 def test_first_seeds_that_cannot_be_seeds_are_rejected(first: int) -> None:
     with pytest.raises(ValueError, match=f"first_seed must be an integer >= 0, got {first}"):

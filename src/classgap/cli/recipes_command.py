@@ -91,7 +91,9 @@ def _scale_lines(recipe: Recipe) -> list[str]:
         if not plan.cells:
             lines.append(f"{scale}: nothing to train")
             continue
-        size = f"{pluralize(len(plan.cells), 'cell', 'cells')} × {pluralize(plan.seeds, 'seed', 'seeds')}"
+        counts = plan.seeds_by_cell.values()
+        few = f"{min(counts)} to " if min(counts) < plan.seeds else ""
+        size = f"{pluralize(len(plan.cells), 'cell', 'cells')} × {few}{pluralize(plan.seeds, 'seed', 'seeds')}"
         files = "".join(f" {name}=PATH" for name in plan.files)
         lines.append(f"{scale}: {size}{time}; {data}{files and f'; --files{files}'}")
     return lines

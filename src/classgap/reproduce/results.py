@@ -123,7 +123,7 @@ def collect(plan: Plan, store: ResultStore, impossible: Mapping[Cell, str] | Non
         impossible: Reasons for cells that could not be run.
     """
     reasons = impossible or {}
-    records = {entry: store.find(entry.cell, plan.seeds) for entry in plan.entries}
+    records = {entry: store.find(entry.cell, entry.seeds) for entry in plan.entries}
     entries = tuple(_result(plan, entry, store, records[entry], reasons) for entry in plan.entries)
     return RecipeResult(
         plan.recipe,
@@ -185,7 +185,7 @@ def _result(
         return _setting(entry, paper)
     factor = 100.0 if part.unit == "percent" else 1.0
     own = _values(records, entry.metric, factor)
-    against = {} if entry.baseline is None else store.find(entry.baseline, plan.seeds)
+    against = {} if entry.baseline is None else store.find(entry.baseline, entry.seeds)
     base = _values(against, entry.baseline_metric, factor)
     shared = [seed for seed in own if seed in base]
     comparison = compare_paired([own[s] for s in shared], [base[s] for s in shared]) if shared else None
