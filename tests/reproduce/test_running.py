@@ -8,6 +8,7 @@ import subprocess
 import sys
 import time
 from concurrent.futures import Executor, Future
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -88,6 +89,21 @@ def test_pages_show_paper_and_ours(result: RecipeResult, tmp_path: Path) -> None
     assert "Two moons \\| rare" in reproduction_markdown(result)
     write_reproduction_csv([result], tmp_path / "numbers.csv")
     assert len((tmp_path / "numbers.csv").read_text().splitlines()) == 5
+
+
+def test_a_smoke_test_says_so_and_names_are_whole(stored: tuple[ResultStore, list[Progress]]) -> None:
+    name = "cross-entropy without any other loss term"
+    rows = {name: {"method": "erm"}, "LA": {"method": "logit-adjustment"}}
+    baseline = {"settings": {"method": "erm"}, "row": name}
+    parts = {"a": {**MOONS["parts"]["a"], "rows": rows, "values": {name: [90.0, 60.0]}, "baseline": baseline}}
+    result = collect(make_plan(Recipe.model_validate({**MOONS, "parts": parts}), "full", 2), stored[0])
+    assert "smoke test" not in reproduction_text(result)
+    text = reproduction_text(replace(result, scale="tiny"))
+    assert "smoke test" in text
+    assert "--scale cpu" in text
+    assert "…" not in text
+    for word in name.split():
+        assert word in text
 
 
 def test_fewer_seeds_of_some_numbers_are_stated(stored: tuple[ResultStore, list[Progress]], tmp_path: Path) -> None:

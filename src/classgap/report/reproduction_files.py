@@ -15,8 +15,8 @@ from classgap.report.reproduction_rows import (
     part_table,
     recipe_title,
     reproduction_headline,
+    scale_note,
     shared_runs_note,
-    stand_in_note,
     unit_note,
 )
 from classgap.reproduce.results import RecipeResult
@@ -55,8 +55,8 @@ def reproduction_markdown(result: RecipeResult, *, legend: bool = True) -> str:
         legend: whether to explain the marks.
     """
     lines = [f"**{escape_markdown(reproduction_headline(result))}.**{f' {LEGEND}.' if legend else ''}", ""]
-    if stand_in := stand_in_note(result):
-        lines += [f"This scale uses {escape_markdown(stand_in)}.", ""]
+    if note := scale_note(result):
+        lines += [escape_markdown(note), ""]
     if result.recipe.note:
         lines += [result.recipe.note, ""]
     for name, part in result.recipe.parts.items():

@@ -24,6 +24,7 @@ LEGEND = (
     "✓ reproduced, ≈ same direction, ✗ not reproduced, by a paired t-test of the differences from the baseline; "
     "= not testable (identical runs, or both sides at 100.0 % or at 0.0 %)"
 )
+SMOKE_TEST = "The scale tiny is a smoke test: its runs are too short to judge a method. Use --scale cpu for that."
 _COUNTED = ("reproduced", "same direction", "not reproduced", "not testable", "smoke", "cannot be run here", "not run")
 
 
@@ -56,6 +57,14 @@ def reproduction_headline(result: RecipeResult) -> str:
     counts = [_counts(claims, "claim", "claims"), _counts(others, "other number", "other numbers")]
     shown = "; ".join(filter(None, counts)) or "Nothing to compare"
     return f"{result.verdict.capitalize()} (scale {result.scale}, {seeds}{part}). {shown}"
+
+
+def scale_note(result: RecipeResult) -> str:
+    """Return what to know of the scale: that tiny is a smoke test, or what replaces the paper's data and networks."""
+    notes = [SMOKE_TEST] if result.scale == "tiny" and result.n_runs else []
+    if stand_in := stand_in_note(result):
+        notes.append(f"This scale uses {stand_in}.")
+    return " ".join(notes)
 
 
 def shared_runs_note(result: RecipeResult, name: str) -> str:

@@ -10,8 +10,8 @@ from classgap.report.reproduction_rows import (
     headers,
     recipe_title,
     reproduction_headline,
+    scale_note,
     shared_runs_note,
-    stand_in_note,
     unit_note,
 )
 from classgap.reproduce.catalog import find_base
@@ -59,7 +59,7 @@ def reproduction_page(result: RecipeResult) -> dict[str, Any]:
         "result": result,
         "parts_shown": parts,
         "headers": headers(recipe),
-        "stand_in": stand_in_note(result),
+        "scale_note": scale_note(result),
         "settings": {**base.settings, **recipe.settings},
         "assumed": {**base.assumed, **recipe.assumed},
         "needs": requirements(recipe),
