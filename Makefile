@@ -2,7 +2,7 @@
 PYTHON ?= python3
 BIN := .venv/bin
 
-.PHONY: demo test test-slow check format bench docs clean
+.PHONY: demo test test-slow check format bench pictures docs clean
 
 demo: .venv/installed
 	$(BIN)/classgap demo
@@ -32,6 +32,9 @@ bench: .venv/installed
 	$(BIN)/python benchmarks/sklearn_cost.py
 	$(BIN)/python benchmarks/audit_cost.py
 
+pictures: .venv/installed
+	$(BIN)/python benchmarks/case_study_pictures.py
+
 docs: .venv/installed
 	$(BIN)/python docs/generate_methods.py
 	$(BIN)/python docs/generate_results.py
@@ -45,6 +48,7 @@ docs: .venv/installed
 	$(BIN)/python benchmarks/labels.py docs
 	$(BIN)/python benchmarks/sklearn_cost.py docs
 	$(BIN)/python benchmarks/audit_cost.py docs
+	$(BIN)/python benchmarks/case_study_pictures.py
 	$(BIN)/mkdocs build --strict  # without --quiet, which hides the warnings that --strict counts
 
 clean:

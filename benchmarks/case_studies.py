@@ -4,7 +4,7 @@
     python benchmarks/case_studies.py docs                                            # writes docs/case-studies/*.md
 
 The pages in case_study_pages/ are templates: their code blocks are the ones that run, and their figures are filled in
-from results/case_studies.json. ``--keep`` keeps the files that the blocks write, such as the reports in the pictures.
+from results/case_studies.json. ``--keep`` keeps the files that the blocks write. ``make pictures`` takes the pictures.
 """
 
 from __future__ import annotations

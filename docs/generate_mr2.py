@@ -1,7 +1,7 @@
 """Fill the tables of docs/mr2.md and draw docs/mr2.png from the stored results.
 
 ``python docs/generate_mr2.py [FOLDER]``, or ``make docs``. A table of the page is replaced by the one with its header;
-the text between the tables is written by hand.
+the text between the tables is written by hand, and :func:`state_figures` checks its figures.
 """
 
 from __future__ import annotations
@@ -24,7 +24,6 @@ from classgap.reproduce.store import ResultStore
 from classgap.reproduce.verdicts import Comparison, compare_paired
 
 ROOT = Path(__file__).parents[1]
-SEEDS = {"mr2-search": 10}  # the search has 10 on digits; the other recipes state theirs
 DEFAULT_DECAY = 0.0005  # default weight decay of ``classgap train``
 FITTED = {"c": 0.9}  # parts of the search that only choose settings with this training accuracy
 SEARCHED = {"MNIST-1D, 40 epochs": "a", "MNIST-1D, 200 epochs": "a", "CLINC150": "a", "digits": "a"} | {
@@ -33,33 +32,33 @@ SEARCHED = {"MNIST-1D, 40 epochs": "a", "MNIST-1D, 200 epochs": "a", "CLINC150":
 }
 FORMS = {
     "Other margins γ, no pull": [
-        "γ of size, power 1/3 (the paper's)",
-        "γ of size, power -1/3",
-        "γ of spread, power 1/3",
-        "γ of spread by ‖μ‖², power 1/3",
-        "γ of spread by nearest mean, power 1/3",
-        "γ of training error, power 1/3",
-        "γ of training margin, power 1/3",
+        "γ from feature norm, exponent 1/3 (the paper's)",
+        "γ from feature norm, exponent -1/3",
+        "γ from spread, exponent 1/3",
+        "γ from spread relative to ‖μ̂‖², exponent 1/3",
+        "γ from spread relative to nearest mean, exponent 1/3",
+        "γ from training error, exponent 1/3",
+        "γ from training margin, exponent 1/3",
         "γ = 1/2 for all (temperature)",
         "γ = 2 for all (temperature)",
     ],
     "Tighter classes": [
         "MR², strength auto",
         "MR², strength auto, no logit margin",
-        "pairs (Eq. 2)",
-        "mean pair",
-        "centroid",
+        "pairs (Eq. 2), cap factor 4",
+        "mean pair, cap factor 4",
+        "centroid, cap factor 4",
     ],
     "Smaller features": [
-        "norm, force 1",
-        "norm, force 2",
-        "norm, force 4",
-        "norm, force 8",
-        "norm by γ² (Eq. 13), force 2",
-        "norm by γ² (Eq. 13), logit margin, force 2",
-        "norm and pairs, force 2",
-        "norm, more for hard classes",
-        "norm, more for easy classes",
+        "feature norm, cap factor 1",
+        "feature norm, cap factor 2",
+        "feature norm, cap factor 4",
+        "feature norm, cap factor 8",
+        "‖f‖²/γ² (Eq. 13), cap factor 2",
+        "‖f‖²/γ² (Eq. 13), logit margin, cap factor 2",
+        "feature norm and pairs, cap factor 2",
+        "feature norm, more for hard classes, cap factor 4",
+        "feature norm, more for easy classes, cap factor 4",
     ],
     "Usual remedies": ["label smoothing"],
 }
@@ -72,7 +71,7 @@ Table = list[list[str]]  # the first row is the header
 def find_result(name: str, store: ResultStore) -> RecipeResult:
     """Return the stored results of a recipe of the package, or of one in experiments/."""
     path = ROOT / "experiments" / f"{name}.yaml"
-    return collect(make_plan(load_recipe(str(path) if path.exists() else name), "cpu", SEEDS.get(name)), store)
+    return collect(make_plan(load_recipe(str(path) if path.exists() else name), "cpu"), store)
 
 
 def find_entry(result: RecipeResult, part: str, row: str, column: str) -> EntryResult:
@@ -116,19 +115,25 @@ def decay_table(search: RecipeResult) -> Table:
     """Return the best hard thirds of the search at the default and at a tuned weight decay, and gains over them."""
     at = f"{DEFAULT_DECAY:g}"
     forms = ("MR²", "feature norm auto")
-    heads = ["problem", *(f"{form}: at {at} | tuned" for form in ("cross-entropy", *forms))]
+    heads = ["problem", "seeds", *(f"{form}: at {at} | tuned" for form in ("cross-entropy", *forms))]
     rows = [" | ".join(heads).split(" | ")]
-    for column, part in SEARCHED.items():
-        settings = search.recipe.parts[part].rows
-        default = [row for row in settings if settings[row]["weight_decay"] == DEFAULT_DECAY]
-        best = {
-            form: [find_best(search, part, column, form, some)[1] for some in (default, settings)]
-            for form in ("cross-entropy", *forms)
-        }
-        reached = best.pop("cross-entropy")
-        gains = [_signed(new - old) for each in best.values() for new, old in zip(each, reached, strict=True)]
-        rows.append([column, *(f"{hard:.1f}" for hard in reached), *gains])
+    for column in SEARCHED:
+        reached = best_settings(search, column, "cross-entropy")
+        cells = [_level(each.values) for each in reached]
+        for form in forms:
+            pairs = zip(best_settings(search, column, form), reached, strict=True)
+            cells += [_interval(compare_paired(new.values, old.values)) for new, old in pairs]
+        rows.append([column, str(len(reached[0].values)), *cells])
     return rows
+
+
+def best_settings(search: RecipeResult, column: str, method: str) -> tuple[EntryResult, EntryResult]:
+    """Return the best results of a method at the default weight decay, and over all settings of the search."""
+    part = SEARCHED[column]
+    settings = search.recipe.parts[part].rows
+    default = [row for row in settings if settings[row]["weight_decay"] == DEFAULT_DECAY]
+    at_default, tuned = (find_best(search, part, column, method, rows)[0] for rows in (default, settings))
+    return find_entry(search, part, at_default, column), find_entry(search, part, tuned, column)
 
 
 def find_best(
@@ -167,14 +172,14 @@ def _margins(record: Mapping[str, Any]) -> tuple[float, float, float]:
 
 
 def size_table(result: RecipeResult) -> Table:
-    """Return the mean ‖f‖² of test samples and the hard third by weight decay."""
+    """Return the mean ‖f‖² of test samples and the hard third by weight decay, with 95 % intervals."""
     methods = list(result.recipe.parts["a"].rows)
     rows = [["weight decay", *(head for name in methods for head in (f"{name}: ‖f‖²", "hard"))]]
     for decay in result.recipe.parts["a"].columns:
         cells = []
         for name in methods:
             sizes = [_squared_sizes(each["classes"]).mean() for each in result.records["a", name, decay]]
-            cells += [f"{np.mean(sizes):.2f}", f"{find_entry(result, 'a', name, decay).mean:.1f}"]
+            cells += [_level(sizes, digits=2), _level(find_entry(result, "a", name, decay).values)]
         rows.append([decay, *cells])
     return rows
 
@@ -194,6 +199,89 @@ def generate_tables(store: ResultStore) -> list[Table]:
         size_table(find_result("mr2-feature-size", store)),
         thirds_table(find_result("mr2-strength", store)),
     ]
+
+
+def state_figures(store: ResultStore) -> list[str]:
+    """Return the figures in the text between the tables, as phrases of the page."""
+    forms, search, tuned, strength, control, augment = (
+        find_result(name, store)
+        for name in ("mr2-forms", "mr2-search", "question-tuned", "mr2-strength", "question-control", "mr2-augment")
+    )
+    short, long, clinc = "MNIST-1D, 40 epochs", "MNIST-1D, 200 epochs", "CLINC150"
+
+    def change(result: RecipeResult, row: str, column: str, part: str = "a") -> str:
+        return _interval(find_entry(result, part, row, column).comparison)
+
+    def both(row: str, word: str) -> str:
+        return f"{change(forms, row, short)}{word}{change(forms, row, clinc)}"
+
+    def gain(method: str, column: str) -> str:
+        """Gain at the default weight decay, with a tuned learning rate."""
+        new, old = (best_settings(search, column, each)[0] for each in (method, "cross-entropy"))
+        return _interval(compare_paired(new.values, old.values))
+
+    def tuning(column: str) -> str:
+        """Gain of cross-entropy from a tuned weight decay."""
+        old, new = best_settings(search, column, "cross-entropy")
+        return _interval(compare_paired(new.values, old.values))
+
+    def best(column: str, method: str) -> str:
+        return f"{best_settings(search, column, method)[1].mean:.1f}"
+
+    default = "MR², strength auto (default)"
+    tighter = [
+        find_entry(forms, "a", row, each).mean for row in FORMS["Tighter classes"][2:] for each in (short, clinc)
+    ]
+    bases = [find_entry(forms, "a", "cross-entropy", each).mean for each in (short, clinc)] * (len(tighter) // 2)
+    losses = [base - each for each, base in zip(tighter, bases, strict=True)]
+    norm = [find_entry(tuned, "a", "feature norm", each).comparison.mean for each in (short, long, clinc)]
+    seeds = augment.records["a", "MR²", "hard"], augment.records["a", "cross-entropy", "hard"]
+    single = [100 * (a["metrics"]["hard"] - b["metrics"]["hard"]) for a, b in zip(*seeds, strict=True)]
+    level = {
+        name: find_entry(tuned, "a", "cross-entropy", f"CIFAR-100, {name}").mean for name in ("fitted", "augmented")
+    }
+    plain = find_entry(search, "c", "cross-entropy, lr 0.1, wd 0.0005", "CIFAR-100, fitted")
+    changes = [each.comparison.mean for each in forms.part("a") if each.column == clinc and each.comparison is not None]
+    large = [each for each in changes if round(each, 1) >= 1]
+    fitted, not_fitted = "CIFAR-100, fitted", "CIFAR-100, plain"
+    return [
+        f"gains {change(strength, default, short)} points on the hard third after 40 epochs and "
+        f"{change(strength, default, long)} after 200",
+        f"it gains {gain('MR²', short)} and {gain('MR²', long)} (two seeds",
+        f"gains {min(norm):.1f} to {max(norm):.1f} points on the first three problems",
+        f"MR² is {change(control, 'MR2', 'CIFAR-100 or MNIST-1D, hard')} points better",
+        f"third {change(tuned, 'MR2', 'CIFAR-100, augmented', 'b')} points",
+        f"fitted: MR² {best(fitted, 'MR²')}, control {best(fitted, 'feature norm auto')}, cross-entropy "
+        f"{best(fitted, 'cross-entropy')}; not fitted: MR² {best(not_fitted, 'MR²')}, cross-entropy "
+        f"{best(not_fitted, 'cross-entropy')}",
+        f"own γ on CLINC150 ({change(forms, FORMS['Other margins γ, no pull'][0], clinc)})",
+        f"γ from the feature norm hurts ({both('γ from feature norm, exponent 1', ', ')})",
+        f"gains {both('feature norm, cap factor 2', ' and ')} points",
+        f"With twice the cap it gains {both('feature norm, cap factor 4', ' and ')}",
+        f"lose {min(losses):.1f} to {max(losses):.1f} points",
+        f"without the logit margin gives {both('MR², strength auto, no logit margin', ' and ')}",
+        f"class-agnostic penalty: {both('‖f‖²/γ² (Eq. 13), cap factor 2', ' and ')}",
+        f"batches of 128 ({both('MR², strength auto, memory', ', ')})",
+        f"gains {tuning(short)} and {tuning(long)} points for cross-entropy",
+        f"hard third {level['fitted']:.1f} without them after 40 epochs, {level['augmented']:.1f} with them after 50",
+        f"cross-entropy reaches {find_entry(augment, 'a', 'cross-entropy', 'hard').mean:.1f} % on the hard third",
+        f"({plain.mean:.1f} % without augmentation after 40 epochs)",
+        f"reach {_signed(min(large))} to {_signed(max(large))} on CLINC150",
+        f"detect: {', '.join(map(_signed, single[:-1]))} and {_signed(single[-1])} points, on average "
+        f"{change(augment, 'MR²', 'hard')}; easy third {change(augment, 'MR²', 'easy')}",
+        f"factor of 1 gains {both('feature norm, cap factor 1', ' and ')}",
+        *(
+            f"{place} {', '.join(change(forms, f'feature norm, cap factor {each}', column) for each in (2, 4))} and "
+            f"{change(forms, 'feature norm, cap factor 8', column)}"
+            for place, column in (("2, 4 and 8 gain", short), ("on CLINC150,", clinc))
+        ),
+    ]
+
+
+def find_unstated(page: str, figures: Iterable[str]) -> list[str]:
+    """Return the phrases that a page does not have."""
+    text = " ".join(page.replace("−", "-").split())
+    return [each for each in figures if each not in text]
 
 
 def fill(page: str, tables: Sequence[Table]) -> str:
@@ -229,9 +317,7 @@ def draw_figure(result: RecipeResult) -> bytes:
             axis.errorbar(found.mean, -i, xerr=found.high - found.mean, fmt="o", color=color, capsize=2)
         axis.set(title=column, xlabel="hard third: points over tuned cross-entropy", xlim=limits)
         axis.grid(axis="x", alpha=0.3)
-    bounded = FORMS["Tighter classes"][2:] + FORMS["Smaller features"]  # with a force of 4 if they name none
-    labels = [f"{row}, force 4" if row in bounded and "force" not in row else row for row, _ in rows]
-    axes[0].set_yticks([-i for i in range(len(rows))], labels)
+    axes[0].set_yticks([-i for i in range(len(rows))], [row for row, _ in rows])
     for text, (_, color) in zip(axes[0].get_yticklabels(), rows, strict=True):
         text.set_color(color)
     drawn = io.BytesIO()
@@ -255,6 +341,13 @@ def _interval(found: Comparison | None) -> str:
     return _signed(found.mean) if found.n < 2 else f"{_signed(found.mean)} ± {found.high - found.mean:.1f}"
 
 
+def _level(values: Sequence[float], digits: int = 1) -> str:
+    """Format a mean over seeds and half of its 95 % interval."""
+    found = compare_paired(values, np.zeros(len(values)).tolist())
+    half = "" if found.n < 2 else f" ± {found.high - found.mean:.{digits}f}"
+    return f"{found.mean:.{digits}f}{half}"
+
+
 def _signed(value: float) -> str:
     """Format with sign and one digit; never -0.0."""
     return f"{round(value, 1) + 0.0:+.1f}"
@@ -264,10 +357,12 @@ def main() -> None:
     """Write the page and its figure."""
     folder = Path(sys.argv[1]) if len(sys.argv) > 1 else Path(__file__).parent
     store = ResultStore(ROOT / "results")
-    page = (Path(__file__).parent / "mr2.md").read_text(encoding="utf-8")
-    atomic_write_text(folder / "mr2.md", fill(page, generate_tables(store)))
+    page = fill((Path(__file__).parent / "mr2.md").read_text(encoding="utf-8"), generate_tables(store))
+    atomic_write_text(folder / "mr2.md", page)
     with atomic_write(folder / "mr2.png") as file:
         file.write(draw_figure(find_result("mr2-forms", store)))
+    if missing := find_unstated(page, state_figures(store)):
+        raise SystemExit("the text of docs/mr2.md does not have these figures of the results:\n" + "\n".join(missing))
 
 
 if __name__ == "__main__":

@@ -15,10 +15,11 @@ from classgap.report.reproduction_files import escape_markdown, markdown_table, 
 from classgap.report.reproduction_rows import LEGEND, format_change, recipe_title, seeds_text
 from classgap.reproduce.catalog import load_recipe, recipe_names
 from classgap.reproduce.cells import make_plan
+from classgap.reproduce.claims import Claim, claims_of, distinct_claims
 from classgap.reproduce.results import EntryResult, RecipeResult, best_scale, collect, is_claim, requirements, stand_ins
 from classgap.reproduce.schema import PAPERS, SCALES, Part, Recipe, Scale
 from classgap.reproduce.store import ResultStore
-from classgap.reproduce.verdicts import LEVEL, Comparison
+from classgap.reproduce.verdicts import JUDGED, LEVEL, Comparison
 
 ROOT = Path(__file__).parents[1]
 MAX_SEEDS = 10
@@ -99,6 +100,7 @@ def generate_results(store: ResultStore) -> str:
     results = find_results(store, [name for name in recipe_names() if load_recipe(name).paper != "classgap"])
     at_scale = [f"[{each.recipe.name}](#{each.recipe.name})" for each in results if each.scale == "full-200"]
     nearly = f" or its networks and data ({', '.join(at_scale)}, one seed)" if at_scale else ""
+    claims = distinct_claims(results)
     lines = [
         RESULTS.replace("{nearly}", nearly),
         *_glance(results),
@@ -120,9 +122,25 @@ def generate_results(store: ResultStore) -> str:
         if required := requirements(recipe):
             lines += [f"The published scale needs {escape_markdown(required)}.", ""]
         lines += [reproduction_markdown(result, legend=False)]
+        lines += _counted_elsewhere(result, claims)
         if result.scale == "full-200":  # few numbers and one seed, so that the stand-in has more to say
             lines += [reproduction_markdown(collect(make_plan(recipe, "cpu", MAX_SEEDS), store), legend=False)]
     return "\n".join(lines).rstrip() + "\n"
+
+
+def _counted_elsewhere(result: RecipeResult, claims: Sequence[Claim]) -> list[str]:
+    """Return which claims of a recipe have the runs of claims of other recipes."""
+    name, shared, others = result.recipe.name, 0, dict[str, None]()
+    for claim in claims:
+        names = [recipe for recipe, _ in claim.entries]
+        if name in names and len(set(names)) > 1:
+            shared += names.count(name)
+            others |= dict.fromkeys(each for each in names if each != name)
+    if not shared:
+        return []
+    links = ", ".join(f"[{each}](#{each})" for each in others)
+    verb = "claim has" if shared == 1 else "claims have"
+    return [f"{shared} {verb} the same runs as claims of {links}, and each counts once in the total.", ""]
 
 
 def generate_questions(store: ResultStore) -> str:
@@ -232,16 +250,26 @@ def _glance(results: Sequence[RecipeResult]) -> list[str]:
             meaning = f": {VERDICTS[verdict]}" if VERDICTS[verdict] else ""
             rows.append(f"| **{verdict}**{meaning} | {len(members)} | {names} |")
     trained = [each for each in results if not _has_settings_only(each.recipe)]
-    claims = [entry for each in trained for entry in each.entries if is_claim(each.recipe.parts[entry.part], entry)]
-    judged = {name: sum(entry.verdict == name for entry in claims) for name in list(VERDICTS)[:4]}
-    total = sum(judged.values())
+    claims = distinct_claims(trained)
+    judged = {name: sum(claim.verdict == name for claim in claims) for name in JUDGED}
+    stated = sum(len(claim.entries) for claim in claims)
+    equal = sum(entry.verdict == "not testable" for each in trained for entry in claims_of(each))
     text = (
-        f"{len(results)} recipes of tables and figures, {total} claims with runs: {judged['reproduced']} reproduced, "
-        f"{judged['same direction']} in the same direction, and {judged['not reproduced']} not reproduced. Reproduced "
-        "means the paper's direction with p < 0.05. Where the paper has no difference, or a standard deviation, ours "
-        "must agree with it ([rules](reproduce.md#verdicts)). 5 seeds unless noted."
+        f"**{len(results)} recipes of tables and figures, {len(claims)} distinct claims with runs: "
+        f"{judged['reproduced']} reproduced, {judged['same direction']} in the same direction, and "
+        f"{judged['not reproduced']} not reproduced.** Reproduced means the paper's direction with p < 0.05. Where the "
+        "paper has no difference, or a standard deviation, ours must agree with it ([rules](reproduce.md#verdicts)). "
+        "5 seeds unless noted."
     )
-    return [text, "", "| outcome on the stand-in | recipes | |", "|---|---|---|", *rows]
+    counting = (
+        "Numbers with the same runs, the same runs of the baseline and the same metric are one claim. The papers show "
+        "some results twice, and a stand-in has one pair of runs for several networks or datasets. The lines of the "
+        f"recipes below count all their numbers, {stated} in total, so that they add up to more than the "
+        f"{len(claims)} distinct claims; each recipe names the rows and recipes that share runs. {equal} further "
+        "claims are not testable and not counted: the runs of both sides are identical, or both sides are at 100.0 % "
+        "or at 0.0 %."
+    )
+    return [text, "", counting, "", "| outcome on the stand-in | recipes | |", "|---|---|---|", *rows]
 
 
 def _remark(result: RecipeResult) -> str:

@@ -2,6 +2,7 @@
 
 import importlib.metadata
 import os
+import re
 import subprocess
 import sys
 import tarfile
@@ -37,6 +38,20 @@ def unpacked(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def test_it_contains_only_code_and_types(unpacked: Path) -> None:
     assert (unpacked / "classgap" / "py.typed").exists()
     assert {path.name.split("-")[0] for path in unpacked.iterdir()} == {"classgap"}
+
+
+def test_the_description_has_absolute_links_only(unpacked: Path) -> None:
+    metadata = importlib.metadata.Distribution.at(next(unpacked.glob("*.dist-info"))).metadata
+    description, readme = metadata.get_payload(), (ROOT / "README.md").read_text(encoding="utf-8")
+    targets = re.findall(r"\]\(([^)]+)\)", description)
+    assert len(targets) == len(re.findall(r"\]\(([^)]+)\)", readme)) > 20
+    repository = "https://github.com/classgap/classgap/blob/"
+    for target in targets:
+        assert target.startswith("https://"), target
+        if target.startswith(repository):
+            assert (ROOT / target.removeprefix(repository).partition("/")[2].partition("#")[0]).exists(), target
+    assert f"https://raw.githubusercontent.com/classgap/classgap/v{metadata['Version']}/docs/imagenet.png" in targets
+    assert metadata["Description-Content-Type"] == "text/markdown"
 
 
 def test_it_declares_the_evaluator_of_mlflow(unpacked: Path) -> None:

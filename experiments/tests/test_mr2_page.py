@@ -7,6 +7,7 @@ from types import ModuleType
 
 import pytest
 
+from classgap.reproduce.cells import make_plan
 from classgap.reproduce.results import RecipeResult
 from classgap.reproduce.store import ResultStore
 
@@ -33,6 +34,26 @@ def search(generator: ModuleType) -> RecipeResult:
 def test_the_tables_are_up_to_date(generator: ModuleType) -> None:
     page = PAGE.read_text(encoding="utf-8")
     assert generator.fill(page, generator.generate_tables(STORE)) == page
+
+
+def test_the_figures_in_the_text_are_up_to_date(generator: ModuleType) -> None:
+    figures = generator.state_figures(STORE)
+    assert generator.find_unstated(PAGE.read_text(encoding="utf-8"), figures) == []
+    assert generator.find_unstated("gains −2.0 ± 0.1", ["gains -2.0 ± 0.1", "gains +2.0"]) == ["gains +2.0"]
+
+
+def test_the_chart_and_the_recipe_speak_the_language_of_the_page(generator: ModuleType) -> None:
+    rows = generator.find_result("mr2-forms", STORE).recipe.parts["a"].rows
+    assert {row for names in generator.FORMS.values() for row in names} <= set(rows)
+    for word in ("size", "power", "force", "bank"):
+        assert not [row for row in rows if word in row]
+
+
+def test_the_recipes_state_the_seeds_of_each_column(generator: ModuleType) -> None:
+    for name in ("question-tuned", "mr2-search", "mr2-tuned-again"):
+        result = generator.find_result(name, STORE)
+        plan = make_plan(result.recipe, "cpu")
+        assert [len(each.values) for each in result.entries] == [each.seeds for each in plan.entries]
 
 
 def test_tables_are_found_by_their_header(generator: ModuleType) -> None:

@@ -23,6 +23,18 @@ def test_list_has_one_line_per_entry_and_fits_a_screen(command: str, capsys, mon
     assert "classgap[vision]" in text
 
 
+@pytest.mark.parametrize("command", ["methods", "datasets", "models", "recipes"])
+def test_lists_align_all_descriptions(command: str, capsys, monkeypatch):
+    monkeypatch.setenv("COLUMNS", "80")
+    assert main([command]) == 0
+    text = capsys.readouterr().out
+    lines = [line for line in text.split("\n\n")[0].splitlines() if line.startswith("  ")]
+    starts = [re.match(r"  \S+ {2,}", line).end() for line in lines]  # type: ignore[union-attr]
+    assert len(set(starts)) == 1
+    assert max(map(len, lines)) <= 80
+    assert command == "recipes" or "…" not in text  # a question can be longer; `classgap recipes NAME` has all of it
+
+
 @pytest.mark.parametrize(("command", "name"), ENTRIES)
 def test_description_has_every_option_with_default_type_and_meaning(command: str, name: str, capsys, monkeypatch):
     monkeypatch.setenv("COLUMNS", "80")

@@ -58,7 +58,9 @@ def test_commands_can_be_parsed(page: Path):
 
 def test_every_line_is_a_command_that_is_checked():
     programs = {words[0] for page in PAGES for words in lines(page) if words}
-    assert programs == {"classgap", "torchrun", "pip", "make", "python"}
+    assert programs == {"classgap", "torchrun", "pip", "make", "python", "git"}
+    clones = [words for page in PAGES for words in lines(page) if words and words[0] == "git"]
+    assert all(words[1] == "clone" and words[2].startswith("https://github.com/") for words in clones)
 
 
 def test_commands_under_torchrun_can_be_parsed():

@@ -18,6 +18,9 @@ def test_citation_names_the_three_papers_and_their_losses():
     losses = [re.search(r"classgap\.losses\.(\w+)", paper["notes"])[1] for paper in citation["references"]]
     assert losses == ["MR2Loss", "ELMLoss", "LargeMarginDiscriminativeLoss"]
     assert all(paper["authors"] and paper["year"] and paper["title"] for paper in citation["references"])
+    assert citation["version"] == cg.__version__
+    identifiers = [each["value"] for paper in citation["references"] for each in paper["identifiers"]]
+    assert identifiers == ["arXiv:2602.00205", "arXiv:2204.13208", "arXiv:2405.18499"]
     for loss in losses:
         assert hasattr(cg.losses, loss)
 

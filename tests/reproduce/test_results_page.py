@@ -45,7 +45,7 @@ def test_the_first_screen_is_honest_about_the_scale() -> None:
 def test_settings_are_no_results(generator: ModuleType, tmp_path: Path) -> None:
     (result,) = generator.find_results(ResultStore(tmp_path), ["elm-table-3"])
     summary, *_, row = generator._glance([result])
-    assert "0 claims with runs: 0 reproduced" in summary
+    assert "0 distinct claims with runs: 0 reproduced" in summary
     assert row.startswith("| **no claim**")
     assert reproduction_headline(result).startswith("12 of 12 settings")
 

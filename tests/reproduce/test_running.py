@@ -8,6 +8,7 @@ import subprocess
 import sys
 import time
 from concurrent.futures import Executor, Future
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -88,6 +89,21 @@ def test_pages_show_paper_and_ours(result: RecipeResult, tmp_path: Path) -> None
     assert "Two moons \\| rare" in reproduction_markdown(result)
     write_reproduction_csv([result], tmp_path / "numbers.csv")
     assert len((tmp_path / "numbers.csv").read_text().splitlines()) == 5
+
+
+def test_a_smoke_test_says_so_and_names_are_whole(stored: tuple[ResultStore, list[Progress]]) -> None:
+    name = "cross-entropy without any other loss term"
+    rows = {name: {"method": "erm"}, "LA": {"method": "logit-adjustment"}}
+    baseline = {"settings": {"method": "erm"}, "row": name}
+    parts = {"a": {**MOONS["parts"]["a"], "rows": rows, "values": {name: [90.0, 60.0]}, "baseline": baseline}}
+    result = collect(make_plan(Recipe.model_validate({**MOONS, "parts": parts}), "full", 2), stored[0])
+    assert "smoke test" not in reproduction_text(result)
+    text = reproduction_text(replace(result, scale="tiny"))
+    assert "smoke test" in text
+    assert "--scale cpu" in text
+    assert "…" not in text
+    for word in name.split():
+        assert word in text
 
 
 def test_fewer_seeds_of_some_numbers_are_stated(stored: tuple[ResultStore, list[Progress]], tmp_path: Path) -> None:
@@ -201,6 +217,24 @@ def test_seeds_begin_with_the_first_seed(tmp_path: Path) -> None:
     assert not found["LA", "old"].values
     later = Recipe.model_validate({**MOONS, "settings": {**MOONS["settings"], "first_seed": 8}})
     assert make_plan(later, "full").cells[0].key(0) == plan.cells[0].key(1)  # the same run: one entry
+
+
+def test_columns_have_their_own_number_of_seeds(tmp_path: Path) -> None:
+    columns = {"many": {"metric": "accuracy"}, "few": {"metric": "accuracy", "epochs": 2}}
+    values = {"CE": [90.0, 60.0], "LA": [89.0, 80.0]}
+    recipe = {**MOONS, "parts": {"a": {**MOONS["parts"]["a"], "columns": columns, "values": values}}}
+    recipe["scales"] = {"full": {"seeds": 2, "column_seeds": {"few": 1}, "seconds": 10}}
+    plan = make_plan(Recipe.model_validate(recipe), "full")
+    assert [each.seeds for each in plan.entries] == [2, 1, 2, 1]
+    assert (plan.seeds, plan.seconds) == (2, 60)
+    assert {each.seeds for each in make_plan(plan.recipe, "full", 3).entries} == {3}  # --seeds 3
+    store = ResultStore(tmp_path)
+    run_plan(plan, store, workers=HERE)
+    assert len(list(store.keys())) == 6
+    assert [len(each.values) for each in collect(plan, store).entries] == [2, 1, 2, 1]
+    recipe["scales"]["full"]["column_seeds"] = {"fw": 1}
+    with pytest.raises(ValueError, match="column 'fw'"):
+        Recipe.model_validate(recipe)
 
 
 @pytest.mark.parametrize("first", [-5, True])

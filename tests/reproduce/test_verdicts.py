@@ -4,7 +4,15 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from classgap.reproduce.verdicts import Comparison, combine, compare_paired, deviation_interval, judge, judge_deviation
+from classgap.reproduce.verdicts import (
+    Comparison,
+    combine,
+    compare_paired,
+    deviation_interval,
+    is_saturated,
+    judge,
+    judge_deviation,
+)
 
 RNG = np.random.default_rng(0)
 VALUES, BASELINE = 70 + RNG.normal(size=5), 68 + RNG.normal(size=5)
@@ -68,7 +76,16 @@ def test_deviations_need_three_seeds() -> None:
     assert judge_deviation([1.0, 2.0, 3.0], 0.1) == "not reproduced"
 
 
+def test_accuracies_at_the_ceiling_or_at_zero_are_not_testable() -> None:
+    assert is_saturated([100.0, 99.98], [99.96, 100.0])
+    assert is_saturated([0.0, 0.0], [0.0, 0.0])
+    assert not is_saturated([100.0, 100.0], [0.0, 0.0])
+    assert not is_saturated([99.9, 99.9], [100.0, 100.0])
+
+
 def test_the_verdict_of_a_recipe() -> None:
+    assert combine(["reproduced", "not testable"]) == "reproduced"
+    assert combine(["not testable"]) == "not testable"
     assert combine(["reproduced", "reproduced"]) == "reproduced"
     assert combine(["reproduced", "same direction"]) == "same direction"
     assert combine(["reproduced", "not reproduced"]) == "mixed"  # half of the claims point the other way

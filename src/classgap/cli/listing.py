@@ -10,7 +10,7 @@ from typing import Any, Literal, get_args, get_origin
 
 from classgap.registry import Entry
 
-NAME_WIDTH = 18
+MAX_NAME_WIDTH = 28  # of the column of names; a longer name would take the room of the descriptions
 
 
 def terminal_width() -> int:
@@ -18,11 +18,34 @@ def terminal_width() -> int:
     return min(80, shutil.get_terminal_size().columns)
 
 
-def print_entries(entries: Iterable[Entry[Any]]) -> None:
-    """Print one line per entry: name and summary, cut to the terminal's width."""
-    for entry in entries:
-        name = f"  {entry.usage + ('*' if entry.extra else ''):<{NAME_WIDTH}}  "
-        print(name + textwrap.shorten(entry.summary, terminal_width() - len(name), placeholder=" …"))
+def print_names(rows: Iterable[tuple[str, str]], width: int) -> None:
+    """Print one line per name, with its description cut to the terminal's width.
+
+    Args:
+        rows: Names and descriptions.
+        width: Width of the column of names.
+
+    >>> print_names([("erm", "Cross-entropy."), ("post-hoc", "Subtracts log class priors.")], 8)
+      erm       Cross-entropy.
+      post-hoc  Subtracts log class priors.
+    """
+    for name, text in rows:
+        start = f"  {name:<{min(width, MAX_NAME_WIDTH)}}  "
+        print(start + textwrap.shorten(text, terminal_width() - len(start), placeholder=" …"))
+
+
+def print_entries(entries: Collection[Entry[Any]], width: int | None = None) -> None:
+    """Print one line per entry: name and summary; ``width`` aligns several lists."""
+    print_names(((_label(entry), entry.summary) for entry in entries), width or name_width(entries))
+
+
+def name_width(entries: Iterable[Entry[Any]]) -> int:
+    """Return the length of the longest name."""
+    return max(len(_label(entry)) for entry in entries)
+
+
+def _label(entry: Entry[Any]) -> str:
+    return entry.usage + ("*" if entry.extra else "")
 
 
 def print_extras(entries: Collection[Entry[Any]]) -> None:

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import ClassVar
 
-from classgap.cli.listing import print_entries, print_extras, print_option, print_paragraph, terminal_width
+from classgap.cli.listing import name_width, print_entries, print_extras, print_option, print_paragraph, terminal_width
 from classgap.cli.parser import Arg, Command
 
 
@@ -45,7 +45,7 @@ def _print_list() -> None:
     entries = [entry for entry in METHODS.entries.values() if isinstance(entry, MethodEntry)]
     for role, meaning in ROLES.items():
         print(f"{role} ({meaning}):")
-        print_entries(entry for entry in entries if entry.role == role)
+        print_entries([entry for entry in entries if entry.role == role], name_width(entries))
     print("\nOptions follow the name, and + composes methods: mr2:strength=0.1, sam+mr2.")
     print("Run `classgap methods NAME` for details.")
     print_extras(entries)

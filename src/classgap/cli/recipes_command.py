@@ -2,18 +2,15 @@
 
 from __future__ import annotations
 
-import textwrap
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar
 
-from classgap.cli.listing import print_paragraph, terminal_width
+from classgap.cli.listing import print_names, print_paragraph
 from classgap.cli.parser import Arg, Command
 
 if TYPE_CHECKING:
     from classgap.reproduce.schema import Recipe
-
-NAME_WIDTH = 20
 
 
 @dataclass(frozen=True)
@@ -37,10 +34,8 @@ class RecipesCommand(Command):
         if self.name is not None:
             _print_recipe(load_recipe(self.name))
             return
-        for name in recipe_names():
-            recipe = load_recipe(name)
-            line = f"  {name:<{NAME_WIDTH}}  "
-            print(line + textwrap.shorten(recipe.title, terminal_width() - len(line), placeholder=" …"))
+        names = recipe_names()
+        print_names(((name, load_recipe(name).title) for name in names), max(map(len, names)))
         print("\nRun `classgap recipes NAME` for details, or `classgap reproduce NAME` to run one.")
 
 
@@ -91,7 +86,9 @@ def _scale_lines(recipe: Recipe) -> list[str]:
         if not plan.cells:
             lines.append(f"{scale}: nothing to train")
             continue
-        size = f"{pluralize(len(plan.cells), 'cell', 'cells')} × {pluralize(plan.seeds, 'seed', 'seeds')}"
+        counts = plan.seeds_by_cell.values()
+        few = f"{min(counts)} to " if min(counts) < plan.seeds else ""
+        size = f"{pluralize(len(plan.cells), 'cell', 'cells')} × {few}{pluralize(plan.seeds, 'seed', 'seeds')}"
         files = "".join(f" {name}=PATH" for name in plan.files)
         lines.append(f"{scale}: {size}{time}; {data}{files and f'; --files{files}'}")
     return lines

@@ -46,10 +46,12 @@ class MR2Loss(ClassLoss):
     their mean, and s̄ is the mean over the classes. Positives x⁺ are the other samples of the class in the global batch
     of all processes. γ and s̄ carry no gradient.
 
-    Rows of the paper's Table 3: (a) ``logit="none", strength=0``; (b) ``logit="uniform", strength=0``; (c)
-    ``strength=0``, also used for linear probing; (d) ``logit="none", slack=0``; (e) ``logit="none"``; (f) default. A
-    numeric ``strength`` gives the loss as printed in the paper. Cosine classifiers: ``normalize=True, p=3.0``. Table 7:
-    ``class_counts=…``.
+    Three defaults are ours: ``margin``, ``strength`` and ``spread``. The loss as printed in the paper is
+    ``MR2Loss(num_classes, margin=c̄, strength=λ, spread="plain")`` with numbers c̄ and λ; for CIFAR-100 the paper has
+    c̄ = 2 and λ = 0.5. Rows of its Table 3: (a) ``logit="none", strength=0``; (b) ``logit="uniform", strength=0``; (c)
+    ``strength=0``, also used for linear probing; (d) ``logit="none", slack=0, strength=λ``; (e) ``logit="none",
+    strength=λ, spread="plain"``; (f) ``strength=λ, spread="plain"``; (b), (c) and (f) with ``margin=c̄``. Cosine
+    classifiers: ``normalize=True, p=3.0``. Table 7: ``class_counts=…``.
 
     Args:
         num_classes: Number of classes K.
@@ -78,6 +80,8 @@ class MR2Loss(ClassLoss):
     >>> loss(logits, torch.tensor([0, 0, 1, 1, 2, 2, 0, 1]), features=features).backward()
     >>> sorted(loss.terms)
     ['logit', 'representation', 'representation_weight']
+    >>> MR2Loss(num_classes=100, margin=2.0, strength=0.5, spread="plain").stats.unbiased  # as printed in the paper
+    False
     """
 
     log_prior: Tensor | None

@@ -56,7 +56,7 @@ METHODS: Registry[Method | ClassLoss] = Registry(
         ),
         MethodEntry(
             "elm",
-            "Logit adjustment, tighter features for rare classes.",
+            "Logit adjustment, tight features of rare classes.",
             ELMLoss,
             given=("class_counts",),
             paper="Jitkrittum et al., 2022, arXiv 2204.13208",

@@ -137,7 +137,7 @@ ENTRIES: list[MethodEntry] = [
     ),
     MethodEntry(
         "crt",
-        "Retrains the classifier with class-balanced sampling.",
+        "Retrains the classifier on class-balanced samples.",
         ClassifierRetraining,
         given=("inner", "num_classes"),
         paper=_DECOUPLING,

@@ -214,7 +214,7 @@ ENTRIES: list[MethodEntry] = [
     ),
     MethodEntry(
         "jtt",
-        "Trains twice, upsampling the errors of the first run.",
+        "Trains twice, upsampling errors of the first run.",
         JustTrainTwice,
         given=("num_classes", "num_samples"),
         paper="Liu et al., ICML 2021, arXiv 2107.09044",

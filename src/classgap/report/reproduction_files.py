@@ -15,7 +15,8 @@ from classgap.report.reproduction_rows import (
     part_table,
     recipe_title,
     reproduction_headline,
-    stand_in_note,
+    scale_note,
+    shared_runs_note,
     unit_note,
 )
 from classgap.reproduce.results import RecipeResult
@@ -54,8 +55,8 @@ def reproduction_markdown(result: RecipeResult, *, legend: bool = True) -> str:
         legend: whether to explain the marks.
     """
     lines = [f"**{escape_markdown(reproduction_headline(result))}.**{f' {LEGEND}.' if legend else ''}", ""]
-    if stand_in := stand_in_note(result):
-        lines += [f"This scale uses {escape_markdown(stand_in)}.", ""]
+    if note := scale_note(result):
+        lines += [escape_markdown(note), ""]
     if result.recipe.note:
         lines += [result.recipe.note, ""]
     for name, part in result.recipe.parts.items():
@@ -65,6 +66,8 @@ def reproduction_markdown(result: RecipeResult, *, legend: bool = True) -> str:
             note = f"{unit_note(part)}; paper → ours" if result.n_runs else "numbers of the paper"
             lines += [f"{escape_markdown(title)} ({note})", ""]
             lines += [*markdown_table(*part_table(part, entries)), ""]
+            if shared := shared_runs_note(result, name):
+                lines += [escape_markdown(shared), ""]
     for reason in dict.fromkeys(entry.reason for entry in result.entries if entry.reason):
         lines += [f"Cannot be run here: {escape_markdown(reason)}", ""]
     if result.recipe.oddities:

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import math
 
+from classgap.report.causes import join_names
 from classgap.report.formatting import MISSING, format_p_value, pluralize
+from classgap.reproduce.claims import claims_of, rows_that_share_runs
 from classgap.reproduce.results import EntryResult, RecipeResult, stand_ins
 from classgap.reproduce.schema import PAPERS, Part, Recipe
 
@@ -13,11 +15,17 @@ MARKS = {
     "reproduced": "✓",
     "same direction": "≈",
     "not reproduced": "✗",
+    "not testable": "=",
     "smoke": "smoke",
     "cannot be run here": "cannot run",
     "not run": "not run",
 }
-LEGEND = "✓ reproduced, ≈ same direction, ✗ not reproduced, by a paired t-test of the differences from the baseline"
+LEGEND = (
+    "✓ reproduced, ≈ same direction, ✗ not reproduced, by a paired t-test of the differences from the baseline; "
+    "= not testable (identical runs, or both sides at 100.0 % or at 0.0 %)"
+)
+SMOKE_TEST = "The scale tiny is a smoke test: its runs are too short to judge a method. Use --scale cpu for that."
+_COUNTED = ("reproduced", "same direction", "not reproduced", "not testable", "smoke", "cannot be run here", "not run")
 
 
 def recipe_title(recipe: Recipe) -> str:
@@ -34,11 +42,6 @@ def headers(recipe: Recipe) -> tuple[str, ...]:
 
 def reproduction_headline(result: RecipeResult) -> str:
     """Return the verdict with scale, seeds and counts."""
-    counts = [
-        f"{count} {verdict}"
-        for verdict in ("reproduced", "same direction", "not reproduced", "smoke", "cannot be run here", "not run")
-        if (count := result.count(verdict))
-    ]
     if not result.entries:
         return "Plots functions; nothing is trained"
     if all(part.unit == "setting" for part in result.recipe.parts.values()):
@@ -49,8 +52,27 @@ def reproduction_headline(result: RecipeResult) -> str:
     seeds = seeds_text(result)
     done, total = result.coverage
     part = f", {done} of {total} numbers" if 0 < done < total else ""
-    shown = ", ".join(counts) or "nothing to compare"
-    return f"{result.verdict.capitalize()} (scale {result.scale}, {seeds}{part}): {shown}"
+    claims = claims_of(result)
+    others = [entry for entry in result.entries if entry not in claims]
+    counts = [_counts(claims, "claim", "claims"), _counts(others, "other number", "other numbers")]
+    shown = "; ".join(filter(None, counts)) or "Nothing to compare"
+    return f"{result.verdict.capitalize()} (scale {result.scale}, {seeds}{part}). {shown}"
+
+
+def scale_note(result: RecipeResult) -> str:
+    """Return what to know of the scale: that tiny is a smoke test, or what replaces the paper's data and networks."""
+    notes = [SMOKE_TEST] if result.scale == "tiny" and result.n_runs else []
+    if stand_in := stand_in_note(result):
+        notes.append(f"This scale uses {stand_in}.")
+    return " ".join(notes)
+
+
+def shared_runs_note(result: RecipeResult, name: str) -> str:
+    """Return which rows of a part show the same runs, because the scale has one network or dataset for several."""
+    groups = rows_that_share_runs(result.part(name)) if result.n_runs else []
+    if not groups:
+        return ""
+    return f"These rows show the same runs: {'; '.join(join_names(each) for each in groups)}."
 
 
 def seeds_text(result: RecipeResult) -> str:
@@ -67,6 +89,12 @@ def stand_in_note(result: RecipeResult) -> str:
     for ours, papers in stand_ins(result.recipe, result.scale):
         found.setdefault(ours, []).append(papers)
     return "; ".join(f"{ours} instead of {' and '.join(papers)}" for ours, papers in found.items())
+
+
+def _counts(entries: list[EntryResult], one: str, several: str) -> str:
+    verdicts = [entry.verdict for entry in entries if entry.verdict in _COUNTED]
+    counts = [f"{verdicts.count(each)} {each}" for each in _COUNTED if each in verdicts]
+    return f"{pluralize(len(verdicts), one, several)}: {', '.join(counts)}" if counts else ""
 
 
 def unit_note(part: Part) -> str:

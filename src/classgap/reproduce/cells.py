@@ -157,6 +157,7 @@ class Entry:
         baseline_metric: Metric of the baseline, usually the same.
         smoke: Whether the scale only shows that the recipe runs.
         seconds: Estimated time of a run on one core; ``None`` if it was never measured.
+        seeds: Number of seeds.
     """
 
     part: str
@@ -168,6 +169,7 @@ class Entry:
     baseline_metric: str
     smoke: bool
     seconds: float | None
+    seeds: int
 
     @property
     def is_baseline(self) -> bool:
@@ -183,7 +185,7 @@ class Plan:
         recipe: The recipe.
         scale: The scale.
         entries: Entries in the order of the parts, rows and columns.
-        seeds: Number of seeds.
+        seeds: Largest number of seeds of an entry.
     """
 
     recipe: Recipe
@@ -199,8 +201,19 @@ class Plan:
     @property
     def seconds(self) -> float | None:
         """Estimated time of all runs on one core; ``None`` if the time of one was never measured."""
-        known = [each for each in self._seconds.values() if each is not None]
-        return self.seeds * sum(known) if len(known) == len(self._seconds) else None
+        counts = self.seeds_by_cell
+        known = [counts[cell] * each for cell, each in self._seconds.items() if each is not None]
+        return sum(known) if len(known) == len(self._seconds) else None
+
+    @property
+    def seeds_by_cell(self) -> dict[Cell, int]:
+        """Number of seeds of each run: the most that one of its entries has."""
+        found: dict[Cell, int] = {}
+        for entry in self.entries:
+            for cell in (entry.baseline, entry.cell):
+                if cell is not None:
+                    found[cell] = max(found.get(cell, 0), entry.seeds)
+        return found
 
     @property
     def files(self) -> tuple[str, ...]:
@@ -238,7 +251,7 @@ def make_plan(recipe: Recipe, scale: Scale, seeds: int | None = None) -> Plan:
     Args:
         recipe: The recipe.
         scale: The scale.
-        seeds: Number of seeds; that of the scale by default.
+        seeds: Number of seeds of all entries; those of the scale by default.
 
     Raises:
         ValueError: If the recipe does not have the scale, or an entry has invalid settings; the message names it.
@@ -246,16 +259,16 @@ def make_plan(recipe: Recipe, scale: Scale, seeds: int | None = None) -> Plan:
     if scale not in COMMON_SCALES and scale not in recipe.scales:
         raise ValueError(f"{recipe.name} has no scale {scale}; choose from {', '.join(COMMON_SCALES)}.")
     own = recipe.scales.get(scale, ScaleSpec())
+    base = find_base(recipe.base).scales.get(scale, ScaleSpec())
+    usual = own.seeds or base.seeds or DEFAULT_SEEDS
     entries = tuple(
-        _entry(recipe, scale, name, part, row, column)
+        _entry(recipe, scale, name, part, row, column, seeds or own.column_seeds.get(column, usual))
         for name, part in recipe.parts.items()
         for row in part.rows
         for column in part.columns
         if (own.only_rows is None or row in own.only_rows) and (own.only_columns is None or column in own.only_columns)
     )
-    base = find_base(recipe.base).scales.get(scale, ScaleSpec())
-    count = seeds or own.seeds or base.seeds or DEFAULT_SEEDS
-    return Plan(recipe, scale, entries, count)
+    return Plan(recipe, scale, entries, max((each.seeds for each in entries), default=seeds or usual))
 
 
 def fill_files(text: str, files: Mapping[str, str]) -> str:
@@ -279,7 +292,7 @@ def _file_names(text: str) -> list[str]:
     return [] if "template=" in text else re.findall(r"{([^{}]*)}", text)
 
 
-def _entry(recipe: Recipe, scale: Scale, name: str, part: Part, row: str, column: str) -> Entry:
+def _entry(recipe: Recipe, scale: Scale, name: str, part: Part, row: str, column: str, seeds: int) -> Entry:
     labels = f"{recipe.name}, {row} / {column}"
     own = {"base": recipe.base, **recipe.settings, **part.settings, **part.rows[row], **part.columns[column]}
     own |= part.cells.get(f"{row} / {column}", {})
@@ -299,7 +312,7 @@ def _entry(recipe: Recipe, scale: Scale, name: str, part: Part, row: str, column
         raise ValueError(f"{labels}: the settings have no metric.")
     metric, other = (_metric(each) for each in (settings, against or settings))
     seconds = changes[1].seconds or _seconds(base, changes[0], settings)
-    return Entry(name, row, column, cell, metric, baseline, other, smoke, seconds)
+    return Entry(name, row, column, cell, metric, baseline, other, smoke, seconds, seeds)
 
 
 def _seconds(base: Base, scale: ScaleSpec, settings: Settings) -> float | None:

@@ -14,7 +14,16 @@ from classgap.reproduce.cells import Cell, Entry, Plan, make_plan
 from classgap.reproduce.metrics import find_metric
 from classgap.reproduce.schema import Number, Part, Recipe, Scale
 from classgap.reproduce.store import ResultStore
-from classgap.reproduce.verdicts import Comparison, Verdict, combine, compare_paired, judge, judge_deviation
+from classgap.reproduce.verdicts import (
+    JUDGED,
+    Comparison,
+    Verdict,
+    combine,
+    compare_paired,
+    is_saturated,
+    judge,
+    judge_deviation,
+)
 
 DIRECTIONS = {"higher": math.inf, "lower": -math.inf}
 
@@ -34,6 +43,7 @@ class EntryResult:
         verdict: Whether they agree.
         reason: Why there is no result.
         keys: Keys of the runs in the store, with those of the baseline.
+        evidence: Runs, runs of the baseline, and their metrics; equal for two entries that show the same numbers.
     """
 
     part: str
@@ -46,6 +56,7 @@ class EntryResult:
     verdict: Verdict
     reason: str = ""
     keys: tuple[str, ...] = ()
+    evidence: tuple[tuple[str, ...], ...] = ()
 
     @property
     def mean(self) -> float | None:
@@ -112,7 +123,7 @@ def collect(plan: Plan, store: ResultStore, impossible: Mapping[Cell, str] | Non
         impossible: Reasons for cells that could not be run.
     """
     reasons = impossible or {}
-    records = {entry: store.find(entry.cell, plan.seeds) for entry in plan.entries}
+    records = {entry: store.find(entry.cell, entry.seeds) for entry in plan.entries}
     entries = tuple(_result(plan, entry, store, records[entry], reasons) for entry in plan.entries)
     return RecipeResult(
         plan.recipe,
@@ -174,13 +185,21 @@ def _result(
         return _setting(entry, paper)
     factor = 100.0 if part.unit == "percent" else 1.0
     own = _values(records, entry.metric, factor)
-    against = {} if entry.baseline is None else store.find(entry.baseline, plan.seeds)
+    against = {} if entry.baseline is None else store.find(entry.baseline, entry.seeds)
     base = _values(against, entry.baseline_metric, factor)
     shared = [seed for seed in own if seed in base]
     comparison = compare_paired([own[s] for s in shared], [base[s] for s in shared]) if shared else None
     values = tuple(value for value in own.values() if not math.isnan(value))
-    keys = [entry.cell.key(s) for s in records] + [entry.baseline.key(s) for s in against if entry.baseline]
+    own_keys = tuple(entry.cell.key(s) for s in records)
+    base_keys = () if entry.baseline is None else tuple(entry.baseline.key(s) for s in against)
     reason = next((reasons[each] for each in (entry.cell, entry.baseline) if each is not None and each in reasons), "")
+    verdict = _verdict(plan, part, entry, list(own.values()), comparison, change, paper, bool(reason))
+    if verdict in JUDGED and comparison is not None and not math.isnan(comparison.mean) and part.statistic == "mean":
+        pairs = [(records[seed], against[seed]) for seed in shared]
+        same_runs = entry.metric == entry.baseline_metric and all(_is_same_run(*pair) for pair in pairs)
+        ours, theirs = ([side[seed] for seed in shared] for side in (own, base))
+        if same_runs or (part.unit == "percent" and is_saturated(ours, theirs)):
+            verdict = "not testable"
     return EntryResult(
         entry.part,
         entry.row,
@@ -189,10 +208,16 @@ def _result(
         change,
         values,
         None if entry.is_baseline else comparison,
-        _verdict(plan, part, entry, list(own.values()), comparison, change, paper, bool(reason)),
+        verdict,
         reason,
-        tuple(dict.fromkeys(keys)),
+        tuple(dict.fromkeys((*own_keys, *base_keys))),
+        (own_keys, base_keys, (part.statistic, entry.metric, entry.baseline_metric)),
     )
+
+
+def _is_same_run(record: Mapping[str, Any], other: Mapping[str, Any]) -> bool:
+    """Whether two runs with different settings gave the same model: all metrics and classes are equal."""
+    return all(name in record and record[name] == other.get(name) for name in ("metrics", "classes"))
 
 
 def _verdict(

@@ -82,9 +82,11 @@ def run_plan(
     check_executor(executor)
     # All cells of a seed before the next seed: differences from the baseline appear early.
     wanted: dict[str, list[tuple[Cell, int]]] = {}
+    counts = plan.seeds_by_cell
     for seed in range(plan.seeds):
         for cell in plan.cells:
-            wanted.setdefault(cell.key(seed), []).append((cell, seed))
+            if seed < counts[cell]:
+                wanted.setdefault(cell.key(seed), []).append((cell, seed))
     missing = []
     for key, same in wanted.items():
         stored = store.get(key)

@@ -73,6 +73,7 @@ class ScaleSpec(_Strict):
         only_rows: Rows to run; all by default.
         only_columns: Columns to run; all by default.
         seeds: Number of seeds.
+        column_seeds: Number of seeds by column, where it differs.
         seconds: Measured time of a run on one core, for the estimate of the whole recipe.
         smoke: Whether the scale only shows that the recipe runs, for example with a random encoder.
     """
@@ -83,6 +84,7 @@ class ScaleSpec(_Strict):
     only_rows: list[str] | None = None
     only_columns: list[str] | None = None
     seeds: int | None = Field(default=None, ge=1)
+    column_seeds: dict[str, Annotated[int, Field(ge=1)]] = Field(default_factory=dict)
     seconds: float | None = Field(default=None, gt=0)
     smoke: bool = False
 
@@ -229,7 +231,7 @@ class Recipe(_Strict):
         for name, scale in self.scales.items():
             for kind, known, used in (
                 ("row", rows, [*scale.rows, *(scale.only_rows or ())]),
-                ("column", columns, [*scale.columns, *(scale.only_columns or ())]),
+                ("column", columns, [*scale.columns, *scale.column_seeds, *(scale.only_columns or ())]),
             ):
                 for each in used:
                     if each not in known:

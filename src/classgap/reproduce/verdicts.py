@@ -19,6 +19,9 @@ same seed, and P the difference in the paper.
 6. Standard deviations over seeds have no baseline. ``reproduced`` if the paper's value lies in the 95 % interval of
    ours (χ² distribution), otherwise ``not reproduced``; below 3 seeds ``not run``.
 7. Settings are compared as they are: ``reproduced`` if equal.
+8. ``not testable``: the runs of both sides are identical in all metrics and classes (for example, a method for
+   long-tailed data on balanced data), or both accuracies are 100.0 %, or both are 0.0 %. Whatever the paper claims,
+   such runs cannot show it; they decide nothing.
 
 The verdict of a recipe is that of its claims: ``reproduced`` if all are, ``same direction`` if all have at least the
 paper's direction, ``not reproduced`` if more than half are not, otherwise ``mixed``.
@@ -38,6 +41,7 @@ Verdict = Literal[
     "same direction",
     "mixed",  # of a recipe
     "not reproduced",
+    "not testable",
     "not run",
     "cannot be run here",
     "smoke",
@@ -45,9 +49,11 @@ Verdict = Literal[
     "no claim",
 ]
 
+JUDGED: tuple[Verdict, ...] = ("not reproduced", "same direction", "reproduced")  # from the least favorable
 LEVEL = 0.05
 TIE = 0.3  # points: the standard deviation over seeds in MR² Table 15
 EQUIVALENT = 1.0  # points
+ROUNDING = 0.05  # points: accuracies above 100 - 0.05 print as 100.0
 MIN_SEEDS_FOR_DEVIATION = 3
 
 
@@ -131,6 +137,16 @@ def _judge_tie(comparison: Comparison) -> Verdict:
     return "same direction" if comparison.low <= 0 <= comparison.high else "not reproduced"
 
 
+def is_saturated(values: Sequence[float], baseline: Sequence[float]) -> bool:
+    """Whether the mean accuracies of both sides are 100.0 %, or both 0.0 %, so that no difference can show.
+
+    >>> is_saturated([100.0, 99.98], [100.0, 100.0]), is_saturated([100.0, 100.0], [99.9, 99.9])
+    (True, False)
+    """
+    means = [float(np.mean(each)) for each in (values, baseline)]
+    return min(means) > 100 - ROUNDING or max(means) < ROUNDING
+
+
 def deviation_interval(values: Sequence[float]) -> tuple[float, float]:
     """Return the 95 % interval of the standard deviation of normal values.
 
@@ -167,9 +183,10 @@ def combine(verdicts: Sequence[Verdict]) -> Verdict:
     for only in ("smoke", "cannot be run here", "not run"):
         if verdicts and all(each == only for each in verdicts):
             return only
-    judged = [each for each in verdicts if each in ("reproduced", "same direction", "not reproduced")]
+    judged = [each for each in verdicts if each in JUDGED]
     if not judged:
-        return next((each for each in ("cannot be run here", "smoke", "not run") if each in verdicts), "no claim")
+        others: tuple[Verdict, ...] = ("cannot be run here", "smoke", "not run", "not testable")
+        return next((each for each in others if each in verdicts), "no claim")
     if all(each == "reproduced" for each in judged):
         return "reproduced"
     failed = judged.count("not reproduced")

@@ -85,7 +85,7 @@ def _synsets(source: Any) -> Sequence[str]:
 _PHOTO_DATASETS = (
     _PhotoDataset(
         "flowers",
-        "Oxford Flowers: 102 classes (training on train + val).",
+        "Oxford Flowers: 102 classes (trains on train + val).",
         "Flowers102",
         ({"split": "train"}, {"split": "val"}),
         {"split": "test"},

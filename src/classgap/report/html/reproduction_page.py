@@ -10,7 +10,8 @@ from classgap.report.reproduction_rows import (
     headers,
     recipe_title,
     reproduction_headline,
-    stand_in_note,
+    scale_note,
+    shared_runs_note,
     unit_note,
 )
 from classgap.reproduce.catalog import find_base
@@ -24,6 +25,9 @@ RULES = {
     "reproduced": (
         "Several seeds, the same direction as in the paper, and p < 0.05 in a two-sided paired t-test. At a full "
         "scale, the difference must also be at least half of the paper's."
+    ),
+    "not_testable": (
+        "The runs of both sides are identical, or both accuracies are 100.0 %, or both are 0.0 %. Decides nothing."
     ),
     "same_direction": "The same direction, but another condition fails. The best verdict for a single seed.",
     "no_difference": (
@@ -42,6 +46,7 @@ def reproduction_page(result: RecipeResult) -> dict[str, Any]:
             "note": unit_note(part),
             "charts": reproduction_charts(result, name),
             "shows_paper": any(isinstance(each.paper, float) for each in result.part(name)),
+            "shared_runs": shared_runs_note(result, name),
             "rows": [entry_row(part, entry) for entry in result.part(name)],
         }
         for name, part in recipe.parts.items()
@@ -54,7 +59,7 @@ def reproduction_page(result: RecipeResult) -> dict[str, Any]:
         "result": result,
         "parts_shown": parts,
         "headers": headers(recipe),
-        "stand_in": stand_in_note(result),
+        "scale_note": scale_note(result),
         "settings": {**base.settings, **recipe.settings},
         "assumed": {**base.assumed, **recipe.assumed},
         "needs": requirements(recipe),

@@ -13,11 +13,11 @@ from classgap.report.reproduction_rows import (
     headers,
     recipe_title,
     reproduction_headline,
-    stand_in_note,
+    scale_note,
+    shared_runs_note,
     unit_note,
 )
 from classgap.report.terminal.console import (
-    name_cell,
     plain_text,
     print_page,
     print_title,
@@ -68,8 +68,8 @@ def reproduction_text(result: RecipeResult) -> str:
 def _show(console: Console, result: RecipeResult) -> None:
     print_title(console, recipe_title(result.recipe), reproduction_headline(result))
     unicode = supports_unicode()
-    if stand_in := stand_in_note(result):
-        console.print(plain_text(f"This scale uses {stand_in}."), soft_wrap=True)
+    if note := scale_note(result):
+        console.print(plain_text(note), soft_wrap=True)
         console.print()
     labels = [header[:1].lower() + header[1:] for header in headers(result.recipe)]
     for name, part in result.recipe.parts.items():
@@ -83,12 +83,14 @@ def _show(console: Console, result: RecipeResult) -> None:
             row, *cells, verdict = entry_row(part, entry)
             shown = MARKS.get(verdict, verdict) if unicode else verdict
             table.add_row(
-                name_cell("" if row == last else row),
+                plain_text("" if row == last else row),
                 *map(plain_text, cells),
                 plain_text(shown, STYLES.get(verdict, "")),
             )
             last = row
         console.print(table)
+        if shared := shared_runs_note(result, name):
+            console.print(plain_text(shared), soft_wrap=True)
         console.print()
     if unicode:
         console.print(plain_text(f"{LEGEND}.", "bright_black"))
