@@ -191,7 +191,7 @@ def test_equal_scores_with_other_labels_are_other_samples():
 
 
 @pytest.mark.parametrize("seed", range(5))
-def test_equal_rows_by_chance_are_not_shared_samples(seed):
+def test_equal_rows_is_explained_are_not_shared_samples(seed):
     """One-hot probabilities, two decimals, and half-precision logits of two classes."""
     parts = [biased_logits(5, 200, seed=2 * seed + i, separation=4.0) for i in (0, 1)]
     saturated = [(labels, softmax(np.float64(30 * logits)).astype(np.float32)) for labels, logits in parts]
@@ -214,7 +214,7 @@ def test_shared_samples_are_found_among_saturated_rows():
     shared = shared_samples([first], [second])
     undecided = 400 + np.flatnonzero(p[400:600].max(axis=1) < 0.9999)
     assert set(undecided) <= set(shared.first_N.tolist())
-    assert not shared.by_chance
+    assert not shared.is_explained
     with pytest.raises(ValueError, match="proves nothing"):
         fix(first, second)
 

@@ -152,7 +152,7 @@ def check_disjoint(fit: Sequence[Predictions], test: Sequence[Predictions]) -> t
     shared = shared_samples(fit, test)
     count = len(shared.first_N)
     if not shared.are_few:
-        if not shared.by_chance:
+        if not shared.is_explained:
             assert shared.pair is not None
             raise ValueError(
                 f"{count} samples of {fit[0].name} are also in {test[0].name}, first row {shared.pair[0]} and row "

@@ -34,14 +34,14 @@ class SharedRows:
         second_M: rows of the second file, sorted.
         pair: one row of each file that are equal, or ``None`` without any.
         are_few: whether they can be left out of one file without loss.
-        by_chance: whether rows that repeat within the files explain the number of pairs.
+        is_explained: whether rows that repeat within the files explain the number of pairs.
     """
 
     first_N: Integers
     second_M: Integers
     pair: tuple[int, int] | None
     are_few: bool
-    by_chance: bool
+    is_explained: bool
 
 
 def shared_samples(fit: Sequence[Predictions], test: Sequence[Predictions]) -> SharedRows:
@@ -58,7 +58,7 @@ def shared_samples(fit: Sequence[Predictions], test: Sequence[Predictions]) -> S
         distinct, classes = len(np.unique(ours)), fit[0].num_classes
         if distinct > 2 * classes or (distinct > classes and np.array_equal(ours, theirs)):
             return SharedRows(
-                np.sort(order), np.sort(other), (int(order[0]), int(other[0])), are_few=False, by_chance=False
+                np.sort(order), np.sort(other), (int(order[0]), int(other[0])), are_few=False, is_explained=False
             )
     return _shared_rows(ours, theirs, strict=True)
 
@@ -75,7 +75,7 @@ def rows_in(features_ND: Tensor, train_MD: Tensor) -> tuple[Integers, Integers]:
     found_N, found_M = np.zeros(len(features_ND), dtype=bool), np.zeros(len(train_MD), dtype=bool)
     for dtype in (torch.float32, torch.float16, torch.bfloat16):
         shared = _shared_rows(_hash_rows(features_ND.to(dtype)), _hash_rows(train_MD.to(dtype)), strict=False)
-        if shared.are_few or not shared.by_chance:
+        if shared.are_few or not shared.is_explained:
             found_N[shared.first_N] = True
             found_M[shared.second_M] = True
     return np.flatnonzero(found_N), np.flatnonzero(found_M)
@@ -95,7 +95,7 @@ def _shared_rows(first_N: Integers, second_M: Integers, *, strict: bool) -> Shar
     common = (counts[0] > 0) & (counts[1] > 0)
     if not common.any():
         empty = np.array([], dtype=np.int64)
-        return SharedRows(empty, empty, None, are_few=True, by_chance=True)
+        return SharedRows(empty, empty, None, are_few=True, is_explained=True)
     rates = [
         ((each * (each - 1)).sum() / 2 + UNSEEN) / max(size * (size - 1) / 2, 1)
         for each, size in zip(counts, (len(first_N), len(second_M)), strict=True)
@@ -104,9 +104,9 @@ def _shared_rows(first_N: Integers, second_M: Integers, *, strict: bool) -> Shar
     pairs = (counts[0] * counts[1]).sum()
     rows_N, rows_M = (np.flatnonzero(common[each]) for each in places)
     pair = int(rows_N[0]), int(np.flatnonzero(places[1] == places[0][rows_N[0]])[0])
-    by_chance = bool(pairs <= TIMES_CHANCE * len(first_N) * len(second_M) * rate)
+    is_explained = bool(pairs <= TIMES_CHANCE * len(first_N) * len(second_M) * rate)
     are_few = len(rows_N) <= max(FEW, FEW_SHARE * min(len(first_N), len(second_M)))
-    return SharedRows(rows_N, rows_M, pair, are_few, by_chance)
+    return SharedRows(rows_N, rows_M, pair, are_few, is_explained)
 
 
 def count_near_copies(fit_NK: Tensor, fit_labels_N: Integers, test_NK: Tensor, test_labels_N: Integers) -> int:
