@@ -7,6 +7,7 @@ from scipy import stats
 from classgap.audit import Audit, AuditDiff, AuditSettings
 from classgap.audit.stats.multiple_tests import THRESHOLD, adjust, attainable_mcnemar, changed_classes, sign_test
 from classgap.audit.stats.paired_tests import mcnemar_test
+from classgap.report.match_text import changed_sentence
 
 QUICK = AuditSettings(n_resamples=50)
 
@@ -57,6 +58,21 @@ def test_number_of_changed_classes_is_a_lower_bound_if_some_changed():
         covered += found.at_least <= 300
     assert 250 < np.mean(estimates) <= 302
     assert covered >= 95
+
+
+@pytest.mark.parametrize(("broken", "correction"), [([7], "fdr"), ([7], "holm"), ([7, 8, 9], "fdr"), ([], "fdr")])
+def test_number_of_changed_classes_never_contradicts_single_tests(broken, correction):
+    targets = np.repeat(np.arange(100), 50)
+    before = np.where(np.random.default_rng(0).random(len(targets)) < 0.8, targets, (targets + 1) % 100)
+    after = np.where(np.isin(targets, broken), (targets + 1) % 100, before)
+    audits = [Audit.from_predictions(predictions=each, targets=targets, settings=QUICK) for each in (before, after)]
+    diff = AuditDiff.from_audits(*audits, n_resamples=50, correction=correction)
+    text = changed_sentence(diff)
+    assert len(diff.regressed) == len(broken)
+    assert ("No evidence that any" in text) == (not broken)
+    assert (f"Single tests show that {len(broken)} of 100 classes changed; no evidence that others did" in text) == bool(
+        broken
+    )
 
 
 def test_sign_test_against_scipy():
