@@ -351,12 +351,8 @@ def _account_for_ranking(counts: Counts, groups: dict[str, GroupChange], gaps: d
         else:
             known = groups[name]
             groups[name] = replace(known, change=replace(known.change, expected_by_chance=chance))
-    observed = {
-        name: group.gained - group.regressed
-        for name, group in groups.items()
-        if group.kind == "thirds" and group.sign_p_value is not None
-    }
-    for name, p_value in third_sign_tests(counts, observed, np.random.default_rng(seed)).items():
+    ranked = {name: group for name, group in groups.items() if group.kind == "thirds"}
+    for name, p_value in third_sign_tests(counts, ranked, np.random.default_rng(seed)).items():
         groups[name] = replace(groups[name], sign_p_value=p_value)
 
 

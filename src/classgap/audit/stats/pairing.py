@@ -116,6 +116,15 @@ class PairedCounts:
 
         return self._accuracies(draw, n_resamples)
 
+    def swap_classes(self, n_resamples: int, rng: np.random.Generator) -> tuple[Floats, Floats]:
+        """Draw mean accuracies before and after with the sides of each class swapped at random, (R, U) each.
+
+        This is the null distribution of sides on which each class is as likely to rise as to fall, by any amount.
+        """
+        swapped_RU = rng.random((n_resamples, len(self.names))) < 0.5
+        before_U, after_U = self.before_SU.mean(axis=0), self.after_SU.mean(axis=0)
+        return np.where(swapped_RU, after_U, before_U), np.where(swapped_RU, before_U, after_U)
+
     def change_bounds(self, confidence_level: float) -> tuple[Floats, Floats]:
         """Agresti-Min interval of the change of each class, (U,) each."""
         return agresti_min_bounds(*self.moments(), self.support_U, confidence_level)

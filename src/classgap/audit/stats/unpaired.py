@@ -69,6 +69,10 @@ class UnpairedCounts:
         drawn_RU = rng.hypergeometric(right_U, wrong_U, self.before_support_U, size=(n_resamples, len(right_U)))
         return drawn_RU / self.before_support_U, (right_U - drawn_RU) / self.after_support_U
 
+    def swap_classes(self, n_resamples: int, rng: np.random.Generator) -> tuple[Floats, Floats]:
+        """Draw as :meth:`swap_sides`: sides of different sizes cannot be swapped as a whole."""
+        return self.swap_sides(n_resamples, rng)
+
     def change_bounds(self, confidence_level: float) -> tuple[Floats, Floats]:
         """Newcombe's interval of after - before, for independent proportions, (U,) each."""
         before_U, after_U = self.before_SU[0], self.after_SU[0]
