@@ -1,5 +1,6 @@
 """Rules of a gate: outcomes against loops and scipy, false alarms by simulation, and invalid rules."""
 
+import json
 from dataclasses import replace
 
 import numpy as np
@@ -172,7 +173,44 @@ def test_a_drop_below_zero_is_not_called_detectable():
     values = [group.detectable for group in result.groups.values()]
     assert None in values
     assert all(group.detectable <= group.before for group in result.groups.values() if group.detectable is not None)
-    assert "none" in power_sentence(result)
+    assert power_sentence(result).endswith("points. No drop can be detected in hard.")
+
+
+def test_detectable_drops_of_classes_are_below_their_accuracy(tmp_path):
+    rng = np.random.default_rng(10)
+    before, after = pair(rng, np.array([0.4] * 3 + [0.9] * 7), np.array([0.4] * 3 + [0.9] * 7), 30)
+    result = gate(before, after, max_class_drop=3)
+    drops = result.power.classes
+    assert list(drops) == list(before.class_names)
+    assert all(drop is None or drop <= 100 * before.classes[int(name)].accuracy for name, drop in drops.items())
+    assert [drops[str(k)] for k in range(3)] == [None] * 3
+    known = [drop for drop in drops.values() if drop is not None]
+    assert (result.power.low, result.power.high) == (min(known), max(known))
+    assert result.power.n_undetectable == 10 - len(known)
+    assert "In 3 classes, not even a drop to 0 % can be detected" in power_sentence(result)
+    result.save(tmp_path / "gate.json")
+    assert json.loads((tmp_path / "gate.json").read_text())["power"]["classes"] == drops
+
+
+@pytest.mark.parametrize("group", ["overall", "easy", "hard", "odd"])
+def test_detectable_drops_of_groups_are_detected_although_no_sample_has_changed_yet(group):
+    rng = np.random.default_rng(11)
+    targets = np.repeat(np.arange(12), 100)
+    before = audit(
+        rng.random(1200) < np.linspace(0.6, 0.95, 12)[targets], targets, groups={"odd": list(range(1, 12, 2))}
+    )
+    drop = gate(before, before, max_group_drop={group: 0.5}).groups[group].detectable
+    assert drop > 1
+    accuracy = np.array([entry.accuracy for entry in before.classes])
+    members = (
+        np.arange(12) if group == "overall" else [before.class_names.index(n) for n in before.groups[group].members]
+    )
+    found = 0
+    for _ in range(40):
+        broken = np.isin(targets, members) & (rng.random(1200) < drop / 100 / accuracy[targets])
+        after = audit(before.samples.correct & ~broken, targets)
+        found += not gate(before, after, max_group_drop={group: 0.5}).passed
+    assert found >= 24
 
 
 def test_rules_about_one_class_or_several_are_full_sentences():

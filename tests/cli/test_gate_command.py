@@ -39,7 +39,7 @@ def bad(tmp_path: Path) -> str:
 def test_exit_codes(before: str, bad: str, tmp_path: Path, capsys):
     good = save(tmp_path / "good.npz", list(range(5, 240, 10)))
     assert main(["gate", before, good, "--max-class-drop", "3", "--max-group-drop", "hard=0.5"]) == 0
-    assert "Passed: all 2 rules hold." in capsys.readouterr().out
+    assert "Passed: 2 of 2 rules hold." in capsys.readouterr().out
     assert main(["gate", before, bad, "--max-class-drop", "3"]) == 1
     out = capsys.readouterr().out
     assert "Failed: 1 of 1 rule is broken." in out

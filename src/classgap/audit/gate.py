@@ -278,13 +278,19 @@ class GateChecks:
         )
 
     def _power(self) -> ClassPower:
-        alpha = sidak(self.rules.alpha, len(self.tests.counts.names))
-        drops_U = 100 * self.tests.detectable((self.rules.max_class_drop or 0.0) / 100, alpha)
-        known = drops_U[~np.isnan(drops_U)]
+        counts = self.tests.counts
+        alpha = sidak(self.rules.alpha, len(counts.names))
+        drops_U = self.tests.detectable((self.rules.max_class_drop or 0.0) / 100, alpha)
+        possible_U = drops_U <= counts.before_SU[0]  # a class cannot fall below 0
+        classes = {
+            name: 100 * float(drop) if possible else None
+            for name, drop, possible in zip(counts.names, drops_U, possible_U, strict=True)
+        }
+        known = 100 * drops_U[possible_U]
         missing = len(drops_U) - len(known)
         if not len(known):
-            return ClassPower(None, None, None, missing)
-        return ClassPower(float(np.median(known)), float(known.min()), float(known.max()), missing)
+            return ClassPower(classes, None, None, None, missing)
+        return ClassPower(classes, float(np.median(known)), float(known.min()), float(known.max()), missing)
 
 
 def sidak(alpha: float, tests: int) -> float:

@@ -94,17 +94,19 @@ class GroupDrop:
 
 @dataclass(frozen=True)
 class ClassPower:
-    """Smallest true drop of a class that is found with a probability of 80 %, over classes.
+    """Smallest true drop of each class that is found with a probability of 80 %.
 
     Attributes:
-        median: median over classes; ``None`` if no drop of any class can be found.
+        classes: name of the class → smallest drop; ``None`` if even a drop to 0 is not found.
+        median: median over the classes in which a drop can be found; ``None`` if there are none.
         low: smallest, for the classes with the most samples.
         high: largest.
-        n_undetectable: number of classes with too few samples for any drop to be found.
+        n_undetectable: number of classes in which even a drop to 0 is not found.
     """
 
     __pydantic_config__ = STRICT
 
+    classes: Mapping[str, float | None]
     median: float | None
     low: float | None
     high: float | None
@@ -121,7 +123,7 @@ class GateResult:
         passed: whether no rule is broken.
         rules: outcome of each rule.
         groups: name → drop of each group of the baseline, and "overall".
-        power: smallest drop of a class that this test set could detect.
+        power: smallest drop of each class that this test set could detect.
         n_samples: number of samples compared.
         only_before: number of samples of the baseline that were left out.
         only_after: number of samples of the new model that were left out.
@@ -141,7 +143,7 @@ class GateResult:
     (False, ['max_class_drop'])
     """
 
-    SCHEMA: ClassVar[int] = 1
+    SCHEMA: ClassVar[int] = 2
     __pydantic_config__ = STRICT
 
     before_name: str

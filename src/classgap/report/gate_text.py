@@ -16,7 +16,8 @@ def gate_headline(result: GateResult) -> str:
     """Return the verdict in one sentence."""
     total = pluralize(len(result.rules), "rule", "rules")
     if result.passed:
-        return f"Passed: {'the rule holds' if len(result.rules) == 1 else f'all {total} hold'}."
+        count = format_count(len(result.rules))
+        return f"Passed: {'the rule holds' if len(result.rules) == 1 else f'{count} of {total} hold'}."
     verb = "is" if len(result.broken) == 1 else "are"
     return f"Failed: {format_count(len(result.broken))} of {total} {verb} broken."
 
@@ -61,20 +62,24 @@ def power_sentence(result: GateResult) -> str:
     """Say which drops this test set could detect."""
     power = result.power
     if power.median is None:
-        classes = "No drop of a single class can be detected: the classes have too few samples."
+        classes = "No drop of a single class can be detected, not even to 0 %: the classes have too few samples."
     else:
-        classes = (
-            f"Drops of a single class are detected with a probability of 80 % from {_points(power.median)} points "
-            f"(median over classes; {_points(power.low)} to {_points(power.high)})."
-        )
+        low, median, high = map(_points, (power.low, power.median, power.high))
+        spread = "" if low == high else f" (median over classes; {low} to {high})"
+        classes = f"Drops of a single class are detected with a probability of 80 % from {median} points{spread}."
         if power.n_undetectable:
-            too_small = pluralize(power.n_undetectable, "class has", "classes have")
-            classes += f" {too_small} too few samples to detect any drop."
-    groups = ", ".join(
-        f"{group.name} {'none' if group.detectable is None else _points(group.detectable)}"
-        for group in result.groups.values()
-    )
-    return f"{classes} Groups: {groups}."
+            classes += (
+                f" In {pluralize(power.n_undetectable, 'class', 'classes')}, not even a drop to 0 % can be detected: "
+                "too few samples, or too low an accuracy before."
+            )
+    found = [
+        f"{each.name} {_points(each.detectable)}" for each in result.groups.values() if each.detectable is not None
+    ]
+    missed = [each.name for each in result.groups.values() if each.detectable is None]
+    groups = [f"Groups: from {', '.join(found)} points."] if found else []
+    if missed:
+        groups.append(f"No drop can be detected in {', '.join(missed)}.")
+    return " ".join([classes, *groups])
 
 
 def level_sentence(result: GateResult) -> str:
