@@ -12,7 +12,8 @@ from classgap.audit.gate import GateChecks, accuracy_bounds, sidak
 from classgap.audit.gate_results import RuleResult
 from classgap.audit.stats.crossfit import assign_folds, crossfit_gap, unpaired_crossfit_drops
 from classgap.audit.stats.drop_test import drop_p_values
-from classgap.report.gate_text import power_sentence, rule_sentence
+from classgap.report.gate_files import render_markdown
+from classgap.report.gate_text import power_sentence, power_warnings, rule_sentence
 
 QUICK = AuditSettings(n_resamples=2, diagnose=False)
 
@@ -218,6 +219,31 @@ def test_rules_about_one_class_or_several_are_full_sentences():
     end = "shown to have dropped by more than 3 points; largest observed drop: 1.2 (class cat)."
     assert rule_sentence(rule) == f"The only class is not {end}"
     assert rule_sentence(replace(rule, n_tested=1200)) == f"None of 1,200 classes is {end}"
+
+
+def test_rules_with_little_power_are_named_next_to_the_verdict():
+    targets = np.repeat(np.arange(10), 30)
+    right = np.random.default_rng(0).random(300) < 0.8
+    fewer = right & ~((targets == 3) & (np.arange(300) % 4 == 0))
+    result = gate(audit(right, targets), audit(fewer, targets), max_class_drop=3, min_class_accuracy=60)
+    typical, largest = result.power.median, result.rules[0].value
+    assert result.passed
+    expected = [
+        f"max_class_drop has little power here: a class must typically drop by {typical:.1f} points to be detected; "
+        f"the largest observed drop is {largest:.1f}.",
+        f"min_class_accuracy has too little power for class 3: its samples do not show that its accuracy, "
+        f"{result.rules[1].value:.1f} %, is below 60 %.",
+    ]
+    assert power_warnings(result) == expected
+    assert " ".join(["Passed: 2 of 2 rules hold.", *expected]) in " ".join(str(result).split())
+    assert expected[0].replace("_", "\\_") in render_markdown(result)
+
+    few = np.arange(30) % 10
+    (warning,) = power_warnings(gate(audit(few > 1, few), audit(few > 1, few), max_class_drop=3))
+    assert warning == "max_class_drop cannot show any drop of a single class here; no class dropped."
+
+    many = np.repeat([0, 1], 20_000)
+    assert power_warnings(gate(audit(many > -1, many), audit(many > -1, many), max_class_drop=3)) == []
 
 
 def test_level_is_shared_by_all_rules(worse):

@@ -200,3 +200,8 @@ def test_history(before: str, bad: str, tmp_path: Path, capsys):
     assert main(["history", str(tmp_path / "none.json"), "--html", str(tmp_path / "x.html")]) == 2
     assert capsys.readouterr().err.count("\n") == 1
     assert not (tmp_path / "x.html").exists()
+
+
+def test_the_hint_for_an_unknown_option_is_a_full_sentence(capsys):
+    assert main(["gate", "old.json", "new.json", "--max-drop", "3"]) == 2
+    assert "did you mean --max-class-drop? Its value is in percentage points. Run" in capsys.readouterr().err

@@ -7,6 +7,7 @@ from classgap.report.formatting import format_count, format_level, format_percen
 from classgap.report.match_text import name_some
 
 NAMED = 5
+LITTLE_POWER = 10  # points between a limit and the drop of a class that is detected
 GROUP_HEADERS = ("group", "before", "after", "change", "by chance", "drop at least", "detectable")
 CLASS_HEADERS = ("class", "before", "after", "drop", "at least", "samples")
 ACCURACY_HEADERS = ("class", "before", "after", "at most", "samples")
@@ -20,6 +21,34 @@ def gate_headline(result: GateResult) -> str:
         return f"Passed: {'the rule holds' if len(result.rules) == 1 else f'{count} of {total} hold'}."
     verb = "is" if len(result.broken) == 1 else "are"
     return f"Failed: {format_count(len(result.broken))} of {total} {verb} broken."
+
+
+def power_warnings(result: GateResult) -> list[str]:
+    """Say which rules about classes hold without showing much: no class could break them, or one seems to.
+
+    These sentences belong next to the verdict, which counts a rule that cannot be broken among those that hold.
+    """
+    found, power = [], result.power
+    for rule in result.rules:
+        if rule.rule == "max_class_drop" and rule.passed:
+            if power.median is None:
+                shows = "max_class_drop cannot show any drop of a single class here"
+            elif rule.value > rule.limit or power.median > rule.limit + LITTLE_POWER:
+                least = _points(power.median)
+                shows = (
+                    f"max_class_drop has little power here: a class must typically drop by {least} points to be "
+                    "detected"
+                )
+            else:
+                continue
+            largest = f"the largest observed drop is {_points(rule.value)}" if rule.value > 0 else "no class dropped"
+            found.append(f"{shows}; {largest}.")
+        if rule.rule == "min_class_accuracy" and rule.passed and rule.value < rule.limit:
+            found.append(
+                f"min_class_accuracy has too little power for class {rule.worst}: its samples do not show that its "
+                f"accuracy, {_points(rule.value)} %, is below {rule.limit:g} %."
+            )
+    return found
 
 
 def rule_title(rule: RuleResult) -> str:
