@@ -89,8 +89,8 @@ SENTENCES: Mapping[str, str | Callable[[Mapping[str, Any]], str]] = {
         f"{_not_used(of)}; if they are scores of the classes, remove the column prediction."
     ),
     "accumulated": lambda of: (
-        "Accumulated as sums over batches: no distribution of logit margins, error budget, label checks or comparison "
-        "of samples; " + ("no distances within classes or map." if of["feature_dim"] else "no feature metrics.")
+        "Accumulated as sums over batches: no quantiles of logit margins, error budget, label checks or pairing of "
+        "samples; " + ("no distances within classes or map." if of["feature_dim"] else "no feature metrics.")
     ),
     "diagnosis-sampled": lambda of: (
         f"Error budget, causes and label checks examine {format_count(of['examined'])} of "
