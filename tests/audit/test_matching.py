@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from classgap.audit import Audit, AuditDiff, AuditSettings, compare
+from classgap.audit import Audit, AuditDiff, AuditSettings, compare, gate
 
 QUICK = AuditSettings(n_resamples=50)
 RNG = np.random.default_rng(0)
@@ -81,6 +81,20 @@ def test_a_sample_that_moved_to_a_new_class_is_left_out():
     after = Audit.from_predictions(predictions=moved, targets=moved, index=np.arange(20))
     diff = before.diff(after)
     assert (diff.added, diff.n_samples, diff.only_before, diff.only_after) == (("pup",), 16, 4, 4)
+
+
+@pytest.mark.parametrize("unpaired", [False, True])
+def test_classes_that_lost_all_their_samples_are_listed_although_their_names_are_kept(unpaired):
+    before, _ = side(np.arange(100), "v1", seed=1)
+    after, _ = side(np.flatnonzero(TARGETS != 2), "v2", seed=2, names=NAMES)
+    assert set(after.class_names) == set(before.class_names)  # as predictions
+    diff, back = (AuditDiff.from_audits(*pair, unpaired=unpaired) for pair in ((before, after), (after, before)))
+    assert (diff.added, diff.removed) == ((), (NAMES[2],))
+    assert (back.added, back.removed) == ((NAMES[2],), ())
+    assert f"Removed: 1 class ({NAMES[2]})." in str(diff)
+    checked = gate(before, after, max_class_drop=3, unpaired=unpaired)
+    assert checked.removed == (NAMES[2],)
+    assert f"Removed: 1 class ({NAMES[2]})." in str(checked)
 
 
 INVALID = {

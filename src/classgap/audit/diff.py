@@ -69,8 +69,8 @@ class AuditDiff:
         n_samples_after: number of samples of the second side if samples are not paired.
         only_before: number of samples of the first side that were left out.
         only_after: number of samples of the second side that were left out.
-        added: classes of the second side only.
-        removed: classes of the first side only.
+        added: classes that only the second side has, or has test samples of.
+        removed: classes that only the first side has, or has test samples of.
         renamed: class name before → class name after.
 
     >>> targets = [0] * 20 + [1] * 20

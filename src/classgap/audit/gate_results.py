@@ -127,8 +127,8 @@ class GateResult:
         n_samples: number of samples compared.
         only_before: number of samples of the baseline that were left out.
         only_after: number of samples of the new model that were left out.
-        added: classes that only the new model has.
-        removed: classes that only the baseline has.
+        added: classes that only the new model has, or was tested on.
+        removed: classes that only the baseline has, or was tested on.
         renamed: class name before → class name after.
         paired: whether both models are compared on the same samples.
         n_samples_after: number of samples of the new model if samples are not paired.

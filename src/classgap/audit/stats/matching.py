@@ -19,8 +19,8 @@ class ClassMatch:
 
     Attributes:
         names: classes of both sides, in the order of the first side and with the names of the second.
-        added: classes of the second side only.
-        removed: classes of the first side only.
+        added: classes that only the second side has, or has test samples of.
+        removed: classes that only the first side has, or has test samples of.
         renamed: old name → new name.
     """
 
@@ -75,11 +75,15 @@ def match_classes(before: Audit, after: Audit, rename: Mapping[str, str] | None 
             f"{before.name!r} and {after.name!r} cannot be compared: they have no class names in common, "
             f"{old[0]!r} is in only one of them; rename classes with rename (--rename OLD=NEW)."
         )
-    known = set(renamed)
+    known, seen_before, seen_after = set(renamed), {rename.get(name, name) for name in _seen(before)}, _seen(after)
     return ClassMatch(
         names=names,
-        added=tuple(name for name in new if name not in known),
-        removed=tuple(name for name, own in zip(old, renamed, strict=True) if own not in present),
+        added=tuple(name for name in new if name not in known or name in seen_after - seen_before),
+        removed=tuple(
+            name
+            for name, own in zip(old, renamed, strict=True)
+            if own not in present or own in seen_before - seen_after
+        ),
         renamed=rename,
     )
 
