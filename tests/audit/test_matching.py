@@ -126,6 +126,32 @@ def test_sizes_without_ids_are_rejected_with_the_ways_out():
     assert "--unpaired" in str(caught.value)
 
 
+@pytest.mark.parametrize(
+    ("ids", "shown"), [(IDS, "28"), (np.array([f"val/{i}.png" for i in range(100)]), "'val/7.png'")]
+)
+def test_samples_with_other_labels_are_named_by_their_ids(ids, shown, tmp_path):
+    labels = np.array(NAMES)[TARGETS]
+    relabeled = labels.copy()
+    relabeled[7] = "dog"
+    old, new = (
+        Audit.from_predictions(predictions=each, targets=each, index=ids, name=name)
+        for each, name in ((labels, "v1"), (relabeled, "v2"))
+    )
+    old.save(tmp_path / "v1.json")
+    text = rf"the sample with id {shown} has different labels \('cat' and 'dog'\): give both the same labels; if "
+    with pytest.raises(
+        ValueError, match=rf"{text}labels were corrected, compare them with unpaired=True \(--unpaired\)"
+    ):
+        compare(tmp_path / "v1.json", new)
+    with pytest.raises(ValueError, match=rf"{text}labels were corrected, gate them with unpaired=True \(--unpaired\)"):
+        gate(old, new, max_class_drop=3)
+    relabeled[8] = "dog"
+    other = Audit.from_predictions(predictions=relabeled, targets=relabeled, index=ids)
+    with pytest.raises(ValueError, match=f"2 samples have different labels, the first with id {shown}"):
+        compare(old, other)
+    assert compare(old, other, unpaired=True).n_samples == 100
+
+
 def test_ids_with_two_targets_and_empty_ids_are_rejected():
     for ids, reason in ((["a", "a"], "sample ids must be unique"), (["a", ""], "must not be empty")):
         with pytest.raises(ValueError, match=reason):

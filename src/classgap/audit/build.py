@@ -139,7 +139,7 @@ def build_audit(
             *([Notice("unpaired-ranking")] if ranking_K is not None and baseline_right_N is None else []),
             *([] if parents is None else parents.notices),
         ),
-        samples=Samples(data.targets_N, data.predictions_N, data.index_N),
+        samples=Samples(data.targets_N, data.predictions_N, data.index_N, data.ids),
         offset_change=None
         if assignment is None
         else offset_change(assignment.data, assignment.found, settings.confidence_level),

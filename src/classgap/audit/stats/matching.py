@@ -124,13 +124,14 @@ def match_samples(
         ]
     )
     kept = (targets_AN >= 0).all(axis=0)
-    for (audit, _), targets_N in zip(sides, targets_AN, strict=True):
+    corrected = f"; if labels were corrected, {hint.removeprefix('; ')}" if hint else ""
+    for (audit, _), own, targets_N in zip(sides, rows, targets_AN, strict=True):
         differ = np.flatnonzero(kept & (targets_N != targets_AN[0]))
         if len(differ):
-            raise ValueError(
-                f"{_between(first, audit)}: {len(differ)} samples have different labels, the first at position "
-                f"{differ[0]}: audit the same samples in the same order, or give sample ids (index, --key)."
-            )
+            at = int(differ[0])
+            labels = (classes.names[targets_AN[0][at]], classes.names[targets_N[at]])
+            conflict = _conflict([(first, int(rows[0][at])), (audit, int(own[at]))], labels, len(differ))
+            raise ValueError(f"{_between(first, audit)}: {conflict}{corrected}.")
     if not kept.any():
         raise ValueError(f"{_between(first, afters[0])}: no common sample belongs to a common class{hint}.")
     correct = [audit.samples.correct[own][kept] for (audit, _), own in zip(sides, rows, strict=True)]
@@ -143,6 +144,19 @@ def match_samples(
         only_before=len(first.samples.targets) - n_matched,
         only_after=len(afters[0].samples.targets) - n_matched,
     )
+
+
+def _conflict(places: Sequence[tuple[Audit, int]], labels: tuple[str, str], count: int) -> str:
+    """Describe samples with different labels by the first, a row in two audits."""
+    name = next((name for audit, row in places if (name := audit.samples.id_of(row))), None)
+    place = f"with id {name}" if name else f"at position {places[0][1]}"
+    if count == 1:
+        found = f"the sample {place} has different labels"
+    else:
+        found = f"{count:,} samples have different labels, the first {place}"
+    unmatched = all(audit.samples.index is None for audit, _ in places)
+    advice = "audit the same samples in the same order, or give sample ids (index, --key)"
+    return f"{found} ({labels[0]!r} and {labels[1]!r}): {advice if unmatched else 'give both the same labels'}"
 
 
 def _common_rows(audits: Sequence[Audit], hint: str) -> list[NDArray[Any]]:
