@@ -9,7 +9,7 @@ from scipy import stats
 
 from classgap.audit import Audit, AuditSettings, GateResult, GateRules, gate
 from classgap.audit.gate import GateChecks, accuracy_bounds, sidak
-from classgap.audit.gate_results import RuleResult
+from classgap.audit.gate_results import RuleResult, Violation
 from classgap.audit.stats.crossfit import assign_folds, crossfit_gap, unpaired_crossfit_drops
 from classgap.audit.stats.drop_test import drop_p_values
 from classgap.report.gate_files import render_markdown
@@ -244,6 +244,21 @@ def test_rules_with_little_power_are_named_next_to_the_verdict():
 
     many = np.repeat([0, 1], 20_000)
     assert power_warnings(gate(audit(many > -1, many), audit(many > -1, many), max_class_drop=3)) == []
+
+
+def test_a_bound_beyond_the_observed_drop_is_explained():
+    rule = RuleResult("max_group_drop", "hard", 0.5, passed=False, value=7.3, bound=7.4, expected_by_chance=-2.2)
+    assert rule_sentence(rule) == (
+        "Hard third dropped by 7.3 points (by chance, it would rise by 2.2 points), at least 7.4 points beyond chance; "
+        "limit 0.5."
+    )
+    fixed = replace(rule, group="tail", value=0.0, bound=-0.4, expected_by_chance=0.0)
+    assert rule_sentence(fixed) == "Tail did not change, no drop beyond chance; limit 0.5."
+    found = Violation("cat", 62.0, 40.0, 40.0, 55.0, 50)
+    accuracy = RuleResult(
+        "min_class_accuracy", None, 60, passed=False, value=40, bound=55, n_tested=9, violations=(found,)
+    )
+    assert rule_sentence(accuracy) == "1 of 9 classes is shown to be below 60 %: cat 40.0 % (at most 55.0 %)."
 
 
 def test_level_is_shared_by_all_rules(worse):

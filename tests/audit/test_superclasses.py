@@ -124,7 +124,7 @@ def test_per_class_columns_reach_pandas():
 @pytest.mark.parametrize(
     ("superclasses", "hierarchy", "facts"),
     [
-        ({"animal": ["cow"]}, None, ("superclasses['animal']", "'cow'")),
+        ({"animal": ["cow"]}, None, ("superclasses: 'animal' has the unknown class 'cow'", "'cow'")),
         ({"animal": ["cat"], "pet": ["cat"]}, None, ("'cat'", "'animal'", "'pet'")),
         (["animal"], None, ("superclasses", "6")),
         (None, {"cow": "animal"}, ("hierarchy", "'cat'")),

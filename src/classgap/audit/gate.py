@@ -130,9 +130,18 @@ class GateChecks:
         if rules.max_class_drop is not None:
             found.append(self._class_drops(rules.max_class_drop))
         for name, limit in rules.max_group_drop.items():
-            bound = nulls[name].bound(alpha)
+            null = nulls[name]
+            bound = null.bound(alpha)
             found.append(
-                RuleResult("max_group_drop", name, limit, bound < limit / 100, 100 * nulls[name].drop, 100 * bound)
+                RuleResult(
+                    "max_group_drop",
+                    name,
+                    limit,
+                    passed=bound < limit / 100,
+                    value=100 * null.drop,
+                    bound=100 * bound,
+                    expected_by_chance=100 * null.expected_by_chance,
+                )
             )
         if rules.min_class_accuracy is not None:
             found.append(self._accuracies(rules.min_class_accuracy))

@@ -46,6 +46,7 @@ class RuleResult:
         value: largest drop of a class, drop of the group, lowest accuracy, or gap.
         bound: confidence bound of ``value``: lower for drops and gaps, upper for accuracies. For rules about classes it
             holds for all classes together, and is the one closest to breaking the rule.
+        expected_by_chance: drop of a group to expect if both models are equally good; ``bound`` counts beyond it.
         worst: class that ``value`` is of, in rules about classes.
         n_tested: number of classes tested.
         violations: classes that break the rule, worst first.
@@ -59,6 +60,7 @@ class RuleResult:
     passed: bool
     value: float
     bound: float
+    expected_by_chance: float = 0.0
     worst: str | None = None
     n_tested: int = 1
     violations: tuple[Violation, ...] = ()

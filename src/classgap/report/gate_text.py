@@ -8,7 +8,7 @@ from classgap.report.match_text import name_some
 
 NAMED = 5
 LITTLE_POWER = 10  # points between a limit and the drop of a class that is detected
-GROUP_HEADERS = ("group", "before", "after", "change", "by chance", "drop at least", "detectable")
+GROUP_HEADERS = ("group", "before", "after", "change", "by chance", "beyond chance ≥", "detectable")
 CLASS_HEADERS = ("class", "before", "after", "drop", "at least", "samples")
 ACCURACY_HEADERS = ("class", "before", "after", "at most", "samples")
 
@@ -66,7 +66,7 @@ def rule_sentence(rule: RuleResult) -> str:
     if rule.rule == "max_class_drop":
         if rule.violations:
             found = name_some([f"{v.name} {_points(v.value)} (at least {_points(v.bound)})" for v in rule.violations])
-            return f"{_count(rule)} dropped by more than {limit} points: {found}."
+            return f"{_count(rule)} shown to have dropped by more than {limit} points: {found}."
         return (
             f"{_none(rule)} shown to have dropped by more than {limit} points; largest observed drop: "
             f"{_points(rule.value)} (class {rule.worst})."
@@ -76,14 +76,15 @@ def rule_sentence(rule: RuleResult) -> str:
             found = name_some(
                 [f"{v.name} {_points(v.value)} % (at most {_points(v.bound)} %)" for v in rule.violations]
             )
-            return f"{_count(rule)} {'is' if len(rule.violations) == 1 else 'are'} below {limit} %: {found}."
-        return f"{_none(rule)} significantly below {limit} %; lowest: {_points(rule.value)} % (class {rule.worst})."
+            return f"{_count(rule)} shown to be below {limit} %: {found}."
+        return f"{_none(rule)} shown to be below {limit} %; lowest: {_points(rule.value)} % (class {rule.worst})."
     if rule.rule == "max_group_drop":
         name = f"{rule.group} third" if rule.group in ("easy", "medium", "hard") else str(rule.group)
-        direction = "dropped" if rule.value >= 0 else "rose"
-        text = f"{name} {direction} by {_points(abs(rule.value))} points"
-        shown = f"at least {_points(rule.bound)} beyond chance" if rule.bound > 0 else "no drop beyond chance"
-        return f"{text[:1].upper()}{text[1:]}, {shown}; limit {limit}."
+        text = f"{name} {_moved(rule.value, 'dropped', 'rose') or 'did not change'}"
+        by_chance = _moved(rule.expected_by_chance, "drop", "rise")
+        chance = f" (by chance, it would {by_chance})" if by_chance else ""  # the bound counts from there
+        shown = f"at least {_points(rule.bound)} points beyond chance" if rule.bound > 0 else "no drop beyond chance"
+        return f"{text[:1].upper()}{text[1:]}{chance}, {shown}; limit {limit}."
     return f"Gap {_points(rule.value)} points, at least {_points(rule.bound)}; limit {limit}."
 
 
@@ -140,8 +141,15 @@ def violation_row(rule: RuleResult, violation: Violation) -> tuple[str, ...]:
     return (*sides, *(bounds if rule.rule == "max_class_drop" else bounds[1:]), format_count(violation.support))
 
 
+def _moved(drop: float, down: str, up: str) -> str:
+    """Describe a drop, which may be negative; empty if it rounds to 0."""
+    points = _points(abs(drop))
+    return "" if points == _points(0.0) else f"{down if drop > 0 else up} by {points} points"
+
+
 def _count(rule: RuleResult) -> str:
-    return f"{format_count(len(rule.violations))} of {pluralize(rule.n_tested, 'class', 'classes')}"
+    found, verb = len(rule.violations), "is" if len(rule.violations) == 1 else "are"
+    return f"{format_count(found)} of {pluralize(rule.n_tested, 'class', 'classes')} {verb}"
 
 
 def _none(rule: RuleResult) -> str:

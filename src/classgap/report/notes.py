@@ -50,7 +50,7 @@ TITLES = {
     "correlation": "rank correlation",
     "error_budget": "error budget",
     "diagnosis": "diagnosis",
-    "own_groups": "each side's own thirds",
+    "own_groups": "each model's own thirds",
     "valid": "valid labels",
     "sign_test": "sign test",
     "changed": "number of changed classes",
