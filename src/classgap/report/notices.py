@@ -41,6 +41,23 @@ def _duplicates(values: Mapping[str, Any]) -> str:
     return f"Dropped {dropped} of {format_count(values['samples'])} with a duplicate index."
 
 
+def _renamed(values: Mapping[str, Any]) -> str:
+    return (
+        f"Accuracy is {format_percent(values['accuracy'])} %, and would be at least "
+        f"{format_percent(values['renamed_accuracy'])} % otherwise"
+    )
+
+
+def _shifted(values: Mapping[str, Any]) -> str:
+    below = values["offset"] < 0
+    one, zero = ("labels", "predictions") if below else ("predictions", "labels")
+    return (
+        f"Labels look shifted by one: in {format_count(values['classes'])} of {format_count(values['seen'])} classes, "
+        f"class k is mostly predicted as class k {'−' if below else '+'} 1. {_renamed(values)}: check whether the "
+        f"{one} count from 1 and the {zero} from 0."
+    )
+
+
 SENTENCES: Mapping[str, str | Callable[[Mapping[str, Any]], str]] = {
     "unseen-classes": lambda of: (
         f"Classes without test samples: {format_count(of['unseen'])} of {format_count(of['classes'])}. All metrics "
@@ -78,6 +95,12 @@ SENTENCES: Mapping[str, str | Callable[[Mapping[str, Any]], str]] = {
     ),
     "valid-labels-from-one": lambda of: (
         f"The {format_count(of['entries'])} sets of valid labels are numbered from 1: index 1 is the first entry."
+    ),
+    "labels-shifted": _shifted,
+    "labels-permuted": lambda of: (
+        f"Classes look permuted: {format_count(of['classes'])} of {format_count(of['seen'])} classes are mostly "
+        f"predicted as another class each, such as {of['label']} as {of['prediction']}. {_renamed(of)}: check that "
+        "labels and predictions number the classes in the same order."
     ),
     "labels-mostly-invalid": lambda of: (
         f"Only {format_percent(of['fraction'])} % of the labels are among their valid labels: check that both "
