@@ -43,8 +43,8 @@ def _duplicates(values: Mapping[str, Any]) -> str:
 
 def _renamed(values: Mapping[str, Any]) -> str:
     return (
-        f"Accuracy is {format_percent(values['accuracy'])} %, and would be at least "
-        f"{format_percent(values['renamed_accuracy'])} % otherwise"
+        f"Accuracy is {format_percent(values['accuracy'])} %; with classes numbered alike, it would be at least "
+        f"{format_percent(values['renamed_accuracy'])} %"
     )
 
 
