@@ -81,8 +81,8 @@ def rule_sentence(rule: RuleResult) -> str:
     if rule.rule == "max_group_drop":
         name = f"{rule.group} third" if rule.group in ("easy", "medium", "hard") else str(rule.group)
         text = f"{name} {_moved(rule.value, 'dropped', 'rose') or 'did not change'}"
-        by_chance = _moved(rule.expected_by_chance, "drop", "rise")
-        chance = f" (by chance, it would {by_chance})" if by_chance else ""  # the bound counts from there
+        expected = _moved(rule.expected_by_chance, "drop", "rise")
+        chance = f" (by chance, it would {expected})" if expected else ""  # the bound counts from there
         shown = f"at least {_points(rule.bound)} points beyond chance" if rule.bound > 0 else "no drop beyond chance"
         return f"{text[:1].upper()}{text[1:]}{chance}, {shown}; limit {limit}."
     return f"Gap {_points(rule.value)} points, at least {_points(rule.bound)}; limit {limit}."
