@@ -84,6 +84,35 @@ def test_batches_give_the_audit_of_all_predictions(kind):
     compare(accumulate([[], *BATCHES], kind).compute(), whole(kind))
 
 
+@pytest.mark.parametrize("kind", ["logits", "probabilities"])
+def test_mean_logit_margins_follow_from_sums(kind, tmp_path):
+    got, expected = accumulate(BATCHES, kind).compute(), whole(kind)
+    for mine, theirs in zip(got.classes, expected.classes, strict=True):
+        assert (mine.logit_margin is None) == (theirs.logit_margin is None)
+        if mine.logit_margin is not None:
+            close((mine.logit_margin.mean, mine.logit_margin.std), (theirs.logit_margin.mean, theirs.logit_margin.std))
+    assert got.to_pandas()["logit_margin_mean"].notna().sum() == K - 1
+    got.to_html(tmp_path / "a.html")  # without a chart of the quantiles
+
+
+def test_logit_margins_are_unknown_if_a_probability_is_0():
+    accumulator = accumulate(BATCHES, "probabilities")
+    accumulator.update(torch.tensor([[1.0] + [0.0] * (K - 1)]), [1], np.zeros((1, D)))
+    assert {entry.logit_margin for entry in accumulator.compute().classes} == {None}
+
+
+def test_accumulated_audits_are_compared_as_independent_samples():
+    got, expected = (accumulate(BATCHES).compute(), accumulate(BATCHES[:5]).compute()), whole()
+    with pytest.raises(ValueError, match=r"no samples to pair: .* or compare with unpaired=True \(--unpaired\)"):
+        cg.compare(*got)
+    diff = cg.compare(*got, unpaired=True)
+    rows = np.concatenate(BATCHES[:5])
+    logits, targets, _ = parts()
+    part = Audit.from_predictions(logits[rows], targets[rows], class_names=NAMES)
+    assert diff.classes == cg.compare(expected, part, unpaired=True).classes
+    assert (diff.n_samples, diff.n_samples_after, diff.only_before) == (N, len(rows), 0)
+
+
 def test_without_features():
     got = accumulate(BATCHES, feature_dim=None).compute()
     compare(got, whole(with_features=False), with_features=False)
@@ -101,7 +130,7 @@ def test_a_notice_says_what_sums_cannot_know():
     assert Notice("accumulated", {"feature_dim": D}) in got.notices
     assert not any(notice.code in ("no-features", "only-predicted-labels") for notice in got.notices)
     for entry in got.classes:
-        assert entry.logit_margin is None
+        assert entry.logit_margin is None or (entry.logit_margin.quantiles, entry.logit_margin.median) == ((), None)
         assert entry.dispersion is None
         assert entry.error_budget is None
     assert not got.has_samples

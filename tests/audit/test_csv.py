@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 import torch
 
-from classgap.audit import Audit, read_predictions
+from classgap.audit import Audit, compare, read_predictions
 from classgap.audit.results import Notice
 
 RNG = np.random.default_rng(0)
@@ -90,3 +90,19 @@ def test_targets_that_count_from_0_do_not_fit_columns_that_count_from_1(tmp_path
         Audit.from_file(path)
     path.write_text(path.read_text().replace("\n0,", "\n3,"))
     assert Audit.from_file(path).samples.targets.tolist() == [2, 0, 1]
+
+
+@pytest.mark.parametrize("header", ["target,prediction", "target,0,1", "target,logits", "target,logit:0,logit:1"])
+@pytest.mark.parametrize("key", [None, "index"])
+def test_string_ids_match_those_of_other_files_and_are_kept(tmp_path, header, key):
+    ids = [f"msg{i}" for i in (2, 0, 1)] + ["7"]
+    cells = {"target,prediction": "1", "target,logits": "[1.5 2.5]"}.get(header, "1.5,2.5")
+    rows = [f"{name},{target},{cells}" for name, target in zip(ids, "0101", strict=True)]
+    (tmp_path / "p.csv").write_text("\n".join([f"index,{header}", *rows]))
+    np.savez(tmp_path / "p.npz", index=ids, targets=list("0101"), predictions=list("1111"))
+    first, second = (read_predictions(tmp_path / name, key=key) for name in ("p.csv", "p.npz"))
+    assert first.index_N.tolist() == second.index_N.tolist()
+    assert first.ids == second.ids
+    assert sorted(first.ids.values()) == ["msg0", "msg1", "msg2"]
+    diff = compare(tmp_path / "p.csv", tmp_path / "p.npz", key=key)
+    assert (diff.n_samples, diff.overall.change) == (4, 0.0)

@@ -1,5 +1,6 @@
 """Rules of a gate: outcomes against loops and scipy, false alarms by simulation, and invalid rules."""
 
+import json
 from dataclasses import replace
 
 import numpy as np
@@ -8,10 +9,11 @@ from scipy import stats
 
 from classgap.audit import Audit, AuditSettings, GateResult, GateRules, gate
 from classgap.audit.gate import GateChecks, accuracy_bounds, sidak
-from classgap.audit.gate_results import RuleResult
+from classgap.audit.gate_results import RuleResult, Violation
 from classgap.audit.stats.crossfit import assign_folds, crossfit_gap, unpaired_crossfit_drops
 from classgap.audit.stats.drop_test import drop_p_values
-from classgap.report.gate_text import power_sentence, rule_sentence
+from classgap.report.gate_files import render_markdown
+from classgap.report.gate_text import power_sentence, power_warnings, rule_sentence
 
 QUICK = AuditSettings(n_resamples=2, diagnose=False)
 
@@ -172,7 +174,44 @@ def test_a_drop_below_zero_is_not_called_detectable():
     values = [group.detectable for group in result.groups.values()]
     assert None in values
     assert all(group.detectable <= group.before for group in result.groups.values() if group.detectable is not None)
-    assert "none" in power_sentence(result)
+    assert power_sentence(result).endswith("points. No drop can be detected in hard.")
+
+
+def test_detectable_drops_of_classes_are_below_their_accuracy(tmp_path):
+    rng = np.random.default_rng(10)
+    before, after = pair(rng, np.array([0.4] * 3 + [0.9] * 7), np.array([0.4] * 3 + [0.9] * 7), 30)
+    result = gate(before, after, max_class_drop=3)
+    drops = result.power.classes
+    assert list(drops) == list(before.class_names)
+    assert all(drop is None or drop <= 100 * before.classes[int(name)].accuracy for name, drop in drops.items())
+    assert [drops[str(k)] for k in range(3)] == [None] * 3
+    known = [drop for drop in drops.values() if drop is not None]
+    assert (result.power.low, result.power.high) == (min(known), max(known))
+    assert result.power.n_undetectable == 10 - len(known)
+    assert "In 3 classes, not even a drop to 0 % can be detected" in power_sentence(result)
+    result.save(tmp_path / "gate.json")
+    assert json.loads((tmp_path / "gate.json").read_text())["power"]["classes"] == drops
+
+
+@pytest.mark.parametrize("group", ["overall", "easy", "hard", "odd"])
+def test_detectable_drops_of_groups_are_detected_although_no_sample_has_changed_yet(group):
+    rng = np.random.default_rng(11)
+    targets = np.repeat(np.arange(12), 100)
+    before = audit(
+        rng.random(1200) < np.linspace(0.6, 0.95, 12)[targets], targets, groups={"odd": list(range(1, 12, 2))}
+    )
+    drop = gate(before, before, max_group_drop={group: 0.5}).groups[group].detectable
+    assert drop > 1
+    accuracy = np.array([entry.accuracy for entry in before.classes])
+    members = (
+        np.arange(12) if group == "overall" else [before.class_names.index(n) for n in before.groups[group].members]
+    )
+    found = 0
+    for _ in range(40):
+        broken = np.isin(targets, members) & (rng.random(1200) < drop / 100 / accuracy[targets])
+        after = audit(before.samples.correct & ~broken, targets)
+        found += not gate(before, after, max_group_drop={group: 0.5}).passed
+    assert found >= 24
 
 
 def test_rules_about_one_class_or_several_are_full_sentences():
@@ -180,6 +219,46 @@ def test_rules_about_one_class_or_several_are_full_sentences():
     end = "shown to have dropped by more than 3 points; largest observed drop: 1.2 (class cat)."
     assert rule_sentence(rule) == f"The only class is not {end}"
     assert rule_sentence(replace(rule, n_tested=1200)) == f"None of 1,200 classes is {end}"
+
+
+def test_rules_with_little_power_are_named_next_to_the_verdict():
+    targets = np.repeat(np.arange(10), 30)
+    right = np.random.default_rng(0).random(300) < 0.8
+    fewer = right & ~((targets == 3) & (np.arange(300) % 4 == 0))
+    result = gate(audit(right, targets), audit(fewer, targets), max_class_drop=3, min_class_accuracy=60)
+    typical, largest = result.power.median, result.rules[0].value
+    assert result.passed
+    expected = [
+        f"max_class_drop has little power here: a class must typically drop by {typical:.1f} points to be detected; "
+        f"the largest observed drop is {largest:.1f}.",
+        f"min_class_accuracy has too little power for class 3: its samples do not show that its accuracy, "
+        f"{result.rules[1].value:.1f} %, is below 60 %.",
+    ]
+    assert power_warnings(result) == expected
+    assert " ".join(["Passed: 2 of 2 rules hold.", *expected]) in " ".join(str(result).split())
+    assert expected[0].replace("_", "\\_") in render_markdown(result)
+
+    few = np.arange(30) % 10
+    (warning,) = power_warnings(gate(audit(few > 1, few), audit(few > 1, few), max_class_drop=3))
+    assert warning == "max_class_drop cannot show any drop of a single class here; no class dropped."
+
+    many = np.repeat([0, 1], 20_000)
+    assert power_warnings(gate(audit(many > -1, many), audit(many > -1, many), max_class_drop=3)) == []
+
+
+def test_a_bound_beyond_the_observed_drop_is_explained():
+    rule = RuleResult("max_group_drop", "hard", 0.5, passed=False, value=7.3, bound=7.4, expected_by_chance=-2.2)
+    assert rule_sentence(rule) == (
+        "Hard third dropped by 7.3 points (by chance, it would rise by 2.2 points), at least 7.4 points beyond chance; "
+        "limit 0.5."
+    )
+    fixed = replace(rule, group="tail", value=0.0, bound=-0.4, expected_by_chance=0.0)
+    assert rule_sentence(fixed) == "Tail did not change, no drop beyond chance; limit 0.5."
+    found = Violation("cat", 62.0, 40.0, 40.0, 55.0, 50)
+    accuracy = RuleResult(
+        "min_class_accuracy", None, 60, passed=False, value=40, bound=55, n_tested=9, violations=(found,)
+    )
+    assert rule_sentence(accuracy) == "1 of 9 classes is shown to be below 60 %: cat 40.0 % (at most 55.0 %)."
 
 
 def test_level_is_shared_by_all_rules(worse):
@@ -232,7 +311,13 @@ INVALID = {
     "boolean": ("max_gap: yes", "max_gap .* True"),
     "group": ("max_group_drop: {hard: 100}", "'hard'.* got 100"),
     "no group": ("max_group_drop: 3", "max_group_drop .* hard: 0.5; got 3"),
-    "unknown": ("max_drop: 3", "max_drop is not a known key"),
+    "unknown": ("max_drop: 3", r"max_drop is not a known key; did you mean max_class_drop\?"),
+    "misspelled": ("max_clas_drop: 3", r"max_clas_drop is not a known key; did you mean max_class_drop\?"),
+    "far": ("x: 3", "x is not a known key; the keys are max_class_drop, max_group_drop, min_class_accuracy"),
+    "no value": ("max_gap: 3\nmax_class_drop:", "max_class_drop is empty: .* example max_class_drop: 3, or remove it"),
+    "no groups": ("max_group_drop:", "max_group_drop is empty"),
+    "group without value": ("max_group_drop:\n  hard:", "max_group_drop.hard is empty"),
+    "no level": ("max_gap: 3\nconfidence_level: null", "confidence_level is empty"),
     "twice": ("max_gap: 3\nmax_gap: 4", "max_gap more than once"),
     "group twice": ("max_group_drop:\n  hard: 3\n  hard: 4", "hard more than once"),
     "a list": ("- 3", "must contain rules"),

@@ -53,11 +53,11 @@ def test_unknown_and_missing_classes_are_rejected():
 @pytest.mark.parametrize(
     ("groups", "message"),
     [
-        ({"pets": [["cat"]]}, r"groups\['pets'\] must .*got \['cat'\] of type list"),
+        ({"pets": [["cat"]]}, r"groups: 'pets' must .*got \['cat'\] of type list"),
         ({"pets": [0.0]}, r"got 0\.0 of type float"),
         ({"pets": [True]}, r"got True of type bool"),
         ({"pets": [None]}, r"got None of type NoneType"),
-        ({"pets": 3}, r"groups\['pets'\] must be a list .*got 3"),
+        ({"pets": 3}, r"groups: 'pets' must be a list .*got 3"),
         ({"pets": "cat"}, r"list of at least one class, got 'cat'"),
         ({"pets": {"cat": 1}}, r"at least one class, got \{'cat': 1\}"),
         (3, r"groups must be a list of group names.*got 3"),

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from classgap.audit import Audit, AuditDiff, AuditSettings, compare
+from classgap.audit import Audit, AuditDiff, AuditSettings, compare, gate
 
 QUICK = AuditSettings(n_resamples=50)
 RNG = np.random.default_rng(0)
@@ -83,6 +83,20 @@ def test_a_sample_that_moved_to_a_new_class_is_left_out():
     assert (diff.added, diff.n_samples, diff.only_before, diff.only_after) == (("pup",), 16, 4, 4)
 
 
+@pytest.mark.parametrize("unpaired", [False, True])
+def test_classes_that_lost_all_their_samples_are_listed_although_their_names_are_kept(unpaired):
+    before, _ = side(np.arange(100), "v1", seed=1)
+    after, _ = side(np.flatnonzero(TARGETS != 2), "v2", seed=2, names=NAMES)
+    assert set(after.class_names) == set(before.class_names)  # as predictions
+    diff, back = (AuditDiff.from_audits(*pair, unpaired=unpaired) for pair in ((before, after), (after, before)))
+    assert (diff.added, diff.removed) == ((), (NAMES[2],))
+    assert (back.added, back.removed) == ((NAMES[2],), ())
+    assert f"Removed: 1 class ({NAMES[2]})." in str(diff)
+    checked = gate(before, after, max_class_drop=3, unpaired=unpaired)
+    assert checked.removed == (NAMES[2],)
+    assert f"Removed: 1 class ({NAMES[2]})." in str(checked)
+
+
 INVALID = {
     "unknown old": ({"cow": "dog", "mouse": "cat"}, "'mouse' is not a class of 'v1'"),
     "unknown new": ({"cow": "mouse"}, "'mouse' is not a class of 'v2'"),
@@ -110,6 +124,32 @@ def test_sizes_without_ids_are_rejected_with_the_ways_out():
         before.diff(after)
     assert "--key" in str(caught.value)
     assert "--unpaired" in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("ids", "shown"), [(IDS, "28"), (np.array([f"val/{i}.png" for i in range(100)]), "'val/7.png'")]
+)
+def test_samples_with_other_labels_are_named_by_their_ids(ids, shown, tmp_path):
+    labels = np.array(NAMES)[TARGETS]
+    relabeled = labels.copy()
+    relabeled[7] = "dog"
+    old, new = (
+        Audit.from_predictions(predictions=each, targets=each, index=ids, name=name)
+        for each, name in ((labels, "v1"), (relabeled, "v2"))
+    )
+    old.save(tmp_path / "v1.json")
+    text = rf"the sample with id {shown} has different labels \('cat' and 'dog'\): give both the same labels; if "
+    with pytest.raises(
+        ValueError, match=rf"{text}labels were corrected, compare them with unpaired=True \(--unpaired\)"
+    ):
+        compare(tmp_path / "v1.json", new)
+    with pytest.raises(ValueError, match=rf"{text}labels were corrected, gate them with unpaired=True \(--unpaired\)"):
+        gate(old, new, max_class_drop=3)
+    relabeled[8] = "dog"
+    other = Audit.from_predictions(predictions=relabeled, targets=relabeled, index=ids)
+    with pytest.raises(ValueError, match=f"2 samples have different labels, the first with id {shown}"):
+        compare(old, other)
+    assert compare(old, other, unpaired=True).n_samples == 100
 
 
 def test_ids_with_two_targets_and_empty_ids_are_rejected():

@@ -1,12 +1,18 @@
 """Corrections over classes, sign tests, and the number of changed classes, by simulation."""
 
+from types import SimpleNamespace
+
 import numpy as np
 import pytest
 from scipy import stats
 
 from classgap.audit import Audit, AuditDiff, AuditSettings
+from classgap.audit.diff_build import third_sign_tests
+from classgap.audit.metrics.groups import thirds
 from classgap.audit.stats.multiple_tests import THRESHOLD, adjust, attainable_mcnemar, changed_classes, sign_test
 from classgap.audit.stats.paired_tests import mcnemar_test
+from classgap.audit.stats.pairing import PairedCounts, count_outcomes
+from classgap.report.match_text import changed_sentence
 
 QUICK = AuditSettings(n_resamples=50)
 
@@ -59,6 +65,21 @@ def test_number_of_changed_classes_is_a_lower_bound_if_some_changed():
     assert covered >= 95
 
 
+@pytest.mark.parametrize(("broken", "correction"), [([7], "fdr"), ([7], "holm"), ([7, 8, 9], "fdr"), ([], "fdr")])
+def test_number_of_changed_classes_never_contradicts_single_tests(broken, correction):
+    targets = np.repeat(np.arange(100), 50)
+    before = np.where(np.random.default_rng(0).random(len(targets)) < 0.8, targets, (targets + 1) % 100)
+    after = np.where(np.isin(targets, broken), (targets + 1) % 100, before)
+    audits = [Audit.from_predictions(predictions=each, targets=targets, settings=QUICK) for each in (before, after)]
+    diff = AuditDiff.from_audits(*audits, n_resamples=50, correction=correction)
+    text = changed_sentence(diff)
+    assert len(diff.regressed) == len(broken)
+    assert ("No evidence that any" in text) == (not broken)
+    assert (
+        f"Single tests show that {len(broken)} of 100 classes changed; no evidence that others did" in text
+    ) == bool(broken)
+
+
 def test_sign_test_against_scipy():
     for up, down in ((9, 1), (4, 4), (0, 7)):
         assert sign_test(up, down) == pytest.approx(stats.binomtest(up, up + down).pvalue)
@@ -94,3 +115,50 @@ def test_sign_test_of_the_hard_third_is_not_fooled_by_its_ranking():
         honest += hard.sign_p_value < 0.05
     assert fooled >= 20
     assert honest <= 6
+
+
+def draw_counts(rng, before, after, support):
+    """Paired counts of a test set whose samples change in 30 % of cases beyond the change of their class."""
+    targets = np.repeat(np.arange(len(before)), support)
+    luck, again = rng.random(len(targets)), rng.random(len(targets))
+    right = luck < before[targets]
+    right_after = np.where(rng.random(len(targets)) < 0.3, again, luck) < after[targets]
+    return PairedCounts(
+        tuple(map(str, range(len(before)))),
+        count_outcomes(targets, right, right_after, classes=len(before)),
+        np.bincount(targets, right)[None] / support,
+        np.bincount(targets, right_after)[None] / support,
+    )
+
+
+def sign_p_values(counts, rng):
+    before, after = counts.before_SU[0], counts.after_SU[0]
+    found = {
+        name: SimpleNamespace(gained=(after[part] > before[part]).sum(), regressed=(after[part] < before[part]).sum())
+        for name, part in thirds(before, np.ones(len(before), dtype=bool)).items()
+    }
+    return third_sign_tests(counts, found, rng)
+
+
+@pytest.mark.parametrize("moved", [0.0, 0.1])
+def test_sign_tests_of_ranked_thirds_hold_their_level(moved):
+    """Also if classes truly rise and fall: models that differ in their hard classes rank them hard by chance, too."""
+    rng = np.random.default_rng(5)
+    alarms = dict.fromkeys(("easy", "medium", "hard"), 0)
+    for _ in range(300):
+        accuracy, change = rng.uniform(0.4, 0.85, 60), moved * rng.choice([-1, 1], 60)
+        for name, p in sign_p_values(draw_counts(rng, accuracy + change, accuracy - change, 50), rng).items():
+            alarms[name] += p < 0.05
+    assert max(alarms.values()) <= 300 * 0.05 + 2 * np.sqrt(300 * 0.05 * 0.95)
+
+
+@pytest.mark.parametrize("index", range(0, 30, 3))
+def test_sign_test_of_a_third_with_one_changed_class_shows_nothing(index):
+    rng = np.random.default_rng(6)
+    right = rng.binomial(50, 0.8, 30)
+    cells = np.zeros((30, 2, 2), dtype=np.int64)
+    cells[:, 1, 1], cells[:, 0, 0] = right, 50 - right
+    cells[index] = [[50 - right[index], 0], [right[index], 0]]
+    after = np.where(np.arange(30) == index, 0.0, right / 50)
+    counts = PairedCounts(tuple(map(str, range(30))), cells, right[None] / 50, after[None])
+    assert {p for p in sign_p_values(counts, rng).values() if p is not None} == {1.0}

@@ -308,7 +308,11 @@ BROKEN = {
     ),
     "csv with NaN": (text("target,a,b\na,1,nan\n"), "row 0 contains NaN"),
     "csv with an unknown label": (text("target,a,b\nc,1,2\n"), "unknown label 'c'"),
-    "csv with a bad index": (text("target,prediction,index\na,b,x\n"), "index must hold integers, got 'x'"),
+    "csv with a bad index": (
+        text("target,prediction,index\na,b,1\na,a,2.5\n"),
+        "index must hold integers or strings, got '2.5'",
+    ),
+    "csv with an empty index": (text("target,a,b,index\na,1,2,\nb,1,2,x\n"), "sample ids must not be empty"),
     "npz with numbers within batches": (batch_numbers, "index must be the position of each sample"),
     "csv of labels with numbers within batches": (
         text("index,target,prediction\n0,a,a\n1,b,b\n0,b,b\n"),

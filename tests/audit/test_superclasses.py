@@ -84,6 +84,22 @@ def test_ancestors_and_parents_are_the_same_hierarchy():
     assert check_superclasses(None, {0: "pet", **{k: v for k, v in TREE.items() if k != "cat"}}, NAMES).paths == paths
 
 
+def test_level_1_is_named_after_all_classes_under_the_parent():
+    """In an uneven hierarchy, the parent of a class has classes at several depths."""
+    tree = {"owl": "animal", "cat": "pet", "pet": "animal", "oak": "plant"}
+    audit = Audit.from_predictions(
+        targets=[0, 0, 1, 2],
+        predictions=[1, 2, 1, 2],
+        class_names=["owl", "cat", "oak"],
+        settings=QUICK,
+        hierarchy=tree,
+    )
+    assert audit.superclasses.levels == {1: 1, 2: 1}  # owl as cat, which is a pet; owl as oak
+    text = " ".join(str(audit).split())
+    assert "1 (under the same parent)" in text
+    assert "levels away in the hierarchy; 1 is under the same parent." in text
+
+
 def test_superclasses_define_within_and_the_hierarchy_the_levels():
     _, _, both = audit_of(superclasses=SUPER, hierarchy=TREE)
     _, _, one = audit_of(superclasses=SUPER)
@@ -108,7 +124,7 @@ def test_per_class_columns_reach_pandas():
 @pytest.mark.parametrize(
     ("superclasses", "hierarchy", "facts"),
     [
-        ({"animal": ["cow"]}, None, ("superclasses['animal']", "'cow'")),
+        ({"animal": ["cow"]}, None, ("superclasses: 'animal' has the unknown class 'cow'", "'cow'")),
         ({"animal": ["cat"], "pet": ["cat"]}, None, ("'cat'", "'animal'", "'pet'")),
         (["animal"], None, ("superclasses", "6")),
         (None, {"cow": "animal"}, ("hierarchy", "'cat'")),

@@ -291,7 +291,7 @@ CASES = {
     "level": "level",
     "seed": "seed",
     "groups of unknown classes": "nobody",
-    "groups of lists": "groups['g']",
+    "groups of lists": "groups: 'g'",
     "groups that are a list": "groups",
     "saved audit with groups": "--groups",
     "saved audit with rank-by": "--rank-by",

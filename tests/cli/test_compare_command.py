@@ -221,3 +221,21 @@ def test_invalid_matching_is_rejected(words: list[str], reason: str, before: str
     assert (out, err.count("\n")) == ("", 1)
     assert reason in err
     assert not html.exists()
+
+
+@pytest.mark.parametrize(
+    "command", ["compare {} {}", "gate {} {} --max-gap 5", "history {}", "audit {saved} --rank-by {}"]
+)
+def test_files_without_targets_are_audited_first_and_the_message_says_how(command, before, tmp_path, capsys):
+    """No command but audit has --targets."""
+    path, labels, saved = (str(tmp_path / name) for name in ("timm.csv", "labels.txt", "audit.json"))
+    Path(path).write_text("filename,index,prob\n" + "".join(f"{i}.png,{i % 3},0.9\n" for i in range(120)))
+    words = command.format(path, path, saved=before).split()
+    assert main(words) == 2
+    error = capsys.readouterr().err
+    assert "with classgap audit --targets FILE" in error
+    assert "pass the audit that its --json saves to compare, gate, history and --rank-by" in error
+    Path(labels).write_text("\n".join(map(str, TARGETS)))
+    assert main(["audit", path, "--targets", labels, "--json", saved]) == 0
+    if "--rank-by" not in words:  # the baseline has other class names
+        assert main([saved if word == path else word for word in words]) == 0

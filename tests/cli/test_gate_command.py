@@ -39,11 +39,11 @@ def bad(tmp_path: Path) -> str:
 def test_exit_codes(before: str, bad: str, tmp_path: Path, capsys):
     good = save(tmp_path / "good.npz", list(range(5, 240, 10)))
     assert main(["gate", before, good, "--max-class-drop", "3", "--max-group-drop", "hard=0.5"]) == 0
-    assert "Passed: all 2 rules hold." in capsys.readouterr().out
+    assert "Passed: 2 of 2 rules hold." in capsys.readouterr().out
     assert main(["gate", before, bad, "--max-class-drop", "3"]) == 1
     out = capsys.readouterr().out
     assert "Failed: 1 of 1 rule is broken." in out
-    assert "1 of 4 classes dropped by more than 3 points" in " ".join(out.split())
+    assert "1 of 4 classes is shown to have dropped by more than 3 points" in " ".join(out.split())
 
 
 def test_other_samples_need_unpaired(before: str, tmp_path: Path, capsys):
@@ -200,3 +200,15 @@ def test_history(before: str, bad: str, tmp_path: Path, capsys):
     assert main(["history", str(tmp_path / "none.json"), "--html", str(tmp_path / "x.html")]) == 2
     assert capsys.readouterr().err.count("\n") == 1
     assert not (tmp_path / "x.html").exists()
+
+
+def test_history_names_the_first_hard_third_and_fits_80_columns(before: str, bad: str, capsys):
+    assert main(["history", before, bad]) == 0
+    out = capsys.readouterr().out
+    assert "hard third" in out
+    assert all(name in out for name in ("of the first", "release", "worst class", "gap", "samples"))
+
+
+def test_the_hint_for_an_unknown_option_is_a_full_sentence(capsys):
+    assert main(["gate", "old.json", "new.json", "--max-drop", "3"]) == 2
+    assert "did you mean --max-class-drop? Its value is in percentage points. Run" in capsys.readouterr().err

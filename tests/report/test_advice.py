@@ -190,6 +190,9 @@ def test_advice_has_the_numbers(entry: ClassResult):
     assert "features, training counts" in advice(FULL["not-enough-evidence"], entry)
     assert "3, 1" in advice(cause("not-enough-evidence"), entry)
     assert "notebook" in advice(FULL["overlap"], entry)
+    assert "(valid_labels)" in advice(FULL["overlap"], entry)
+    given = replace(FULL["overlap"], details={**FULL["overlap"].details, "valid_labels": True})
+    assert "check that the valid labels hold both where a sample shows both" in advice(given, entry)
 
 
 def test_several_overlapping_classes_are_named(entry: ClassResult):

@@ -177,7 +177,7 @@ def test_comparison_lists_gained_and_regressed_classes(diff):
 
 def test_own_thirds_have_no_class_counts(diff):
     cells = [text for tag, text in Page(render_html(diff)).texts if tag in ("td", "th")]
-    start = cells.index("hard, each side's own")
+    start = cells.index("hard, each model's own")
     assert cells[start + 6 : start + 8] == ["–", "–"]
     hard = cells.index("hard", cells.index("Classes up"))
     assert cells[hard + 6 : hard + 8] == [str(diff.groups["hard"].gained), str(diff.groups["hard"].regressed)]
@@ -189,7 +189,7 @@ def test_comparison_over_runs(runs_diff):
     assert next(text for tag, text in page.texts if tag == "title").startswith("before <b> → after (2 runs each)")
     labels = [text for tag, text in page.texts if tag == "th" and "hard third" in text]
     assert "easy third − hard third, per run" in labels
-    assert "easy third − hard third, first side's thirds" in labels
+    assert "easy third − hard third, thirds of the first model" in labels
     assert len(labels) == len(set(labels)) == 3
 
 

@@ -58,9 +58,11 @@ def test_sections_follow_the_inputs(labels: Audit, audit: Audit):
 def test_the_terminal_shows_both_figures(labels: Audit):
     text = " ".join(audit_text(labels).split())
     valid = labels.valid
-    assert f"Accuracy {format_percent(valid.overall.accuracy)} % as valid" in text
-    assert f"hard third is {format_percent(valid.gap.easy_hard)} points instead of" in text
-    assert f"re-ranked by accuracy as valid are {format_percent(valid.reranked_easy_hard)} points apart" in text
+    assert f"Valid-label accuracy {format_percent(valid.overall.accuracy)} % (" in text
+    assert (
+        f"changes from {format_percent(labels.gap.easy_hard)} to {format_percent(valid.gap.easy_hard)} points" in text
+    )
+    assert f"re-formed from valid-label accuracy are {format_percent(valid.reranked_easy_hard)} points apart" in text
     assert f"{valid.overall.left_out} samples without a valid label are left out" in text
     assert f"{format_percent(valid.groups['hard'].label_validity)} % in the hard third" in text
     found = labels.slices.classes[0]
@@ -89,7 +91,7 @@ def test_the_page_shows_every_section(labels: Audit):
         for table in section.tables:
             assert table.caption in texts
     assert SCRIPT not in re.sub(r'<script type="application/json".*?</script>', "", source, flags=re.DOTALL)
-    assert "Accuracy as valid, %" in texts
+    assert "Valid-label accuracy, %" in texts
     assert "one of the sample's valid labels, or" in " ".join(texts)
     assert "Errors outside superclass" in texts
 
@@ -97,7 +99,7 @@ def test_the_page_shows_every_section(labels: Audit):
 def test_a_class_shows_its_figures_as_valid(labels: Audit):
     facts = {label: cells for _, rows in audit_details(labels)["facts"] for label, cells in rows}
     for k, entry in enumerate(labels.valid.classes):
-        assert facts["Accuracy as valid, %"][k] == format_percent(entry.accuracy)
+        assert facts["Valid-label accuracy, %"][k] == format_percent(entry.accuracy)
         assert facts["Errors whose prediction is valid"][k] == str(entry.valid_errors)
     assert facts["Errors outside the superclass"] == [str(entry.outside) for entry in labels.superclasses.classes]
 
@@ -151,5 +153,5 @@ def test_sections_in_a_browser(labels: Audit, page: Browser, tmp_path: Path):
     assert page.run("document.documentElement.scrollWidth") <= 400
     page.click("#valid [data-class]")
     assert page.run("document.querySelector('dialog').open")
-    assert "Accuracy as valid" in page.run("document.querySelector('dialog').textContent")
+    assert "Valid-label accuracy" in page.run("document.querySelector('dialog').textContent")
     assert page.errors() == []

@@ -101,7 +101,11 @@ def test_thirds_by_a_baseline_are_named_after_the_baseline():
     rng = np.random.default_rng(0)
     up, down = np.linspace(0.3, 0.95, CLASSES), np.linspace(0.95, 0.3, CLASSES)
     baseline = simulate(up, rng)
-    for accuracy_K, expected in ((up, "behind"), (down, "ahead of"), (np.full(CLASSES, 0.85), "No significant gap")):
+    for accuracy_K, expected in (
+        (up, "points below those that were easy"),
+        (down, "points above those"),
+        (np.full(CLASSES, 0.85), "No significant gap"),
+    ):
         other = simulate(accuracy_K, rng)
         audit = Audit.from_predictions(
             predictions=other.samples.predictions, targets=TARGETS, rank_by=baseline, settings=FAST

@@ -129,9 +129,14 @@ def test_class_names_are_not_truncated_in_80_columns():
     assert "Largest losses, not" not in text
 
 
-def test_insignificant_losses_are_shown_if_no_class_regressed():
+def test_insignificant_changes_are_shown_in_directions_without_significant_ones():
     text = shown(swapped([30, 0, 0, 0, 0], [0, 1, 4, 3, 2]))
     assert "none significantly worse." in text
+    assert "Largest gains" not in text
+    both = shown(swapped([0, 2, 3], [1, 0, 0]))
+    gains, losses = both.index("Largest gains, not significant"), both.index("Largest losses, not significant")
+    assert [line.split()[4] for line in rows(both[gains:losses])] == ["02", "01"]
+    assert [line.split()[4] for line in rows(both[losses:])] == ["00"]
     lines = rows(text[text.index("Largest losses, not significant") :])
     assert [line.split()[4] for line in lines] == ["02", "03", "04"]
     assert "+0 −4" in lines[0]
@@ -151,9 +156,9 @@ def test_gap_of_the_first_side_and_of_each_side():
     table = shown(diff).split("\nGap", 1)[1].split("Gained:")[0].splitlines()
     kept = next(i for i, line in enumerate(table) if line.startswith("easy third"))
     own = next(i for i, line in enumerate(table[kept + 1 :], kept + 1) if line.startswith("easy third"))
-    assert "first side's thirds" in " ".join(table[kept : kept + 2])
+    assert "thirds of the first model" in " ".join(table[kept : kept + 2])
     assert table[kept].split("third,")[1].split()[:3] == ["40.0", "−40.0", "−80.0"]
-    assert table[own + 1].strip() == "side's own thirds"
+    assert table[own + 1].strip() == "model's own thirds"
     assert table[own].split("each")[1].split()[:3] == ["40.0", "40.0", "0.0"]
 
 

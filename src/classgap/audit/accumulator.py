@@ -23,8 +23,8 @@ class AuditAccumulator:
 
     The state is tensors of a fixed size, about 8 K² bytes for K classes, which add up over batches and processes. The
     audit has all metrics that follow from sums: accuracies and their intervals, groups, gaps, confusions, top-k
-    accuracy, calibration, mean output margins and, with features, means, spreads and distances between means. A notice
-    lists the others. Every sample that is passed counts, including the padding of a distributed sampler.
+    accuracy, calibration, mean output and logit margins and, with features, means, spreads and distances between means.
+    A notice lists the others. Every sample that is passed counts, including the padding of a distributed sampler.
 
     Args:
         num_classes: number of classes; by default that of ``class_names``.

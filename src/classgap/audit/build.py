@@ -28,6 +28,7 @@ from classgap.audit.metrics.class_order import ClassOrder
 from classgap.audit.metrics.confusions import confusion_pairs, count_confusions, top_confusions
 from classgap.audit.metrics.gaps import compute_gap, mean_interval
 from classgap.audit.metrics.groups import Grouping, build_groups
+from classgap.audit.metrics.relabeling import numbering_notice
 from classgap.audit.metrics.score_summary import ScoreSummary
 from classgap.audit.metrics.slices import slice_result
 from classgap.audit.metrics.superclasses import superclass_result
@@ -139,7 +140,7 @@ def build_audit(
             *([Notice("unpaired-ranking")] if ranking_K is not None and baseline_right_N is None else []),
             *([] if parents is None else parents.notices),
         ),
-        samples=Samples(data.targets_N, data.predictions_N, data.index_N),
+        samples=Samples(data.targets_N, data.predictions_N, data.index_N, data.ids),
         offset_change=None
         if assignment is None
         else offset_change(assignment.data, assignment.found, settings.confidence_level),
@@ -370,6 +371,7 @@ def _notices(
         notices.append(Notice("unseen-classes", {"unseen": unseen, "classes": data.num_classes}))
     if np.count_nonzero(counts.predicted_K) == 1 < np.count_nonzero(counts.seen_K):
         notices.append(Notice("constant-prediction", {"name": data.class_names[int(counts.predicted_K.argmax())]}))
+    notices += numbering_notice(data.targets_N, data.predictions_N, counts, data.class_names)
     if accumulated:
         feature_dim = 0 if figures.clouds is None else figures.clouds.centroids_KD.shape[1]
         return [*notices, Notice("accumulated", {"feature_dim": feature_dim})]

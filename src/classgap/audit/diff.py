@@ -31,10 +31,11 @@ from classgap.audit.serialization import from_plain, name_file_in_errors, read_j
 from classgap.audit.settings import AuditSettings
 from classgap.audit.stats.matching import ClassMatch, match_classes, match_samples
 from classgap.audit.stats.multiple_tests import Correction
-from classgap.audit.stats.pairing import check_runs, count_pairs
+from classgap.audit.stats.pairing import check_number_of_runs, check_runs, count_pairs
 from classgap.audit.stats.unpaired import UnpairedCounts, count_unpaired
 
 UNPAIRED_HINT = "; compare them with unpaired=True (--unpaired)"
+UNPAIRED_ADVICE = ", or compare with unpaired=True (--unpaired)"
 
 
 @dataclass(frozen=True)
@@ -68,8 +69,8 @@ class AuditDiff:
         n_samples_after: number of samples of the second side if samples are not paired.
         only_before: number of samples of the first side that were left out.
         only_after: number of samples of the second side that were left out.
-        added: classes of the second side only.
-        removed: classes of the first side only.
+        added: classes that only the second side has, or has test samples of.
+        removed: classes that only the first side has, or has test samples of.
         renamed: class name before → class name after.
 
     >>> targets = [0] * 20 + [1] * 20
@@ -150,7 +151,6 @@ class AuditDiff:
         """
         befores = [before] if isinstance(before, Audit) else list(before)
         afters = [after] if isinstance(after, Audit) else list(after)
-        check_runs(befores, afters)
         counts, match, left_out = _count(befores, afters, rename, unpaired)
         settings = AuditSettings(
             confidence_level=befores[0].confidence_level if confidence_level is None else confidence_level,
@@ -332,14 +332,16 @@ def _count(
 ) -> tuple[Counts, ClassMatch, tuple[int, int]]:
     """Count outcomes; also return the matched classes and the number of samples left out on each side."""
     if not unpaired:
+        check_runs(befores, afters, hint=UNPAIRED_ADVICE)
         matched = match_samples(befores, afters, rename, hint=UNPAIRED_HINT)
         return count_pairs(matched), matched.classes, (matched.only_before, matched.only_after)
+    check_number_of_runs(befores, afters)
     if len(befores) > 1:
         raise ValueError(f"unpaired compares one run per side, got {len(befores)} runs (--n-runs).")
     match = match_classes(befores[0], afters[0], rename)
     counts = count_unpaired(befores[0], afters[0], match)
     used = int(counts.before_support_U.sum()), int(counts.after_support_U.sum())
-    left_out = len(befores[0].samples.targets) - used[0], len(afters[0].samples.targets) - used[1]
+    left_out = befores[0].overall.n_samples - used[0], afters[0].overall.n_samples - used[1]
     return counts, match, left_out
 
 
@@ -351,12 +353,8 @@ def _account_for_ranking(counts: Counts, groups: dict[str, GroupChange], gaps: d
         else:
             known = groups[name]
             groups[name] = replace(known, change=replace(known.change, expected_by_chance=chance))
-    observed = {
-        name: group.gained - group.regressed
-        for name, group in groups.items()
-        if group.kind == "thirds" and group.sign_p_value is not None
-    }
-    for name, p_value in third_sign_tests(counts, observed, np.random.default_rng(seed)).items():
+    ranked = {name: group for name, group in groups.items() if group.kind == "thirds"}
+    for name, p_value in third_sign_tests(counts, ranked, np.random.default_rng(seed)).items():
         groups[name] = replace(groups[name], sign_p_value=p_value)
 
 

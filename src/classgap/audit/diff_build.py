@@ -200,25 +200,30 @@ def chance_changes(counts: Counts, rng: np.random.Generator) -> dict[str, float]
     return found
 
 
-def third_sign_tests(counts: Counts, observed: Mapping[str, int], rng: np.random.Generator) -> dict[str, float]:
-    """Two-sided p-value of classes up minus classes down in each third that the first side ranks.
+def third_sign_tests(
+    counts: Counts, thirds: Mapping[str, GroupChange], rng: np.random.Generator
+) -> dict[str, float | None]:
+    """P-values of the sign tests of thirds that the first side ranks on these samples.
 
-    The binomial test does not hold for them: most classes that rank hard by bad luck rise. The null distribution swaps
-    the sides at random and ranks the thirds again.
+    The binomial test alone does not hold for them: most classes that rank hard by bad luck rise. A second test swaps
+    the sides of classes at random, ranks the thirds again, and compares classes up minus classes down. It alone does
+    not test whether classes rise and fall equally often: if the only class that changed belongs to another third after
+    swaps, its own third never changes in the null distribution. The larger p-value of both is valid and free of this.
 
     Args:
         counts: outcomes of both sides.
-        observed: third → classes up minus classes down.
+        thirds: changes of the thirds, with their classes up and down.
         rng: draws the swaps.
     """
-    before_RU, after_RU = counts.swap_sides(SIGN_RESAMPLES, rng)
-    signs_RU = np.sign(after_RU - before_RU)
-    null = sums_by_third(before_RU, signs_RU)
-    found = {}
-    for name, difference in observed.items():
-        deviation_R = np.abs(null[name] - null[name].mean())
-        beyond = int((deviation_R >= abs(difference - null[name].mean()) - ROUNDING).sum())
-        found[name] = (1 + beyond) / (1 + SIGN_RESAMPLES)
+    before_RU, after_RU = counts.swap_classes(SIGN_RESAMPLES, rng)
+    null = sums_by_third(before_RU, np.sign(after_RU - before_RU))
+    found: dict[str, float | None] = {}
+    for name, third in thirds.items():
+        binomial = sign_test(third.gained, third.regressed)
+        mean = null[name].mean()
+        distance = abs(third.gained - third.regressed - mean)
+        beyond = int((np.abs(null[name] - mean) >= distance - ROUNDING).sum())
+        found[name] = None if binomial is None else max(binomial, (1 + beyond) / (1 + SIGN_RESAMPLES))
     return found
 
 

@@ -119,9 +119,10 @@ class GroupChange:
         gained: number of its classes with a higher accuracy after.
         regressed: number of its classes with a lower accuracy after.
         members: its classes; where each side ranks its own thirds, those before.
-        sign_p_value: sign test that its classes rise and fall equally often. Exact binomial test, or for thirds that
-            the first side ranks, the distribution with sides swapped at random and thirds ranked again. ``None`` if no
-            class changed, or each side ranks its own thirds.
+        sign_p_value: sign test that its classes rise and fall equally often, an exact binomial test. For thirds that
+            the first side ranks on these samples, the larger of its p-value and that of a randomization test, which
+            swaps the sides of classes at random and ranks the thirds again. ``None`` if no class changed, or each side
+            ranks its own thirds.
     """
 
     __pydantic_config__ = STRICT

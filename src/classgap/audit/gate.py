@@ -130,9 +130,18 @@ class GateChecks:
         if rules.max_class_drop is not None:
             found.append(self._class_drops(rules.max_class_drop))
         for name, limit in rules.max_group_drop.items():
-            bound = nulls[name].bound(alpha)
+            null = nulls[name]
+            bound = null.bound(alpha)
             found.append(
-                RuleResult("max_group_drop", name, limit, bound < limit / 100, 100 * nulls[name].drop, 100 * bound)
+                RuleResult(
+                    "max_group_drop",
+                    name,
+                    limit,
+                    passed=bound < limit / 100,
+                    value=100 * null.drop,
+                    bound=100 * bound,
+                    expected_by_chance=100 * null.expected_by_chance,
+                )
             )
         if rules.min_class_accuracy is not None:
             found.append(self._accuracies(rules.min_class_accuracy))
@@ -278,13 +287,19 @@ class GateChecks:
         )
 
     def _power(self) -> ClassPower:
-        alpha = sidak(self.rules.alpha, len(self.tests.counts.names))
-        drops_U = 100 * self.tests.detectable((self.rules.max_class_drop or 0.0) / 100, alpha)
-        known = drops_U[~np.isnan(drops_U)]
+        counts = self.tests.counts
+        alpha = sidak(self.rules.alpha, len(counts.names))
+        drops_U = self.tests.detectable((self.rules.max_class_drop or 0.0) / 100, alpha)
+        possible_U = drops_U <= counts.before_SU[0]  # a class cannot fall below 0
+        classes = {
+            name: 100 * float(drop) if possible else None
+            for name, drop, possible in zip(counts.names, drops_U, possible_U, strict=True)
+        }
+        known = 100 * drops_U[possible_U]
         missing = len(drops_U) - len(known)
         if not len(known):
-            return ClassPower(None, None, None, missing)
-        return ClassPower(float(np.median(known)), float(known.min()), float(known.max()), missing)
+            return ClassPower(classes, None, None, None, missing)
+        return ClassPower(classes, float(np.median(known)), float(known.min()), float(known.max()), missing)
 
 
 def sidak(alpha: float, tests: int) -> float:

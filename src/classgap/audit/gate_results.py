@@ -46,6 +46,7 @@ class RuleResult:
         value: largest drop of a class, drop of the group, lowest accuracy, or gap.
         bound: confidence bound of ``value``: lower for drops and gaps, upper for accuracies. For rules about classes it
             holds for all classes together, and is the one closest to breaking the rule.
+        expected_by_chance: drop of a group to expect if both models are equally good; ``bound`` counts beyond it.
         worst: class that ``value`` is of, in rules about classes.
         n_tested: number of classes tested.
         violations: classes that break the rule, worst first.
@@ -59,6 +60,7 @@ class RuleResult:
     passed: bool
     value: float
     bound: float
+    expected_by_chance: float = 0.0
     worst: str | None = None
     n_tested: int = 1
     violations: tuple[Violation, ...] = ()
@@ -94,17 +96,19 @@ class GroupDrop:
 
 @dataclass(frozen=True)
 class ClassPower:
-    """Smallest true drop of a class that is found with a probability of 80 %, over classes.
+    """Smallest true drop of each class that is found with a probability of 80 %.
 
     Attributes:
-        median: median over classes; ``None`` if no drop of any class can be found.
+        classes: name of the class → smallest drop; ``None`` if even a drop to 0 is not found.
+        median: median over the classes in which a drop can be found; ``None`` if there are none.
         low: smallest, for the classes with the most samples.
         high: largest.
-        n_undetectable: number of classes with too few samples for any drop to be found.
+        n_undetectable: number of classes in which even a drop to 0 is not found.
     """
 
     __pydantic_config__ = STRICT
 
+    classes: Mapping[str, float | None]
     median: float | None
     low: float | None
     high: float | None
@@ -121,12 +125,12 @@ class GateResult:
         passed: whether no rule is broken.
         rules: outcome of each rule.
         groups: name → drop of each group of the baseline, and "overall".
-        power: smallest drop of a class that this test set could detect.
+        power: smallest drop of each class that this test set could detect.
         n_samples: number of samples compared.
         only_before: number of samples of the baseline that were left out.
         only_after: number of samples of the new model that were left out.
-        added: classes that only the new model has.
-        removed: classes that only the baseline has.
+        added: classes that only the new model has, or was tested on.
+        removed: classes that only the baseline has, or was tested on.
         renamed: class name before → class name after.
         paired: whether both models are compared on the same samples.
         n_samples_after: number of samples of the new model if samples are not paired.
@@ -141,7 +145,7 @@ class GateResult:
     (False, ['max_class_drop'])
     """
 
-    SCHEMA: ClassVar[int] = 1
+    SCHEMA: ClassVar[int] = 2
     __pydantic_config__ = STRICT
 
     before_name: str

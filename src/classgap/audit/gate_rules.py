@@ -9,9 +9,11 @@ from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
 from typing import Any
 
+from classgap._synonyms import find_synonym
 from classgap._yaml_files import read_yaml
 from classgap.audit.results import STRICT
 from classgap.audit.serialization import from_plain
+from classgap.registry import nearest
 
 OVERALL = "overall"  # group of all classes, each weighted by its samples
 
@@ -76,17 +78,22 @@ class GateRules:
             for name in names:
                 if names.count(name) > 1:
                     raise ValueError(f"{path} sets {name} more than once: keep one.")
+        for name, value in data.items():
+            _check_rule(path, str(name), value)
         groups = data.get("max_group_drop", {})
         if not isinstance(groups, dict):
             raise ValueError(
                 f"{path}: max_group_drop must contain limits as GROUP: POINTS, for example hard: 0.5; got {groups!r}."
             )
+        for name, limit in groups.items():
+            if limit is None:
+                raise ValueError(
+                    f"{path}: max_group_drop.{name} is empty: give a limit in percentage points or remove it."
+                )
         try:
             return from_plain(cls, data)
         except (TypeError, ValueError) as error:
-            known = ", ".join(each.name for each in fields(cls))
-            hint = f" The rules are {known}." if "not a known key" in str(error) else ""
-            raise ValueError(f"{path}: {error}{hint}") from None
+            raise ValueError(f"{path}: {error}") from None
 
     def updated(self, **given: Any) -> GateRules:
         """Return the rules with the given ones replaced; ``None`` and groups that are not given stay.
@@ -98,6 +105,18 @@ class GateRules:
         if "max_group_drop" in changes:
             changes["max_group_drop"] = {**self.max_group_drop, **changes["max_group_drop"]}
         return replace(self, **changes)
+
+
+def _check_rule(path: str | os.PathLike[str], name: str, value: Any) -> None:
+    known = [each.name for each in fields(GateRules)]
+    if name not in known:
+        synonym = find_synonym(name, known)
+        near = synonym[0] if synonym else nearest(name, known)
+        hint = f"did you mean {near}?" if near else f"the keys are {', '.join(known)}."
+        raise ValueError(f"{path}: {name} is not a known key; {hint}")
+    if value is None:
+        example = {"max_group_drop": " {hard: 0.5}", "confidence_level": " 0.95"}.get(name, " 3")
+        raise ValueError(f"{path}: {name} is empty: give a value, for example {name}:{example}, or remove it.")
 
 
 def _mappings(node: Any) -> list[Any]:

@@ -32,7 +32,7 @@ class Interval(NamedTuple):
 class Distribution:
     """Distribution of a value over the samples of a class: mean, population standard deviation and quantiles.
 
-    ``quantiles[i]`` is the quantile at ``QUANTILE_LEVELS[i]``, from the minimum to the maximum.
+    ``quantiles[i]`` is the quantile at ``QUANTILE_LEVELS[i]``, from the minimum to the maximum; empty if unknown.
     """
 
     __pydantic_config__ = STRICT
@@ -42,9 +42,9 @@ class Distribution:
     quantiles: tuple[float, ...]
 
     @property
-    def median(self) -> float:
+    def median(self) -> float | None:
         """The quantile at 0.5."""
-        return self.quantiles[QUANTILE_LEVELS.index(0.5)]
+        return self.quantiles[QUANTILE_LEVELS.index(0.5)] if self.quantiles else None
 
 
 @dataclass(frozen=True)

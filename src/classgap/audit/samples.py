@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import base64
 import zlib
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from typing import Annotated, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from classgap.audit._types import Integers
+from classgap.audit.io.sample_ids import HASHED
 
 MAX_SAMPLES = 100_000_000  # of a damaged or hostile file: zlib packs a thousand zeros in a byte
 
@@ -22,7 +24,8 @@ class Samples:
     Attributes:
         targets: true class of each sample.
         predictions: predicted class of each sample.
-        index: position of each sample in the test set, if known.
+        index: position of each sample in the test set, or the code of its id, if known.
+        ids: code → id, for ids that are strings; not saved.
 
     >>> samples = Samples(np.array([0, 1]), np.array([1, 1]), None)
     >>> Samples.from_plain(samples.to_plain()) == samples
@@ -32,6 +35,19 @@ class Samples:
     targets: Integers
     predictions: Integers
     index: Integers | None
+    ids: Mapping[int, str] = field(default_factory=dict)
+
+    def id_of(self, row: int) -> str | None:
+        """Return the id of a sample in quotation marks, or its number; ``None`` if it is unknown.
+
+        >>> samples = Samples(np.array([0, 1]), np.array([1, 1]), np.array([3, HASHED]), {HASHED: "val/1.png"})
+        >>> samples.id_of(0), samples.id_of(1)
+        ('3', "'val/1.png'")
+        """
+        if self.index is None:
+            return None
+        code = int(self.index[row])
+        return repr(self.ids[code]) if code in self.ids else str(code) if code < HASHED else None
 
     @property
     def correct(self) -> NDArray[np.bool_]:

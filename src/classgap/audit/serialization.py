@@ -247,7 +247,7 @@ def _check_classes(audit: Audit) -> None:
     for position, entry in enumerate(audit.classes):
         if entry.index != position:
             raise ValueError(f"classes[{position}].index must be {position}, got {entry.index}; {FIX}.")
-        if entry.logit_margin is not None and len(entry.logit_margin.quantiles) != len(QUANTILE_LEVELS):
+        if entry.logit_margin is not None and len(entry.logit_margin.quantiles) not in (0, len(QUANTILE_LEVELS)):
             found = f"{len(QUANTILE_LEVELS)} quantiles, got {len(entry.logit_margin.quantiles)}"
             raise ValueError(f"classes[{position}].logit_margin must have {found}; {FIX}.")
     for part in ("valid", "superclasses"):

@@ -18,6 +18,7 @@ from classgap.audit.metrics.accuracy import ClassCounts
 from classgap.audit.metrics.calibration import BINS
 from classgap.audit.metrics.class_order import ClassOrder
 from classgap.audit.metrics.score_summary import ScoreSummary
+from classgap.audit.results import Distribution
 
 
 @dataclass(frozen=True)
@@ -29,6 +30,8 @@ class MetricSums:
         ranks_R: samples by rank of the true class, from 0 to R - 1, int64.
         surplus_KB: Σ (correct - confidence) by predicted class and bin of confidence, float64.
         margin_K: Σ output margin of the samples of each class, float64.
+        logit_margin_K: Σ logit margin of the samples of each class, float64; NaN if one is undefined.
+        logit_square_K: Σ of their squares, float64.
         feature_KD: Σ f of each class, float64; D is 0 without features.
         square_K: Σ ‖f‖² of each class, float64.
         probabilities: samples whose scores were probabilities, int64.
@@ -38,6 +41,8 @@ class MetricSums:
     ranks_R: Tensor
     surplus_KB: Tensor
     margin_K: Tensor
+    logit_margin_K: Tensor
+    logit_square_K: Tensor
     feature_KD: Tensor
     square_K: Tensor
     probabilities: Tensor
@@ -49,6 +54,8 @@ class MetricSums:
             torch.zeros(num_classes, num_classes, dtype=torch.int64),
             torch.zeros(ranks, dtype=torch.int64),
             torch.zeros(num_classes, BINS, dtype=torch.float64),
+            torch.zeros(num_classes, dtype=torch.float64),
+            torch.zeros(num_classes, dtype=torch.float64),
             torch.zeros(num_classes, dtype=torch.float64),
             torch.zeros(num_classes, feature_dim, dtype=torch.float64),
             torch.zeros(num_classes, dtype=torch.float64),
@@ -68,6 +75,11 @@ class MetricSums:
         cell_N = p_N * BINS + torch.from_numpy(bin_N)
         self.surplus_KB.view(-1).index_add_(0, cell_N, torch.from_numpy(correct_N - scores.confidence_N))
         self.margin_K.index_add_(0, y_N, torch.from_numpy(scores.output_margin_N))
+        logit_margin_N = torch.from_numpy(scores.logit_margin_N)
+        if not data.logit_margins:  # unknown for some samples, and therefore for the sums
+            logit_margin_N = torch.full_like(logit_margin_N, torch.nan)
+        self.logit_margin_K.index_add_(0, y_N, logit_margin_N)
+        self.logit_square_K.index_add_(0, y_N, logit_margin_N.square())
         if data.features_ND is not None:
             f_ND = as_tensor(data.features_ND).double()
             self.feature_KD.index_add_(0, y_N, f_ND)
@@ -94,7 +106,18 @@ class MetricSums:
             margin=float(margin_K.sum() / samples),
             margin_K=mean_K,
             top_k={k: float(reached_R[k - 1] / samples) for k in top_k if k == 1 or k < classes},
+            logit_margins=self._logit_margins(counts),
         )
+
+    def _logit_margins(self, counts: ClassCounts) -> list[Distribution | None] | None:
+        """Mean and standard deviation of the logit margins of each class; their quantiles do not follow from sums."""
+        if not bool(torch.isfinite(self.logit_margin_K).all()):
+            return None
+        size_K = np.maximum(counts.support_K, 1)
+        mean_K, square_K = self.logit_margin_K.numpy() / size_K, self.logit_square_K.numpy() / size_K
+        std_K = np.sqrt(np.maximum(square_K - mean_K**2, 0.0))
+        known = zip(mean_K.tolist(), std_K.tolist(), counts.seen_K.tolist(), strict=True)
+        return [Distribution(mean, std, quantiles=()) if seen else None for mean, std, seen in known]
 
     def features(self, order: ClassOrder, accuracy_K: Floats, names: Sequence[str]) -> FeatureMetrics:
         """Return the metrics of features: means and spreads, and distances between means."""

@@ -87,7 +87,7 @@ class SuperclassOfClass:
             unit="number",
             section=SUPERCLASS,
             note="Levels to climb in the hierarchy from the true class to an ancestor of the predicted class, averaged "
-            "over errors; 1 is a mistake among classes with the same parent.",
+            "over errors; 1 is a mistake among classes under the same parent.",
             columns={"mean_error_level": lambda value: value},
         )
     )

@@ -85,10 +85,10 @@ class ValidClass:
     name: str = field(metadata=row(columns={}))
     accuracy: float | None = field(  # None without a sample that has a valid label
         metadata=row(
-            label="Accuracy as valid",
+            label="Valid-label accuracy",
             unit="fraction",
             section=VALID,
-            header="Accuracy as valid, %",
+            header="Valid-label accuracy, %",
             note="Fraction of samples whose predicted label is one of the sample's valid labels. Samples without a "
             "valid label are left out.",
             columns=_as("valid_accuracy"),
@@ -96,7 +96,7 @@ class ValidClass:
     )
     interval: Interval | None = field(
         metadata=row(
-            label="{level} CI as valid",
+            label="{level} CI of the valid-label accuracy",
             unit="fraction",
             section=VALID,
             note="Wilson score interval, {level}.",

@@ -152,7 +152,10 @@ def _overlap(cause: Cause, entry: ClassResult, source: AuditSource | None) -> Ad
     others: Any = cause.details.get("others") or (() if cause.other is None else (cause.other,))
     merge = f"Merge the class with {join_names(others, 'or')}" if others else "Merge the classes"
     both = "both" if len(others) < 2 else "several"
-    choices = f"{merge} if they mean the same, allow {both} labels where a sample shows {both} (valid_labels)"
+    allow = f"allow {both} labels where a sample shows {both} (valid_labels)"
+    if cause.details.get("valid_labels"):
+        allow = f"check that the valid labels hold {both} where a sample shows {both}"
+    choices = f"{merge} if they mean the same, {allow}"
     command = _train(source, "--method lmdl", "lmdl")
     if command:
         return f"{choices}, or run", command

@@ -29,7 +29,7 @@ def diff_summary(diff: AuditDiff) -> str:
         sentences.append(f"The gap between the easy and the hard third {_gap_change(gap)}.")
         own = diff.gap.get("own_easy_hard")
         if own is not None and own.significant and own.change * gap.change < 0:  # other classes are hard
-            sentences.append(f"Between each side's own thirds, the gap {_gap_change(own)}.")
+            sentences.append(f"Between each model's own thirds, the gap {_gap_change(own)}.")
     sentences += _largest_changes(diff.classes)
     return " ".join(sentences)
 

@@ -31,7 +31,7 @@ METHODS = {
 
 GAPS = {
     "easy_hard": "easy third − hard third",
-    "own_easy_hard": "easy third − hard third, each side's own thirds",
+    "own_easy_hard": "easy third − hard third, each model's own thirds",
     "best_worst": "best class − worst class",
     "worst_class": "worst class",
     "worst_tenth": "worst tenth of classes",

@@ -33,7 +33,7 @@ def gap_rows(audit: Audit) -> list[tuple[str, str, str, str]]:
 
 def gap_change_row(name: str, change: Change) -> tuple[str, str, str, str, str, str]:
     """Return a row for one gap measure: name, before, after, change, interval, change expected by chance."""
-    label = "easy third − hard third, first side's thirds" if name == "easy_hard" else gap_name(name)
+    label = "easy third − hard third, thirds of the first model" if name == "easy_hard" else gap_name(name)
     if name == "gini":
         sides = (format_number(change.before), format_number(change.after), format_number(change.change))
         return (label, *sides, _format_interval(name, change.interval), format_number(change.expected_by_chance))

@@ -19,6 +19,7 @@ from classgap.report.gate_text import (
     group_row,
     level_sentence,
     power_sentence,
+    power_warnings,
     rule_sentence,
     rule_title,
     violation_row,
@@ -63,7 +64,15 @@ def write_junit(result: GateResult, path: str | os.PathLike[str]) -> None:
         headers = CLASS_HEADERS if rule.rule == "max_class_drop" else ACCURACY_HEADERS
         failure.text = "\n".join([sentence, *([", ".join(headers)] if rows else []), *map(printable, rows)])
     ElementTree.SubElement(suite, "system-out").text = printable(
-        " ".join([gate_headline(result), *match_sentences(result), power_sentence(result), level_sentence(result)])
+        " ".join(
+            [
+                gate_headline(result),
+                *power_warnings(result),
+                *match_sentences(result),
+                power_sentence(result),
+                level_sentence(result),
+            ]
+        )
     )
     ElementTree.indent(root)
     with atomic_write(path) as file:
@@ -113,7 +122,8 @@ def render_markdown(result: GateResult) -> str:
         ("✅" if rule.passed else "❌", f"`{_code(rule_title(rule))}`", _escape(rule_sentence(rule)))
         for rule in result.rules
     ]
-    parts = [f"## {title}", f"**{gate_headline(result)}**", _table(("", "rule", "result"), rules, text=3)]
+    warnings = [_escape(sentence) for sentence in power_warnings(result)]
+    parts = [f"## {title}", f"**{gate_headline(result)}**", *warnings, _table(("", "rule", "result"), rules, text=3)]
     groups = [tuple(map(_escape, group_row(group))) for group in result.groups.values()]
     parts += [
         "### Groups of the baseline",

@@ -5,7 +5,7 @@ from __future__ import annotations
 from classgap.audit.history import History, Release
 from classgap.report.formatting import format_count, format_percent
 
-HEADERS = ("Release", "Accuracy", "Hard third", "First hard", "Worst class", "Gap", "Samples")
+HEADERS = ("Release", "Accuracy", "Hard third", "Hard third of the first release", "Worst class", "Gap", "Samples")
 
 
 def history_headline(history: History) -> str:

@@ -59,18 +59,24 @@ def correction_sentence(diff: AuditDiff) -> str:
 
 
 def changed_sentence(diff: AuditDiff) -> str:
-    """Say how many classes changed, including changes too small for a single test; empty if unknown."""
+    """Say how many classes changed, including changes too small for a single test; empty if unknown.
+
+    The estimate may find fewer classes than single tests: it counts p-values and ignores how small they are.
+    """
     if diff.changed is None:
         return ""
     total = pluralize(sum(entry.status == "ok" for entry in diff.classes), "class", "classes")
     level = format_level(diff.confidence_level)
-    if diff.changed.at_least == 0:
-        return f"No evidence that any of {total} changed (estimated number of changed classes, {level} confidence)."
-    return (
-        f"About {format_count(diff.changed.estimate)} of {total} changed, at least "
-        f"{format_count(diff.changed.at_least)} with {level} confidence; single tests show "
-        f"{format_count(len(diff.gained) + len(diff.regressed))}."
-    )
+    shown = len(diff.gained) + len(diff.regressed)
+    if diff.changed.at_least > shown:
+        return (
+            f"About {format_count(diff.changed.estimate)} of {total} changed, at least "
+            f"{format_count(diff.changed.at_least)} with {level} confidence; single tests show {format_count(shown)}."
+        )
+    basis = f"(estimated number of changed classes, {level} confidence)"
+    if not shown:
+        return f"No evidence that any of {total} changed {basis}."
+    return f"Single tests show that {format_count(shown)} of {total} changed; no evidence that others did {basis}."
 
 
 def sign_rows(diff: AuditDiff) -> list[tuple[str, str, str, str, str]]:

@@ -50,7 +50,7 @@ TITLES = {
     "correlation": "rank correlation",
     "error_budget": "error budget",
     "diagnosis": "diagnosis",
-    "own_groups": "each side's own thirds",
+    "own_groups": "each model's own thirds",
     "valid": "valid labels",
     "sign_test": "sign test",
     "changed": "number of changed classes",
@@ -104,6 +104,9 @@ def audit_notes(audit: Audit) -> dict[str, str]:
 
 def diff_notes(diff: AuditDiff) -> dict[str, str]:
     """Return a description of how each metric of ``diff`` is computed."""
+    swap = (
+        "swaps the two models of each class" if diff.paired else "assigns the samples of each class to the two models"
+    )
     return {
         "interval": (
             f"{diff.n_resamples} {'paired ' if diff.paired else ''}bootstrap resamples of the test samples within each "
@@ -121,8 +124,8 @@ def diff_notes(diff: AuditDiff) -> dict[str, str]:
         ),
         "sign_test": (
             "Exact binomial test of the classes that rose against the classes that fell. For thirds formed from "
-            "the first model's accuracies on these samples, a randomization test of the same difference: it swaps the "
-            "two predictions of each sample at random and forms the thirds again."
+            "the first model's accuracies on these samples, the larger of its p-value and that of a randomization test "
+            f"of the same difference, which {swap} at random and forms the thirds again."
         ),
         "changed": CHANGED,
         "own_groups": "Thirds of each model by its own accuracies; they may contain different classes.",

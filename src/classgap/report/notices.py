@@ -41,6 +41,23 @@ def _duplicates(values: Mapping[str, Any]) -> str:
     return f"Dropped {dropped} of {format_count(values['samples'])} with a duplicate index."
 
 
+def _renamed(values: Mapping[str, Any]) -> str:
+    return (
+        f"Accuracy is {format_percent(values['accuracy'])} %; with classes numbered alike, it would be at least "
+        f"{format_percent(values['renamed_accuracy'])} %"
+    )
+
+
+def _shifted(values: Mapping[str, Any]) -> str:
+    below = values["offset"] < 0
+    one, zero = ("labels", "predictions") if below else ("predictions", "labels")
+    return (
+        f"Labels look shifted by one: in {format_count(values['classes'])} of {format_count(values['seen'])} classes, "
+        f"class k is mostly predicted as class k {'−' if below else '+'} 1. {_renamed(values)}: check whether the "
+        f"{one} count from 1 and the {zero} from 0."
+    )
+
+
 SENTENCES: Mapping[str, str | Callable[[Mapping[str, Any]], str]] = {
     "unseen-classes": lambda of: (
         f"Classes without test samples: {format_count(of['unseen'])} of {format_count(of['classes'])}. All metrics "
@@ -79,6 +96,12 @@ SENTENCES: Mapping[str, str | Callable[[Mapping[str, Any]], str]] = {
     "valid-labels-from-one": lambda of: (
         f"The {format_count(of['entries'])} sets of valid labels are numbered from 1: index 1 is the first entry."
     ),
+    "labels-shifted": _shifted,
+    "labels-permuted": lambda of: (
+        f"Classes look permuted: {format_count(of['classes'])} of {format_count(of['seen'])} classes are mostly "
+        f"predicted as another class each, such as {of['label']} as {of['prediction']}. {_renamed(of)}: check that "
+        "labels and predictions number the classes in the same order."
+    ),
     "labels-mostly-invalid": lambda of: (
         f"Only {format_percent(of['fraction'])} % of the labels are among their valid labels: check that both "
         "describe the same samples and number the classes in the same way."
@@ -89,8 +112,8 @@ SENTENCES: Mapping[str, str | Callable[[Mapping[str, Any]], str]] = {
         f"{_not_used(of)}; if they are scores of the classes, remove the column prediction."
     ),
     "accumulated": lambda of: (
-        "Accumulated as sums over batches: no distribution of logit margins, error budget, label checks or comparison "
-        "of samples; " + ("no distances within classes or map." if of["feature_dim"] else "no feature metrics.")
+        "Accumulated as sums over batches: no quantiles of logit margins, error budget, label checks or pairing of "
+        "samples; " + ("no distances within classes or map." if of["feature_dim"] else "no feature metrics.")
     ),
     "diagnosis-sampled": lambda of: (
         f"Error budget, causes and label checks examine {format_count(of['examined'])} of "

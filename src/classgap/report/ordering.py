@@ -46,7 +46,8 @@ def largest_changes(diff: AuditDiff, verdict: str, limit: int) -> list[ClassChan
     return [by_name[name] for name in (diff.gained if verdict == "gained" else diff.regressed)[:limit]]
 
 
-def insignificant_losses(diff: AuditDiff, limit: int) -> list[ClassChange]:
-    """Return up to ``limit`` classes whose loss is not significant, largest loss first."""
-    lost = [entry for entry in diff.classes if entry.verdict == "unclear" and (entry.change or 0.0) < 0]
-    return sorted(lost, key=lambda entry: (entry.change or 0.0, entry.index))[:limit]
+def insignificant_changes(diff: AuditDiff, up: bool, limit: int) -> list[ClassChange]:
+    """Return up to ``limit`` classes whose gain (``up``) or loss is not significant, largest change first."""
+    sign = 1 if up else -1
+    moved = [entry for entry in diff.classes if entry.verdict == "unclear" and sign * (entry.change or 0.0) > 0]
+    return sorted(moved, key=lambda entry: (-sign * (entry.change or 0.0), entry.index))[:limit]

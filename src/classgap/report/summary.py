@@ -37,8 +37,11 @@ def headline(audit: Audit) -> str:
     easy, hard = (format_percent(audit.groups[name].accuracy) for name in ("easy", "hard"))
     if own:
         return f"Hard third {hard} %, easy third {easy} %: a gap of {size} points."
-    course = "behind" if gap > 0 else "ahead of"
-    return f"Classes that were hard for the baseline reach {hard} %, {size} points {course} the easy ones ({easy} %)."
+    course = "below" if gap > 0 else "above"
+    return (
+        f"Classes that were hard for the baseline have a mean accuracy of {hard} %, {size} points {course} those that "
+        f"were easy for it ({easy} %)."
+    )
 
 
 def gap_is_significant(audit: Audit) -> bool:

@@ -16,6 +16,7 @@ from classgap.report.formatting import (
 from classgap.report.sections import Section, SectionTable
 
 LISTED = 20
+PARENT = "under the same parent"  # not only its children: in uneven hierarchies, also their descendants
 
 
 def superclass_section(audit: Audit) -> Section | None:
@@ -49,7 +50,7 @@ def _sentences(audit: Audit, found: SuperclassResult) -> tuple[str, ...]:
     )
     if found.mean_level is None:
         return within, accuracy
-    climb = f"On average, an error is {format_number(found.mean_level)} levels away in the hierarchy; 1 is a sibling."
+    climb = f"On average, an error is {format_number(found.mean_level)} levels away in the hierarchy; 1 is {PARENT}."
     return within, accuracy, climb
 
 
@@ -93,7 +94,7 @@ def _classes(audit: Audit, found: SuperclassResult) -> SectionTable:
 
 def _levels(found: SuperclassResult) -> SectionTable:
     rows = tuple(
-        (f"{level} {'(same parent)' if level == 1 else ''}".strip(), format_count(count),
+        (f"{level} ({PARENT})" if level == 1 else str(level), format_count(count),
          format_percent(count / found.errors))
         for level, count in (found.levels or {}).items()
     )  # fmt: skip

@@ -32,8 +32,8 @@ def valid_section(audit: Audit) -> Section | None:
     return Section(
         key="valid",
         title="Valid labels",
-        intro="As labeled: the prediction equals the label. As valid: the prediction is one of the sample's valid "
-        "labels. Groups contain the same classes in both columns.",
+        intro="As labeled: a prediction is correct if it equals the label. As valid (valid-label accuracy): it is "
+        "correct if it is one of the sample's valid labels. Groups contain the same classes in both columns.",
         sentences=tuple(sentence for sentence in sentences if sentence),
         tables=tuple(table for table in tables if table.rows),
     )
@@ -47,13 +47,14 @@ def gap_sentence(audit: Audit) -> str:
     which = "the easy and the hard third" if audit.rank_by == "own" else "classes easy and hard for the baseline"
     level = format_level(audit.confidence_level)
     text = (
-        f"As valid, the gap between {which} is {format_percent(valid.gap.easy_hard)} points instead of "
-        f"{format_percent(audit.gap.easy_hard)} ({level} CI of the change "
+        f"With valid labels, the gap between {which} changes from {format_percent(audit.gap.easy_hard)} to "
+        f"{format_percent(valid.gap.easy_hard)} points ({level} CI of the change "
         f"{format_points_interval(valid.gap_change_interval)})"
     )
     if valid.reranked_easy_hard is None or audit.rank_by != "own":
         return f"{text}."
-    text = f"{text}; thirds re-ranked by accuracy as valid are {format_percent(valid.reranked_easy_hard)} points apart"
+    apart = format_percent(valid.reranked_easy_hard)
+    text = f"{text}; thirds re-formed from valid-label accuracy are {apart} points apart"
     low, high = sorted((audit.gap.easy_hard - valid.reranked_easy_hard, audit.gap.easy_hard - valid.gap.easy_hard))
     if low <= 0:
         return f"{text}: labels do not explain the gap."
@@ -69,8 +70,8 @@ def _accuracy(audit: Audit, valid: ValidResult) -> str:
         samples = pluralize(overall.left_out, "sample", "samples")
         left_out = f" {samples} without a valid label {'is' if overall.left_out == 1 else 'are'} left out."
     return (
-        f"Accuracy {format_percent(overall.accuracy)} % as valid ({format_level(audit.confidence_level)} CI "
-        f"{format_percent_interval(overall.interval)}), {format_percent(audit.overall.accuracy)} % as labeled."
+        f"Valid-label accuracy {format_percent(overall.accuracy)} % ({format_level(audit.confidence_level)} CI "
+        f"{format_percent_interval(overall.interval)}), accuracy {format_percent(audit.overall.accuracy)} %."
         f"{left_out}"
     )
 
@@ -134,8 +135,8 @@ def _figures(audit: Audit, valid: ValidResult) -> SectionTable:
         rows.append((f"{gap_name('easy_hard', audit.rank_by)}, points", format_percent(audit.gap.easy_hard),
                      format_percent(valid.gap.easy_hard),
                      format_percent_interval(valid.gap.intervals.get("easy_hard")), MISSING))  # fmt: skip
-        rows.append(("thirds re-ranked as valid, points", own, format_percent(valid.reranked_easy_hard),
-                     format_percent_interval(valid.reranked_interval), MISSING))  # fmt: skip
+        apart = format_percent(valid.reranked_easy_hard), format_percent_interval(valid.reranked_interval)
+        rows.append(("thirds re-formed from valid-label accuracy, points", own, *apart, MISSING))
     for name in MEASURES:
         unit = "" if name == "gini" else ", %" if name.startswith("worst") else ", points"
         interval = valid.gap.intervals.get(name)

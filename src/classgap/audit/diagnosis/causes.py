@@ -275,6 +275,7 @@ def overlap(k: int, evidence: Evidence) -> Cause | None:
             "errors": errors,
             "back_count": int(evidence.confused_back[k]),
             "rate": top.rate,
+            **_labels_given(evidence),
         },
     )
 
@@ -308,9 +309,20 @@ def overlap_with_several(k: int, evidence: Evidence) -> Cause | None:
             strength=count / errors,
             other=top[0].name,
             methods=("lmdl", "supcon"),
-            details={"count": count, "errors": errors, "rate": rate, "others": tuple(found.name for found in top)},
+            details={
+                "count": count,
+                "errors": errors,
+                "rate": rate,
+                "others": tuple(found.name for found in top),
+                **_labels_given(evidence),
+            },
         )
     return None
+
+
+def _labels_given(evidence: Evidence) -> dict[str, Detail]:
+    """Detail for advice: whether the samples have valid labels."""
+    return {} if evidence.valid_K is None else {"valid_labels": True}
 
 
 def large_spread(k: int, evidence: Evidence) -> Cause | None:

@@ -23,6 +23,10 @@ from classgap.audit.io.predictions import to_tensor
 from classgap.audit.io.rows import stack_rows
 from classgap.audit.io.shards import find_shards
 
+TARGETS_ADVICE = (  # only classgap audit has the option
+    "with classgap audit --targets FILE (targets= of Audit.from_file), and pass the audit that its --json saves to "
+    "compare, gate, history and --rank-by"
+)
 ENDINGS = (".npy", ".json", ".txt", ".csv")
 
 
@@ -119,8 +123,8 @@ def add_companions(content: dict[str, Any], companions: Mapping[str, Any]) -> di
     files = content.get("filename")  # kept: it may be the key or a slice
     if files is not None and "targets" not in content:
         raise ValueError(
-            "targets is missing, because timm's inference.py writes no true labels: pass them with targets= or "
-            "--targets FILE, in the same order or by file name."
+            "targets is missing, because timm's inference.py writes no true labels: give them in the same order or by "
+            f"file name, {TARGETS_ADVICE}."
         )
     if isinstance(content.get("targets"), Mapping):
         content["targets"] = _by_file(content["targets"], files)

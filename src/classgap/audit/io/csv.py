@@ -10,10 +10,11 @@
   people.
 
 Instead of one column per class, a column ``logits`` or ``probabilities`` may hold a list for each sample. All layouts
-may have an ``index`` column with the sample's position in the test set, a ``valid_labels`` column with the labels that
-are right for the sample, separated by "|" (empty if none is), columns that divide the samples into slices, and columns
-``filename`` and ``text`` for thumbnails. Among scores, these two are classes if all their cells are numbers. Files of
-other tools are read as they come: :mod:`classgap.audit.io.csv_layouts`.
+may have an ``index`` column with the id of the sample (its position in the test set, another integer, or a string), a
+``valid_labels`` column with the labels that are right for the sample, separated by "|" (empty if none is), columns that
+divide the samples into slices, and columns ``filename`` and ``text`` for thumbnails. Among scores, these two are
+classes if all their cells are numbers. Files of other tools are read as they come:
+:mod:`classgap.audit.io.csv_layouts`.
 """
 
 from __future__ import annotations
@@ -104,7 +105,7 @@ def _read_lists(header: list[str], kind: str, rows: Any, extra: ExtraColumns) ->
     columns = _read_columns(header, wanted, rows, extra)
     content = {"targets": np.array(columns["target"]), kind: parse_lists(kind, columns[kind])}
     if "index" in columns:
-        content["index"] = _to_integers(columns["index"])
+        content["index"] = _to_ids(columns["index"])
     unused = tuple(_unnamed(header, {*wanted, *extra.places, *SAMPLE_COLUMNS}))
     return extra.content | content, (Notice("unused-columns", {"names": unused}),) if unused else ()
 
@@ -115,8 +116,15 @@ def _read_logits(header: list[str], rows: Any, extra: ExtraColumns) -> Content:
     logits: list[NDArray[np.float32]] = []
     content = _read_numbers(header, rows, extra, columns, lambda row_K: logits.append(row_K.astype(np.float32)))
     names = [header[i].removeprefix(LOGIT_COLUMN) for i in columns]
-    texts = {name: [unescape_cell(cell) for cell in content[name]] for name in extra.places if name != "valid_labels"}
-    content |= {**texts, "targets": np.array([unescape_cell(label) for label in content["targets"].tolist()])}
+    texts: dict[str, Any] = {
+        name: [unescape_cell(cell) for cell in content[name]]
+        for name in extra.places
+        if name not in ("valid_labels", "index")
+    }
+    for name in ("targets", "index"):
+        if name in content and content[name].dtype.kind == "U":
+            texts[name] = np.array([unescape_cell(cell) for cell in content[name].tolist()])
+    content |= texts
     return content | {"logits": np.stack(logits), "class_names": names}, ()
 
 
@@ -141,7 +149,7 @@ def _read_numbers(
     if not targets:
         raise ValueError("the file has no samples, only a header.")
     content = {**extra.content, "targets": np.array(targets)}
-    return content if index is None else content | {"index": _to_integers(numbers)}
+    return content if index is None else content | {"index": _to_ids(numbers)}
 
 
 def _unnamed(header: list[str], taken: Collection[str]) -> list[str]:
@@ -175,7 +183,7 @@ def _read_labels(header: list[str], rows: Any, extra: ExtraColumns) -> Content:
     content: dict[str, Any] = {name: np.array(column) for name, column in columns.items()}
     result = {"targets": content["target"], "predictions": content["prediction"]}
     if "index" in content:
-        result["index"] = _to_integers(content["index"])
+        result["index"] = _to_ids(content["index"])
     unused = _unnamed(header, {*wanted, *extra.places, *SAMPLE_COLUMNS})
     return extra.content | result, _unused(unused, classes=len({*content["target"], *content["prediction"]}))
 
@@ -336,14 +344,17 @@ def _check_width(row: list[str], header: list[str], line: int) -> None:
         raise ValueError(f"line {line} must have {len(header)} fields, like the header, got {len(row)}.")
 
 
-def _to_integers(texts: Collection[str]) -> Integers:
-    numbers = []
-    for text in texts:
-        try:
-            numbers.append(int(text))
-        except ValueError:
-            raise ValueError(f"column index must hold integers, got {str(text)!r}.") from None
-    return np.array(numbers)
+def _to_ids(texts: Sequence[str]) -> Integers | NDArray[np.str_]:
+    """Return sample ids as integers if all of them are, else as strings."""
+    try:
+        return np.array([int(text) for text in texts])
+    except ValueError:
+        if all(map(_is_number, texts)):  # the same samples may be 1 in another file
+            odd = next(text for text in texts if not text.removeprefix("-").isdecimal())
+            raise ValueError(
+                f"column index must hold integers or strings, got {str(odd)!r}: save whole numbers."
+            ) from None
+    return np.array(texts)
 
 
 def _join(columns: list[str]) -> str:

@@ -29,7 +29,7 @@ from classgap._regular_files import check_regular_file
 from classgap._tensor_files import has_valid_checksum
 from classgap._text_checksums import check_text
 from classgap.audit._types import Floats
-from classgap.audit.io.companions import add_companions, read_companion
+from classgap.audit.io.companions import TARGETS_ADVICE, add_companions, read_companion
 from classgap.audit.io.csv import Content, read_csv
 from classgap.audit.io.fields import FIELDS, KINDS, NAMES, PREDICTED, SAMPLE_COLUMNS, suggest_rename
 from classgap.audit.io.label_sets import RaggedLabels, sets_from
@@ -247,7 +247,7 @@ def _to_arguments(content: dict[str, Any], wanted: Wanted) -> dict[str, Any]:
         arguments.pop("probabilities", None)
     found = ", ".join(sorted(content)) or "no arrays"
     if "targets" not in content:
-        lone = ": pass them in a file of their own, targets= or --targets FILE" if len(content) == 1 else ""
+        lone = f": give them in a file of their own, {TARGETS_ADVICE}" if len(content) == 1 else ""
         raise ValueError(f"targets is missing, found {found}{_rename_hint(['targets'], content) or lone}.")
     if not any(kind in content for kind in KINDS) and (hint := _rename_hint(KINDS, content)):
         raise ValueError(f"one of {', '.join(KINDS)} is required, found {found}{hint}.")

@@ -77,8 +77,8 @@ def parse_groups(
     position = {name: k for k, name in enumerate(names)}
     found = {}
     for group, members in groups.items():
-        listed = _to_list(f"{what}[{group!r}]", members, "at least one class")
-        indices = [_class_index(member, position, f"{what}[{str(group)!r}]") for member in listed]
+        listed = _to_list(f"{what}: {group!r}", members, "at least one class")
+        indices = [_class_index(member, position, f"{what}: {str(group)!r}") for member in listed]
         found[str(group)] = np.array(list(dict.fromkeys(indices)))
     return found
 

@@ -24,12 +24,14 @@ class GroupNull:
         null_R: drops over random swaps, sorted.
         step: difference between neighboring values of the drop. With fixed members, a swap breaks a sample instead of
             fixing it and moves the drop by two samples; ranked again, the number of changed samples varies as well.
+        spread: variance of the drop of a group in which every sample changed.
         crossfit: drop and standard error with thirds ranked by other samples; ``None`` for fixed members.
     """
 
     drop: float
     null_R: Floats
     step: float
+    spread: float
     crossfit: tuple[float, float] | None = None
 
     @property
@@ -55,13 +57,18 @@ class GroupNull:
         return min(bound, drop - NormalDist().inv_cdf(1 - alpha) * error)
 
     def detectable(self, limit: float, alpha: float, power: float = 0.8) -> float:
-        """Smallest true drop that is found with probability ``power``, by a normal approximation."""
+        """Smallest true drop that is found with probability ``power``, by a normal approximation.
+
+        The random swaps show the spread of the drop from the samples that changed. A drop d changes a fraction of at
+        least d, even if few samples or none have changed, and has a variance of at least d times ``spread``.
+        """
         reach = _quantile(self.null_R, alpha) - self.expected_by_chance
-        z_power, error = NormalDist().inv_cdf(power), float(self.null_R.std())
-        found = limit + self.step + reach + z_power * error
-        if self.crossfit is None:
-            return found
-        return max(found, limit + (NormalDist().inv_cdf(1 - alpha) + z_power) * self.crossfit[1])
+        z_alpha, z_power = (NormalDist().inv_cdf(level) for level in (1 - alpha, power))
+        least, z = limit + self.step, z_alpha + z_power
+        half = z**2 * self.spread / 2
+        own = least + half + float(np.sqrt(half**2 + 2 * half * least))  # solves d = least + z √(d · spread)
+        found = max(least + reach + z_power * float(self.null_R.std()), own)
+        return found if self.crossfit is None else max(found, limit + z * self.crossfit[1])
 
 
 def _quantile(null_R: Floats, alpha: float) -> float:
@@ -76,7 +83,8 @@ class Swaps:
     Attributes:
         before_RU: accuracies of the first side.
         drops_RU: drops.
-        step_U: difference between neighboring values of the drop of each class.
+        step_U: difference between neighboring values of the drop of each class, twice its variance if every sample
+            changed.
     """
 
     before_RU: Floats
@@ -110,15 +118,23 @@ def group_nulls(
     if crossfit is not None:
         for name, sums_R in sums_by_third(swaps.before_RU, swaps.drops_RU).items():
             size = len(thirds[name])
-            step = float(np.median(swaps.step_U[thirds[name]])) / (2 * size)
+            step_U = swaps.step_U[thirds[name]]
             found[name] = GroupNull(
-                float(observed_U[thirds[name]].mean()), np.sort(sums_R / size), step, crossfit[name]
+                drop=float(observed_U[thirds[name]].mean()),
+                null_R=np.sort(sums_R / size),
+                step=float(np.median(step_U)) / (2 * size),
+                spread=float(step_U.sum()) / (2 * size**2),
+                crossfit=crossfit[name],
             )
     else:
         for name, members in thirds.items():
             fixed[name] = np.bincount(members, minlength=len(observed_U)) / len(members)
     for name, weight_U in fixed.items():
         member = weight_U > 0
-        step = float(np.median((weight_U * swaps.step_U)[member]))
-        found[name] = GroupNull(float(observed_U @ weight_U), np.sort(swaps.drops_RU @ weight_U), step)
+        found[name] = GroupNull(
+            drop=float(observed_U @ weight_U),
+            null_R=np.sort(swaps.drops_RU @ weight_U),
+            step=float(np.median((weight_U * swaps.step_U)[member])),
+            spread=float(weight_U**2 @ swaps.step_U) / 2,
+        )
     return found

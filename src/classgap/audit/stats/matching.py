@@ -19,8 +19,8 @@ class ClassMatch:
 
     Attributes:
         names: classes of both sides, in the order of the first side and with the names of the second.
-        added: classes of the second side only.
-        removed: classes of the first side only.
+        added: classes that only the second side has, or has test samples of.
+        removed: classes that only the first side has, or has test samples of.
         renamed: old name → new name.
     """
 
@@ -75,11 +75,15 @@ def match_classes(before: Audit, after: Audit, rename: Mapping[str, str] | None 
             f"{before.name!r} and {after.name!r} cannot be compared: they have no class names in common, "
             f"{old[0]!r} is in only one of them; rename classes with rename (--rename OLD=NEW)."
         )
-    known = set(renamed)
+    known, seen_before, seen_after = set(renamed), {rename.get(name, name) for name in _seen(before)}, _seen(after)
     return ClassMatch(
         names=names,
-        added=tuple(name for name in new if name not in known),
-        removed=tuple(name for name, own in zip(old, renamed, strict=True) if own not in present),
+        added=tuple(name for name in new if name not in known or name in seen_after - seen_before),
+        removed=tuple(
+            name
+            for name, own in zip(old, renamed, strict=True)
+            if own not in present or own in seen_before - seen_after
+        ),
         renamed=rename,
     )
 
@@ -120,13 +124,14 @@ def match_samples(
         ]
     )
     kept = (targets_AN >= 0).all(axis=0)
-    for (audit, _), targets_N in zip(sides, targets_AN, strict=True):
+    corrected = f"; if labels were corrected, {hint.removeprefix('; ')}" if hint else ""
+    for (audit, _), own, targets_N in zip(sides, rows, targets_AN, strict=True):
         differ = np.flatnonzero(kept & (targets_N != targets_AN[0]))
         if len(differ):
-            raise ValueError(
-                f"{_between(first, audit)}: {len(differ)} samples have different labels, the first at position "
-                f"{differ[0]}: audit the same samples in the same order, or give sample ids (index, --key)."
-            )
+            at = int(differ[0])
+            labels = (classes.names[targets_AN[0][at]], classes.names[targets_N[at]])
+            conflict = _conflict([(first, int(rows[0][at])), (audit, int(own[at]))], labels, len(differ))
+            raise ValueError(f"{_between(first, audit)}: {conflict}{corrected}.")
     if not kept.any():
         raise ValueError(f"{_between(first, afters[0])}: no common sample belongs to a common class{hint}.")
     correct = [audit.samples.correct[own][kept] for (audit, _), own in zip(sides, rows, strict=True)]
@@ -139,6 +144,19 @@ def match_samples(
         only_before=len(first.samples.targets) - n_matched,
         only_after=len(afters[0].samples.targets) - n_matched,
     )
+
+
+def _conflict(places: Sequence[tuple[Audit, int]], labels: tuple[str, str], count: int) -> str:
+    """Describe samples with different labels by the first, a row in two audits."""
+    name = next((name for audit, row in places if (name := audit.samples.id_of(row))), None)
+    place = f"with id {name}" if name else f"at position {places[0][1]}"
+    if count == 1:
+        found = f"the sample {place} has different labels"
+    else:
+        found = f"{count:,} samples have different labels, the first {place}"
+    unmatched = all(audit.samples.index is None for audit, _ in places)
+    advice = "audit the same samples in the same order, or give sample ids (index, --key)"
+    return f"{found} ({labels[0]!r} and {labels[1]!r}): {advice if unmatched else 'give both the same labels'}"
 
 
 def _common_rows(audits: Sequence[Audit], hint: str) -> list[NDArray[Any]]:

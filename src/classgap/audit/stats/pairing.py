@@ -116,6 +116,15 @@ class PairedCounts:
 
         return self._accuracies(draw, n_resamples)
 
+    def swap_classes(self, n_resamples: int, rng: np.random.Generator) -> tuple[Floats, Floats]:
+        """Draw mean accuracies before and after with the sides of each class swapped at random, (R, U) each.
+
+        This is the null distribution of sides on which each class is as likely to rise as to fall, by any amount.
+        """
+        swapped_RU = rng.random((n_resamples, len(self.names))) < 0.5
+        before_U, after_U = self.before_SU.mean(axis=0), self.after_SU.mean(axis=0)
+        return np.where(swapped_RU, after_U, before_U), np.where(swapped_RU, before_U, after_U)
+
     def change_bounds(self, confidence_level: float) -> tuple[Floats, Floats]:
         """Agresti-Min interval of the change of each class, (U,) each."""
         return agresti_min_bounds(*self.moments(), self.support_U, confidence_level)
@@ -152,8 +161,13 @@ def pair_audits(befores: Sequence[Audit], afters: Sequence[Audit]) -> PairedCoun
     return count_pairs(match_samples(befores, afters))
 
 
-def check_runs(befores: Sequence[Audit], afters: Sequence[Audit]) -> None:
-    """Check that both sides have the same number of runs.
+def check_runs(befores: Sequence[Audit], afters: Sequence[Audit], *, hint: str = "") -> None:
+    """Check that both sides have the same number of runs, whose samples can be paired.
+
+    Args:
+        befores: runs of the first side.
+        afters: runs of the second side.
+        hint: other advice for audits without samples.
 
     Raises:
         ValueError: if the numbers differ or are 0, or an audit has no samples.
@@ -161,8 +175,17 @@ def check_runs(befores: Sequence[Audit], afters: Sequence[Audit]) -> None:
     for audit in (*befores, *afters):
         if not audit.has_samples:
             raise ValueError(
-                f"{audit.name!r} was accumulated and has no samples to pair: audit its predictions to compare it."
+                f"{audit.name!r} was accumulated and has no samples to pair: audit its predictions to compare it{hint}."
             )
+    check_number_of_runs(befores, afters)
+
+
+def check_number_of_runs(befores: Sequence[Audit], afters: Sequence[Audit]) -> None:
+    """Check that both sides have the same number of runs.
+
+    Raises:
+        ValueError: if the numbers differ or are 0.
+    """
     if not befores or len(befores) != len(afters):
         raise ValueError(
             f"both sides must have the same number of runs, paired by seed, got {len(befores)} and {len(afters)}."

@@ -9,7 +9,7 @@ import numpy as np
 from classgap.audit._types import Floats, Integers
 from classgap.audit.audit import Audit
 from classgap.audit.stats.intervals import resample_accuracies, wilson_bounds
-from classgap.audit.stats.matching import ClassMatch, class_positions
+from classgap.audit.stats.matching import ClassMatch
 from classgap.audit.stats.paired_tests import ROUNDING
 
 
@@ -68,6 +68,10 @@ class UnpairedCounts:
         wrong_U = self.before_support_U + self.after_support_U - right_U
         drawn_RU = rng.hypergeometric(right_U, wrong_U, self.before_support_U, size=(n_resamples, len(right_U)))
         return drawn_RU / self.before_support_U, (right_U - drawn_RU) / self.after_support_U
+
+    def swap_classes(self, n_resamples: int, rng: np.random.Generator) -> tuple[Floats, Floats]:
+        """Draw as :meth:`swap_sides`: sides of different sizes cannot be swapped as a whole."""
+        return self.swap_sides(n_resamples, rng)
 
     def change_bounds(self, confidence_level: float) -> tuple[Floats, Floats]:
         """Newcombe's interval of after - before, for independent proportions, (U,) each."""
@@ -129,16 +133,18 @@ def count_unpaired(before: Audit, after: Audit, classes: ClassMatch) -> Unpaired
     Raises:
         ValueError: if no class has samples on both sides.
     """
-    size = len(classes.names)
-    found = []
-    for audit, first_side in ((before, True), (after, False)):
-        position_N = class_positions(audit, classes, first_side=first_side)
-        known = position_N >= 0
-        support_K = np.bincount(position_N[known], minlength=size)
-        right_K = np.bincount(position_N[known & audit.samples.correct], minlength=size)
-        found.append((right_K, support_K))
+    found = [_class_counts(audit, classes, first_side=first) for audit, first in ((before, True), (after, False))]
     seen = np.flatnonzero((found[0][1] > 0) & (found[1][1] > 0))
     if not len(seen):
         raise ValueError(f"{before.name!r} and {after.name!r} cannot be compared: no class has samples on both sides.")
     names = tuple(classes.names[k] for k in seen)
     return UnpairedCounts(names, found[0][0][seen], found[0][1][seen], found[1][0][seen], found[1][1][seen])
+
+
+def _class_counts(audit: Audit, classes: ClassMatch, *, first_side: bool) -> tuple[Integers, Integers]:
+    """Correct samples and samples of each matched class; 0 where the audit has no samples of it."""
+    rename = classes.renamed if first_side else {}
+    entries = {rename.get(entry.name, entry.name): entry for entry in audit.classes}
+    support_K = np.array([entries[name].support for name in classes.names])
+    accuracy_K = np.array([entries[name].accuracy or 0.0 for name in classes.names])
+    return np.rint(accuracy_K * support_K).astype(np.int64), support_K

@@ -92,8 +92,8 @@ def margin_chart(audit: Audit) -> Markup | None:
 
 
 def box_chart(audit: Audit) -> Markup | None:
-    """Distribution of the logit margins of the hardest classes, or ``None`` without scores."""
-    order = [entry for entry in sort_by_accuracy(audit.classes) if entry.logit_margin is not None]
+    """Distribution of the logit margins of the hardest classes, or ``None`` if it is unknown."""
+    order = [entry for entry in sort_by_accuracy(audit.classes) if entry.logit_margin and entry.logit_margin.quantiles]
     if not order:
         return None
     shown = order if len(order) <= MAX_BOXES else order[: MAX_BOXES - 2] + order[-2:]

@@ -38,7 +38,7 @@ MAX_BARS = 15  # failing classes with a bar of their budget
 def audit_page(audit: Audit, thumbnails: SamplesByNumber | None = None) -> dict[str, Any]:
     """Return the variables of ``audit.html``."""
     failing = failing_classes(audit.classes)
-    with_margins = [entry for entry in audit.classes if entry.logit_margin is not None]
+    with_margins = [entry for entry in audit.classes if entry.logit_margin is not None and entry.logit_margin.quantiles]
     return {
         "audit": audit,
         "data_sets": [audit_details(audit)],

@@ -41,7 +41,7 @@ def diff_page(diffs: Sequence[AuditDiff]) -> dict[str, Any]:
 def diff_view(diff: AuditDiff, key: str) -> dict[str, Any]:
     """Return the variables of one comparison, for ``diff_sections.html``."""
     groups = [_group_row(group.name, group) for group in order_groups(diff.groups)]
-    own = [_group_row(f"{group.name}, each side's own", group, counts=False) for group in diff.own_groups.values()]
+    own = [_group_row(f"{group.name}, each model's own", group, counts=False) for group in diff.own_groups.values()]
     return {
         "diff": diff,
         "key": key,

@@ -20,7 +20,7 @@ from classgap.report.formatting import (
 )
 from classgap.report.gap_rows import gap_change_row, run_rows
 from classgap.report.match_text import changed_sentence, correction_sentence, match_sentences, sign_rows
-from classgap.report.ordering import insignificant_losses, largest_changes, order_groups
+from classgap.report.ordering import insignificant_changes, largest_changes, order_groups
 from classgap.report.summary import comparison_name, diff_headline
 from classgap.report.terminal.console import (
     STYLES,
@@ -34,7 +34,7 @@ from classgap.report.terminal.console import (
 from classgap.report.terminal.table import new_table
 
 MAX_CLASSES = 8
-MAX_LOSSES = 3
+MAX_UNCLEAR = 3
 BAR_WIDTH = 15
 GAPS = ("easy_hard", "own_easy_hard", "worst_class", "worst_tenth", "std")
 
@@ -84,9 +84,10 @@ def _show(console: Console, diff: AuditDiff) -> None:
             caption = f"{verdict.capitalize()}: {pluralize(len(names), 'class', 'classes')}"
             console.print("\n", _class_table(diff, caption, largest_changes(diff, verdict, MAX_CLASSES)), sep="")
     console.print("\n", plain_text(correction_sentence(diff), "bright_black"), sep="")
-    losses = [] if diff.regressed else insignificant_losses(diff, MAX_LOSSES)
-    if losses:
-        console.print("\n", _class_table(diff, "Largest losses, not significant", losses), sep="")
+    for what, significant in (("gains", diff.gained), ("losses", diff.regressed)):
+        found = [] if significant else insignificant_changes(diff, what == "gains", MAX_UNCLEAR)
+        if found:
+            console.print("\n", _class_table(diff, f"Largest {what}, not significant", found), sep="")
 
 
 def _group_table(diff: AuditDiff) -> Table:
@@ -94,7 +95,7 @@ def _group_table(diff: AuditDiff) -> Table:
     reach = max((abs(end) for group in groups for end in group.change.interval), default=0.01) or 0.01
     interval = f"{format_level(diff.confidence_level)} CI"
     columns = ("group", "before", "after", "change", interval, "by chance", "loss | gain")
-    table = new_table("Groups of the first side (in %)", *columns, optional=("loss | gain", "by chance"))
+    table = new_table("Groups of the first model (in %)", *columns, optional=("loss | gain", "by chance"))
     for group in groups:
         change = group.change
         kind = "medium" if not change.significant else "gained" if change.change > 0 else "regressed"

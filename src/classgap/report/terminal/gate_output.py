@@ -18,6 +18,7 @@ from classgap.report.gate_text import (
     group_row,
     level_sentence,
     power_sentence,
+    power_warnings,
     rule_sentence,
     rule_title,
     violation_row,
@@ -60,7 +61,8 @@ def gate_text(result: GateResult) -> str:
 
 
 def _show(console: Console, result: GateResult) -> None:
-    print_title(console, f"classgap gate: {result.before_name} → {result.after_name}", gate_headline(result))
+    verdict = " ".join([gate_headline(result), *power_warnings(result)])
+    print_title(console, f"classgap gate: {result.before_name} → {result.after_name}", verdict)
     for rule in result.rules:
         mark, style = ("pass", "blue") if rule.passed else ("FAIL", "dark_orange3")
         console.print(plain_text(f"{mark}  {rule_title(rule)}", style))

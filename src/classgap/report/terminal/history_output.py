@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import textwrap
 from typing import TextIO
 
 from rich.console import Console
@@ -10,6 +11,8 @@ from classgap.audit.history import History
 from classgap.report.history_rows import HEADERS, history_headline, release_row
 from classgap.report.terminal.console import name_cell, print_page, print_title, render_text
 from classgap.report.terminal.table import new_table
+
+HEADER_WIDTH = 12  # wide enough for all but one header
 
 
 def print_history(history: History, file: TextIO | None = None) -> None:
@@ -43,7 +46,7 @@ def history_text(history: History) -> str:
 
 def _show(console: Console, history: History) -> None:
     print_title(console, "classgap history", history_headline(history))
-    headers = [header.lower() for header in HEADERS]
+    headers = [textwrap.fill(header.lower(), HEADER_WIDTH) for header in HEADERS]
     table = new_table("Accuracies in %, the gap in points", *headers, text=("worst class",), optional=("samples",))
     for release in history.releases:
         cells = release_row(release)
