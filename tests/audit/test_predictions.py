@@ -39,6 +39,21 @@ def test_unsigned_numbers_are_numbers(kind, to):
     assert Predictions.from_arrays(labels, predictions=labels).class_names == ("0", "1", "2")  # as only the labels tell
 
 
+@pytest.mark.parametrize("decimals", [2, 3])
+def test_rounded_probabilities_are_rescaled_alike_however_they_are_passed(decimals):
+    exact = torch.from_numpy(np.random.default_rng(0).normal(size=(300, 100))).softmax(dim=1)
+    rounded = exact.round(decimals=decimals)
+    off = (rounded.sum(dim=1) - 1).abs().max()
+    assert 0.01 < off < 100 * 0.5 * 10**-decimals  # or nothing is tested
+    targets = exact.argmax(dim=1)
+    for name in ("probabilities", "logits"):
+        got = Predictions.from_arrays(targets, **{name: rounded})
+        torch.testing.assert_close(got.logits_NK.exp(), rounded / rounded.sum(dim=1, keepdim=True))
+    rounded[7, 0] += 0.9
+    with pytest.raises(ValueError, match=r"row 7 sums to 1\.\d+: pass raw scores as logits"):
+        Predictions.from_arrays(targets, probabilities=rounded)
+
+
 def test_probabilities_become_logits_with_the_same_softmax():
     probabilities = torch.from_numpy(LOGITS).softmax(dim=1)
     got = Predictions.from_arrays(TARGETS, probabilities=probabilities)

@@ -172,8 +172,10 @@ class Predictions:
             _check_range(kind, scores)
             labels = predict_labels(scores)
             if kind == "logits":
-                scores, kind = convert_rows(scores, normalize, _working_dtype(scores)), "probabilities"
+                kind = "probabilities"
                 notices.append(Notice("logits-are-probabilities"))
+            else:
+                check_probabilities(scores)
         else:
             samples = score_samples(scores, targets_N)  # logits are checked in the pass that scores them
             if not _in_range(*samples.limits):
@@ -181,8 +183,7 @@ class Predictions:
             labels = samples.predictions_N
         if scores is not None and kind == "probabilities":
             zeros = count_zero_margins(scores, targets_N)
-            check_probabilities(scores)
-            scores = convert_rows(scores, log_probabilities, _working_dtype(scores))
+            scores = convert_rows(scores, lambda block: log_probabilities(normalize(block)), _working_dtype(scores))
             if zeros:
                 notices.append(Notice("zero-probabilities", {"zeros": zeros, "samples": len(targets_N)}))
         _check_head(weight, bias, len(names), features_ND)
