@@ -10,7 +10,8 @@ import torch
 
 from classgap.audit._types import Floats, Integers
 from classgap.audit.io.predictions import Predictions, to_tensor
-from classgap.audit.io.rows import as_tensor
+from classgap.audit.io.probabilities import probability_rows
+from classgap.audit.io.rows import as_tensor, row_chunks
 from classgap.remedies.class_values import costs_from_mapping, priors_from_mapping
 from classgap.remedies.duplicates import SharedRows, count_near_copies, rows_in, shared_samples
 
@@ -18,6 +19,7 @@ MIN_SAMPLES = 2  # of each class: one to fit on and one to judge by
 SAME_MODEL = 1e-3  # largest difference of a probability: half precision stays below
 ROWS = 65_536  # compared at a time
 CLEAR_LEAD = 4.0  # standard errors
+AMBIGUOUS = 0.01  # of the rows
 
 
 def check_models(models: Sequence[Predictions]) -> None:
@@ -89,6 +91,26 @@ def _lead(first: Predictions, second: Predictions) -> float:
     """Difference of the accuracies of two models on the same samples, in standard errors."""
     change_N = (first.predictions_N == first.targets_N) * 1.0 - (second.predictions_N == second.targets_N)
     return float(change_N.sum() / max(np.sqrt(np.square(change_N).sum()), 1.0))
+
+
+def find_ambiguous(models: Sequence[Predictions]) -> tuple[list[bool], tuple[str, ...]]:
+    """Return which models have logits that a saved fix would take for probabilities in many rows, and notices.
+
+    Independent scores of each class from 0 to 1 sum to about 1 for some samples only. A few rows are a coincidence.
+    """
+    flags, notices = [], []
+    for model in models:
+        assert model.logits_NK is not None
+        chunks = row_chunks(len(model), model.num_classes)
+        count = sum(int(probability_rows(model.logits_NK[rows]).sum()) for rows in chunks)
+        flags.append(count > AMBIGUOUS * len(model))
+        if flags[-1]:
+            notices.append(
+                f"The scores of {count} of the {len(model)} samples of {model.name} look like probabilities, the "
+                "others do not, so all are read as logits. The saved fix takes such scores only; it converts no "
+                "probabilities."
+            )
+    return flags, tuple(notices)
 
 
 def check_same_classes(first: Predictions, other: Predictions) -> None:

@@ -25,6 +25,7 @@ from classgap.remedies.checks import (
     check_models,
     check_same_classes,
     check_support,
+    find_ambiguous,
     order_notices,
 )
 from classgap.remedies.evaluation import Measured, Ranking, average, class_accuracies, group_weights, measure
@@ -43,7 +44,7 @@ from classgap.remedies.selection import (
     is_within,
     predict,
 )
-from classgap.remedies.sources import Source, ensemble
+from classgap.remedies.sources import READS_PROBABILITIES, Source, ensemble
 
 FilePath = str | os.PathLike[str]
 FEW_SAMPLES = 10  # per class: the standard error of an accuracy of 90 % is 9 points
@@ -90,13 +91,20 @@ class Samples:
         check_support(fit[0], None if test is None else test[0])
         best = int(np.argmax([np.mean(each.predictions_N == each.targets_N) for each in fit]))
         order = [best, *(i for i in range(len(fit)) if i != best)]
+        ambiguous, ambiguity = find_ambiguous(fit)
         models = [
-            Source(fit[i].name, _logits(fit[i]), None if test is None else _logits(test[i]), is_baseline=i == best)
+            Source(
+                fit[i].name,
+                _logits(fit[i]),
+                None if test is None else _logits(test[i]),
+                is_baseline=i == best,
+                details=((READS_PROBABILITIES, False),) if ambiguous[i] else (),
+            )
             for i in order
         ]
         by_place = [models[order.index(i)] for i in range(len(fit))]  # an ensemble keeps the order of the files
         sources = (models[0], *([ensemble(by_place)] if len(models) > 1 else []))
-        return cls(fit[best], None if test is None else test[best], sources, notices)
+        return cls(fit[best], None if test is None else test[best], sources, (*notices, *ambiguity))
 
 
 def fix(

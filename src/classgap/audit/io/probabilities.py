@@ -14,18 +14,19 @@ DECIMALS = (4, 3, 2)  # of rounded probabilities; the fewest that a row has coun
 _EXACT = 1e-6
 
 
-def probability_rows(scores_BK: Tensor) -> Tensor:
+def probability_rows(scores_BK: Tensor, num_classes: int | None = None) -> Tensor:
     """Return which rows are probabilities: not negative, and with a sum of 1.
 
     Sums may be off by :data:`SUM_TOLERANCE`. Where all scores of a row have few decimals, sums may be off by half a
     unit of the last decimal per class, because rounding errors add up. Rows may have leading
-    dimensions. The function uses tensor operations only, so that it can be compiled and exported.
+    dimensions. The function uses tensor operations only, so that it can be compiled and exported;
+    exporters that trace want ``num_classes`` as a constant.
 
     >>> probability_rows(torch.tensor([[0.67, 0.34], [0.5, 0.9], [-1.0, 2.0]]))
     tensor([ True, False, False])
     """
     values_BK = single_or_double(scores_BK)
-    classes = values_BK.shape[-1]
+    classes = values_BK.shape[-1] if num_classes is None else num_classes
     off_B = (values_BK.sum(dim=-1) - 1).abs()
     tolerance_B = torch.full_like(off_B, SUM_TOLERANCE)
     for decimals in DECIMALS:
@@ -95,7 +96,7 @@ def check_probabilities(probabilities_NK: Matrix) -> None:
 def log_probabilities(probabilities_BK: Tensor) -> Tensor:
     """Return ln p, whose softmax is p, so that probabilities can be treated as logits; ln 0 is finite."""
     values_BK = single_or_double(probabilities_BK)
-    return values_BK.clamp(min=torch.finfo(values_BK.dtype).tiny).log_()
+    return values_BK.clamp(min=torch.finfo(values_BK.dtype).tiny).log()
 
 
 def count_zero_margins(probabilities_NK: Matrix, targets_N: Integers) -> int:
