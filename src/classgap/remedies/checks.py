@@ -20,6 +20,7 @@ SAME_MODEL = 1e-3  # largest difference of a probability: half precision stays b
 ROWS = 65_536  # compared at a time
 CLEAR_LEAD = 4.0  # standard errors
 AMBIGUOUS = 0.01  # of the rows
+ROUNDED_HEAD = 2**-8  # relative difference of a weight; bfloat16 stays below
 
 
 def check_models(models: Sequence[Predictions]) -> None:
@@ -130,6 +131,39 @@ def check_same_classes(first: Predictions, other: Predictions) -> None:
                 f"{first.name} and {other.name} have different class names, first {mine!r} and {theirs!r} at index "
                 f"{k}: pass files of the same classes."
             )
+
+
+def check_same_models(fit: Sequence[Predictions], test: Sequence[Predictions]) -> None:
+    """Check that the heads and features of fitting and test files can be those of the same models.
+
+    Without heads and features, nothing can be known.
+
+    Raises:
+        ValueError: with the difference.
+    """
+    for mine, theirs in zip(fit, test, strict=True):
+        difference = _model_difference(mine, theirs)
+        if difference:
+            raise ValueError(
+                f"{mine.name} and {theirs.name} are predictions of different models: {difference}. Pass test files of "
+                "the models of the fitting files, in the same order."
+            )
+
+
+def _model_difference(first: Predictions, second: Predictions) -> str:
+    widths = [
+        next((each.shape[1] for each in (data.features_ND, data.weight_KD) if each is not None), None)
+        for data in (first, second)
+    ]
+    if None not in widths and widths[0] != widths[1]:
+        return f"their features have {widths[0]} and {widths[1]} columns"
+    pairs = {"weights": (first.weight_KD, second.weight_KD), "biases": (first.bias_K, second.bias_K)}
+    for name, (mine, theirs) in pairs.items():
+        if mine is not None and theirs is not None:
+            scale = float(mine.abs().max())
+            if not torch.allclose(mine.float(), theirs.float(), rtol=ROUNDED_HEAD, atol=ROUNDED_HEAD * scale):
+                return f"their head {name} differ by up to {float((mine - theirs).abs().max()):.2g}"
+    return ""
 
 
 def check_support(data: Predictions, test: Predictions | None) -> None:

@@ -24,6 +24,7 @@ from classgap.remedies.checks import (
     check_distinct,
     check_models,
     check_same_classes,
+    check_same_models,
     check_support,
     find_ambiguous,
     order_notices,
@@ -82,6 +83,7 @@ class Samples:
         if test is not None:
             check_models(test)
             check_same_classes(fit[0], test[0])
+            check_same_models(fit, test)
             check_distinct(test)
             shared_N, notices = check_disjoint(fit, test)
             notices = (*order_notices(fit, test), *notices)
