@@ -53,6 +53,24 @@ def test_proof_by_hand(goal):
     assert result.diff is not None
 
 
+@pytest.mark.parametrize("kept", [range(7), [0, 2, 3, 5, 6]])
+def test_a_change_has_one_interval(kept):
+    """In the table of remedies, the proof and the comparison, also if classes have no test samples."""
+    labels, logits = biased_logits(7, 60, seed=1)
+    rows = np.isin(labels, kept)
+    result = fix(biased(7, 60), Predictions.from_arrays(labels[rows], logits=logits[rows]), **FREE)
+    (chosen,) = [each for each in result.remedies if each.chosen]
+    assert set(result.proof) == set(chosen.interval)
+    compared = {name: group.change for name, group in result.diff.groups.items() if group.kind == "thirds"}
+    compared |= {"overall": result.diff.overall, "balanced": result.diff.balanced}
+    for name, proof in result.proof.items():
+        assert proof.interval == chosen.interval[name]
+        assert (proof.change, *proof.interval) == pytest.approx(
+            (compared[name].change, *compared[name].interval) if name in compared else (proof.change, *proof.interval)
+        )
+    assert {"hard", "medium", "easy"} < compared.keys()
+
+
 def test_test_labels_choose_nothing():
     fit_data, (test_labels, test_logits) = biased(6, 40), biased_logits(6, 40, seed=1)
     results = [

@@ -29,7 +29,7 @@ from classgap.remedies.checks import (
     find_ambiguous,
     order_notices,
 )
-from classgap.remedies.evaluation import Measured, Ranking, average, class_accuracies, group_weights, measure
+from classgap.remedies.evaluation import Measured, Ranking, average, class_accuracies, group_weights, measure, resample
 from classgap.remedies.fixed_model import Fix
 from classgap.remedies.modules import Part
 from classgap.remedies.results import Excluded, FixResult, Proof, RemedyResult
@@ -191,12 +191,10 @@ def fix_samples(samples: Samples, context: Context, limits: Limits, settings: Au
     rows = best_strengths(options, context.goal, limits)
     rows = [chosen if chosen is not None and row.name == chosen.name else row for row in rows]
     if samples.test is not None:
-        found = _test_changes(samples, rows, chosen, context)
+        found = _test_changes(samples, rows, chosen, context, settings)
         diff = None if chosen is None else _compare(samples, chosen, context, settings)
-        proof = None if diff is None else _proof(diff, found["chosen"], context, settings.confidence_level)
     else:
         found, diff = _nested_changes(samples, rows, context, limits, settings.seed), None
-        proof = None if chosen is None else _nested_proof(found["chosen"], settings.confidence_level)
     ordered = sorted(rows, key=lambda option: (option is not chosen, -option.estimate[context.goal].change))
     return FixResult(
         model_name=samples.sources[0].name,
@@ -210,7 +208,7 @@ def fix_samples(samples: Samples, context: Context, limits: Limits, settings: Au
             for option in ordered
         ),
         chosen=None if chosen is None else chosen.name,
-        proof=proof,
+        proof=None if chosen is None else _proof(found["chosen"], settings.confidence_level),
         excluded=_excluded(best_excluded(options, context.goal, limits), limits),
         confidence_level=settings.confidence_level,
         notices=(*samples.notices, *_priors_notice(context, limits), *_support_notice(labels_N)),
@@ -248,17 +246,25 @@ def _ranking(source: Source, labels_N: Integers, context: Context) -> Ranking:
 
 
 def _test_changes(
-    samples: Samples, rows: Sequence[Option], chosen: Option | None, context: Context
+    samples: Samples, rows: Sequence[Option], chosen: Option | None, context: Context, settings: AuditSettings
 ) -> dict[str, dict[str, Measured]]:
-    """Measure each remedy on the test samples, with the classes ranked on the fitting samples."""
+    """Measure each remedy on the test samples, with the tested classes ranked on the fitting samples.
+
+    Intervals come from the same resamples as those of the comparison.
+    """
     assert samples.test is not None
     labels_N, test_labels_N = samples.fit.targets_N, samples.test.targets_N
+    before_N, test_before_N = samples.sources[0].predictions_N, samples.test.predictions_N
     ranking = _ranking(samples.sources[0], labels_N, context)
-    weights = group_weights(test_labels_N, ranking, context.num_classes, context.reported_priors_K)
+    tested = Ranking.from_predictions(before_N, labels_N, context.num_classes, among=test_labels_N)
+    weights = group_weights(test_labels_N, tested, context.num_classes, context.reported_priors_K)
     found = {}
     for option in rows:
         after_N = _predict_test(option, labels_N, ranking)
-        found[option.name] = measure(samples.test.predictions_N, after_N, test_labels_N, weights, context.costs_KK)
+        measured = measure(test_before_N, after_N, test_labels_N, weights, context.costs_KK)
+        found[option.name] = measured | resample(
+            measured, test_before_N, after_N, test_labels_N, weights, settings.confidence_level, settings.seed
+        )
         if option is chosen:
             found["chosen"] = found[option.name]
     return found
@@ -315,17 +321,12 @@ def _compare(samples: Samples, chosen: Option, context: Context, settings: Audit
     return AuditDiff.from_audits(*audits, seed=settings.seed)
 
 
-def _proof(diff: AuditDiff, found: Mapping[str, Measured], context: Context, level: float) -> dict[str, Proof]:
-    """Take changes from the comparison, and from ``found`` what it does not compute."""
-    changes = {"overall": diff.overall, "balanced": diff.balanced}
-    changes |= {name: group.change for name, group in diff.groups.items() if group.kind == "thirds"}
-    proof = {name: Proof(each.before, each.after, each.change, each.interval) for name, each in changes.items()}
-    others = ("worst", "cost") if context.reported_priors_K is None else ("overall", "worst", "cost")
-    return proof | _nested_proof({name: found[name] for name in others if name in found}, level)
-
-
-def _nested_proof(found: Mapping[str, Measured], level: float) -> dict[str, Proof]:
-    return {name: Proof(each.before, each.after, each.change, each.interval(level)) for name, each in found.items()}
+def _proof(found: Mapping[str, Measured], level: float) -> dict[str, Proof]:
+    return {
+        name: Proof(each.before, each.after, each.change, each.interval(level))
+        for name, each in found.items()
+        if each.present
+    }
 
 
 def _priors_notice(context: Context, limits: Limits) -> tuple[str, ...]:

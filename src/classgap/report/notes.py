@@ -156,12 +156,11 @@ def fix_notes(result: FixResult) -> dict[str, str]:
             "all fitting samples, at the strength chosen on them."
         ),
         "interval": (
-            f"{level} normal interval from the paired differences of the samples"
-            + (
-                "; approximate, because folds share the samples they fit to."
-                if result.nested
-                else "; the proof of accuracies uses paired bootstrap resamples, as in classgap compare."
-            )
+            f"{level} normal interval from the paired differences of the samples; approximate, because folds share the "
+            "samples they fit to."
+            if result.nested
+            else f"{level} interval from paired bootstrap resamples, the same for all remedies, as in classgap "
+            "compare. Costs have a normal interval."
         ),
         "thirds": "By accuracy on the fitting samples. The worst tenth has at least one class.",
     }
