@@ -71,6 +71,20 @@ def test_a_change_has_one_interval(kept):
     assert {"hard", "medium", "easy"} < compared.keys()
 
 
+def test_imbalanced_training_sets_name_the_limits_that_are_dropped():
+    labels, logits = biased_logits(4, 40)
+    data = Predictions.from_arrays(labels, logits=logits, train_counts=[100, 50, 50, 10])
+    expected = {
+        (): "losses of the easy and medium thirds have no limit, and the limit on overall losses weights all classes",
+        ("max_easy_loss",): "losses of the medium third have no limit, and the limit on overall",
+        ("max_easy_loss", "max_medium_loss"): "rare ones: the limit on overall losses weights all classes equally.",
+    }
+    for given, text in expected.items():
+        (notice,) = fix(data, **dict.fromkeys(given, 1.0)).notices
+        assert text in notice
+    assert fix(biased(4, 40)).notices == ()
+
+
 def test_test_labels_choose_nothing():
     fit_data, (test_labels, test_logits) = biased(6, 40), biased_logits(6, 40, seed=1)
     results = [

@@ -33,7 +33,7 @@ from classgap.remedies.evaluation import Measured, Ranking, average, class_accur
 from classgap.remedies.fixed_model import Fix
 from classgap.remedies.modules import Part
 from classgap.remedies.results import Excluded, FixResult, Proof, RemedyResult
-from classgap.remedies.rule import Rule
+from classgap.remedies.rule import Rule, is_imbalanced
 from classgap.remedies.selection import (
     N_FOLDS,
     Limits,
@@ -211,7 +211,7 @@ def fix_samples(samples: Samples, context: Context, limits: Limits, settings: Au
         proof=None if chosen is None else _proof(found["chosen"], settings.confidence_level),
         excluded=_excluded(best_excluded(options, context.goal, limits), limits),
         confidence_level=settings.confidence_level,
-        notices=(*samples.notices, *_priors_notice(context, limits), *_support_notice(labels_N)),
+        notices=(*samples.notices, *_imbalance_notice(context, limits), *_support_notice(labels_N)),
         diff=diff,
         fix=None if chosen is None else _build(chosen, samples, context),
     )
@@ -329,16 +329,23 @@ def _proof(found: Mapping[str, Measured], level: float) -> dict[str, Proof]:
     }
 
 
-def _priors_notice(context: Context, limits: Limits) -> tuple[str, ...]:
-    """Explain a limit that does not apply to the overall accuracy in the report."""
-    if (
-        context.priors_K is None
-        or context.reported_priors_K is not None
-        or context.goal == "cost"
-        or limits.overall >= 1
-    ):
+def _imbalance_notice(context: Context, limits: Limits) -> tuple[str, ...]:
+    """Explain the rule for imbalanced training sets."""
+    if context.goal == "cost" or not is_imbalanced(context.train_counts_K):
         return ()
-    return ("The training set is imbalanced: the limit on overall losses weights all classes equally.",)
+    effects = []
+    free = [name for name in ("easy", "medium") if getattr(limits, name) >= 1]
+    if free:
+        thirds = " and ".join(free)
+        effects.append(f"losses of the {thirds} third{'s' if len(free) > 1 else ''} have no limit")
+    if context.reported_priors_K is None and limits.overall < 1:
+        effects.append("the limit on overall losses weights all classes equally")
+    if not effects:
+        return ()
+    return (
+        "The training set is imbalanced, so frequent classes are easy at the expense of rare ones: "
+        f"{', and '.join(effects)}.",
+    )
 
 
 def _support_notice(labels_N: Integers) -> tuple[str, ...]:

@@ -28,7 +28,7 @@ from classgap.audit.settings import AuditSettings
 from classgap.audit.stats.multiple_tests import THRESHOLD
 from classgap.audit.stats.rank_correlation import ALL_ORDERS
 from classgap.remedies.results import FixResult
-from classgap.remedies.selection import N_FOLDS, N_REPEATS
+from classgap.remedies.selection import N_FOLDS, N_REPEATS, prefers_balance
 from classgap.report.display_names import GAPS
 from classgap.report.formatting import format_level
 
@@ -145,8 +145,13 @@ def fix_notes(result: FixResult) -> dict[str, str]:
         "choice": (
             f"Estimates are means over {N_REPEATS} × {N_FOLDS} stratified folds of the fitting samples: the other "
             "folds calibrate the scores, rank the classes and fit each remedy at each strength, and the fold evaluates "
-            "it. Among the strengths and remedies within the limits, the one with the best estimate is chosen, if its "
-            "estimate exceeds its standard error."
+            "it. Among the strengths and remedies within the limits, "
+            + (
+                "those whose estimate exceeds its standard error and is within one standard error of the best count as "
+                "equal, and the one with the highest balanced accuracy is chosen."
+                if prefers_balance(result.goal, result.limits["easy"])
+                else "the one with the best estimate is chosen, if its estimate exceeds its standard error."
+            )
         ),
         "change": (
             f"Nested cross-fitting with {N_FOLDS} folds: the other folds choose strength and remedy as above, and the "
