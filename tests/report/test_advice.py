@@ -20,7 +20,7 @@ from classgap.cli.main import COMMANDS
 from classgap.cli.parser import parse
 from classgap.engine.config import TrainConfig, write_config
 from classgap.report import audit_text, render_html
-from classgap.report.advice import ADVICE, advice, advice_parts, fix_command
+from classgap.report.advice import ADVICE, advice, advice_parts, fix_command, remedy_advice
 from classgap.report.causes import SENTENCES, cause_evidence
 from classgap.report.class_table import format_cell
 from classgap.report.display_names import CAUSES, cause_name
@@ -169,6 +169,18 @@ def test_run_with_validation_samples_is_fixed_as_a_run(entry: ClassResult, run_s
     assert parsed(fix_command(held_out)).sources == (Path(str(run_source.run)),)
     assert parsed(fix_command(run_source)).sources == (Path(run_source.predictions),)
     assert fix_command(None) == ""
+
+
+def test_test_predictions_are_no_held_out_samples(run_source: AuditSource):
+    plain = AuditSource("my predictions.npz", has_scores=True)
+    for source, remedy in ((run_source, "train with --val-fraction"), (plain, "with --test")):
+        sentence, command = remedy_advice(source)
+        assert "no untouched test set afterwards" in sentence
+        assert remedy in sentence
+        assert command == fix_command(source)
+    sentence, _ = remedy_advice(replace(run_source, has_validation=True))
+    assert "validation samples" in sentence
+    assert "untouched" not in sentence
 
 
 def test_longer_training_doubles_epochs_or_steps(entry: ClassResult, run_source: AuditSource):

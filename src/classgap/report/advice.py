@@ -55,8 +55,35 @@ def fix_command(source: AuditSource | None) -> str:
     """
     if source is None or not source.has_scores:
         return ""
-    given = source.run if source.run is not None and source.has_validation else source.predictions
+    given = source.run if source.run is not None and _has_validation(source) else source.predictions
     return f"classgap fix {shlex.quote(given)}"
+
+
+def remedy_advice(source: AuditSource | None) -> Advice:
+    """Return what to do about the errors of many classes; without scores, the command is empty.
+
+    Without validation samples, the remedy is fitted and chosen on the audited samples. Cross-fitting keeps its estimate
+    honest, but whatever is chosen afterwards has seen them.
+
+    >>> remedy_advice(AuditSource("run/predictions.safetensors", True, run="run", has_validation=True))
+    ('Find a remedy on the validation samples and test it on the test samples', 'classgap fix run')
+    """
+    if source is None or not source.has_scores:
+        return "", ""
+    if _has_validation(source):
+        return "Find a remedy on the validation samples and test it on the test samples", fix_command(source)
+    instead = (
+        "pass validation samples to fix, and these with --test" if source.run is None else "train with --val-fraction"
+    )
+    return (
+        "Find a remedy on these samples by nested cross-fitting; they are no untouched test set afterwards "
+        f"(to keep one, {instead})",
+        fix_command(source),
+    )
+
+
+def _has_validation(source: AuditSource | None) -> bool:
+    return source is not None and source.run is not None and source.has_validation
 
 
 def _train(source: AuditSource | None, flags: str, name: str) -> str:
@@ -103,7 +130,8 @@ def _few_training(cause: Cause, entry: ClassResult, source: AuditSource | None) 
     if command:
         return f"{collect}. Until then, run", command
     if entry.train_count is not None and fix_command(source):
-        return f"{collect}. Until then, correct the class priors", fix_command(source)
+        how = "" if _has_validation(source) else ", by cross-fitting on the test samples"
+        return f"{collect}. Until then, correct the class priors{how}", fix_command(source)
     return f"{collect}. Until then, train with adjusted logits (logit-adjustment)", ""
 
 
@@ -136,7 +164,9 @@ def _wrong_labels(cause: Cause, entry: ClassResult, source: AuditSource | None) 
 def _decision_bias(cause: Cause, entry: ClassResult, source: AuditSource | None) -> Advice:
     change = "Fit class offsets" if entry.train_count is None else "Correct the class priors, or fit class offsets"
     command = fix_command(source)
-    return (change, command) if command else (f"{change}, on validation samples", "")
+    if not command:
+        return f"{change}, on validation samples", ""
+    return (change if _has_validation(source) else f"{change}, by cross-fitting on the test samples"), command
 
 
 def _under_trained(cause: Cause, entry: ClassResult, source: AuditSource | None) -> Advice:
