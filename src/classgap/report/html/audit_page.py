@@ -132,7 +132,7 @@ def _budget_cells(budget: ErrorBudget, columns: list[str]) -> list[tuple[str, st
         segment = found[part]
         interval = "" if segment.share is None else f"{format_percent_interval(segment.share.interval)} %"
         text = f"{segment.text} ({format_percent(segment.fraction)} %)"
-        cells.append((text, interval, f"adds {segment.added}" if segment.added else ""))
+        cells.append((text, interval, segment.new_errors))
     return cells
 
 
