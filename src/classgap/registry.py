@@ -183,12 +183,14 @@ def suggestion(name: str, allowed: Collection[str]) -> str:
 
 
 def nearest(name: str, allowed: Collection[str]) -> str | None:
-    """Return the allowed name closest to an unknown one, or ``None`` if none is close.
+    """Return the allowed name closest to an unknown one in any case, or ``None`` if none is close.
 
-    >>> nearest("epoch", ["epochs", "seed"]), nearest("color", ["epochs", "seed"])
-    ('epochs', None)
+    >>> nearest("epoch", ["epochs", "seed"]), nearest("SEED", ["epochs", "seed"]), nearest("color", ["epochs", "seed"])
+    ('epochs', 'seed', None)
     """
-    return next(iter(difflib.get_close_matches(name, list(allowed), n=1)), None)
+    by_text = {each.lower(): each for each in reversed(list(allowed))}
+    found = difflib.get_close_matches(name.lower(), list(by_text), n=1)
+    return by_text[found[0]] if found else None
 
 
 def short_repr(value: Any) -> str:

@@ -266,3 +266,13 @@ def test_a_model_that_predicts_one_class_is_told():
     assert Notice("constant-prediction", {"name": "b"}) in audit.notices
     other = Audit.from_predictions(predictions=["b"] * 4, targets=["b"] * 4, class_names=["a", "b"])
     assert all(notice.code != "constant-prediction" for notice in other.notices)
+
+
+def test_arguments_of_the_wrong_kind_are_named():
+    logits, targets = np.eye(3)[[0, 1, 2, 0]], [0, 1, 2, 2]
+    with pytest.raises(ValueError, match="got a vector of 4: logits and targets are swapped"):
+        Audit.from_predictions(targets, logits)
+    with pytest.raises(ValueError, match=r"settings must be an AuditSettings, got a dict: pass cg\.AuditSettings"):
+        Audit.from_predictions(logits, targets, settings={"seed": 1})
+    with pytest.raises(ValueError, match="path must be the path of a file or directory, got a dict"):
+        Audit.from_file({"logits": logits})

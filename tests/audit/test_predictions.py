@@ -134,7 +134,7 @@ BAD = {
     "one logit": ({"targets": [0, 1.0], "logits": [[-1.0], [3.0]]}, r"two columns of scores, logits \(0, z\)"),
     "one probability": ({"targets": [0, 1], "probabilities": [[0.2], [0.9]]}, r"probabilities \(1 - p, p\)"),
     "one column": ({"targets": [0, 2], "logits": [[1.0], [3.0]]}, "from 0 to 0, got 2: check the labels"),
-    "label fraction": ({"targets": [0.5, 1, 1, 0], "logits": LOGITS}, "class indices or class names"),
+    "label fraction": ({"targets": [0.5, 1, 1, 0], "logits": LOGITS}, "names, got 0.5 at row 0: pass whole numbers"),
     "unknown name": (
         {"targets": ["a", "b", "x", "a"], "logits": LOGITS, "class_names": list("abc")},
         "unknown label 'x'",

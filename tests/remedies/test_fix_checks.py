@@ -21,6 +21,21 @@ def test_scores_are_required():
             fix(*arguments)
 
 
+@pytest.mark.parametrize("given", [{"logits": [[0.0, 1.0]]}, None, [np.zeros((2, 2))]])
+def test_arrays_need_predictions(given):
+    with pytest.raises(ValueError, match=r"fit and test must be .* got an? .*Predictions\.from_arrays"):
+        fix(given)
+    with pytest.raises(ValueError, match="fit and test must be"):
+        fix(biased(3, 10), [given])
+
+
+def test_equal_files_name_their_first_rows():
+    for other, pair in ((slice(None), (0, 0)), (slice(None, None, -1), (0, 29))):
+        labels, logits = biased_logits(3, 10)
+        same = Predictions.from_arrays(labels[other], logits=logits[other])
+        assert shared_samples([biased(3, 10)], [same]).pair == pair
+
+
 def test_one_class_is_not_enough():
     with pytest.raises(ValueError, match="1 class"):
         fix(Predictions.from_arrays([0, 0], logits=[[1.0], [2.0]]))

@@ -9,6 +9,7 @@ from fix_cases import biased, biased_logits, softmax
 from safetensors.torch import save
 from torch import nn
 
+from classgap.audit import Audit
 from classgap.audit.io.predictions import Predictions
 from classgap.remedies import Fix, fix, load_fix
 from classgap.remedies.modules import ClassAffine, ExpectedCost, Head, MeanProbability
@@ -285,6 +286,19 @@ def test_a_folder_without_a_fix_is_named(tmp_path):
     for folder in (tmp_path, tmp_path / "missing"):
         with pytest.raises(ValueError, match=folder.name):
             load_fix(folder)
+
+
+def test_what_is_no_folder_of_a_fix_is_named(tmp_path):
+    cases()["offsets"][0].save(tmp_path)
+    assert load_fix(tmp_path / "fix.json").name == "class-offsets"
+    with pytest.raises(ValueError, match=r"folder must be the path .* got a NoneType: pass the folder"):
+        load_fix(None)
+    fix(biased(3, 20)).save(tmp_path / "fix.json")
+    for path in (tmp_path, tmp_path / "fix.json"):
+        with pytest.raises(ValueError, match=r"is the result of a fix \(--json\), not the fix"):
+            load_fix(path)
+    with pytest.raises(ValueError, match="this is a fix result, not an audit"):
+        Audit.load(tmp_path / "fix.json")
 
 
 def test_a_found_fix_predicts_as_proved(tmp_path):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import os
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -218,7 +218,7 @@ def fix_samples(samples: Samples, context: Context, limits: Limits, settings: Au
 
 
 def _read(given: FilePath | Predictions | Sequence[FilePath | Predictions]) -> list[Predictions]:
-    sources = [given] if isinstance(given, str | os.PathLike | Predictions) else list(given)
+    sources = _as_list(given)
     if not sources:
         raise ValueError("fit and test must name at least one prediction file, got none.")
     read = [each if isinstance(each, Predictions) else read_predictions(each) for each in sources]
@@ -228,9 +228,21 @@ def _read(given: FilePath | Predictions | Sequence[FilePath | Predictions]) -> l
     return read
 
 
+def _as_list(given: Any) -> list[FilePath | Predictions]:
+    one = isinstance(given, str | os.PathLike | Predictions)
+    sources = list(given) if isinstance(given, Iterable) and not (one or isinstance(given, Mapping)) else [given]
+    wrong = next((each for each in sources if not isinstance(each, str | os.PathLike | Predictions)), sources)
+    if wrong is not sources:
+        raise ValueError(
+            f"fit and test must be prediction files, run directories or Predictions, got a {type(wrong).__name__}: for "
+            "arrays, pass classgap.audit.Predictions.from_arrays(targets, logits=...)."
+        )
+    return sources
+
+
 def _run_paths(given: FilePath | Predictions | Sequence[FilePath | Predictions]) -> list[Path]:
     """Return the paths if all of them are run directories, otherwise none."""
-    sources = [given] if isinstance(given, str | os.PathLike | Predictions) else list(given)
+    sources = _as_list(given)
     paths = [Path(each) for each in sources if not isinstance(each, Predictions)]
     files = [path / name for path in paths for name in ("config.yaml", "env.json")]
     return paths if len(paths) == len(sources) and all(file.is_file() for file in files) else []

@@ -15,11 +15,11 @@ import torch
 from torch import Tensor, nn
 
 from classgap._atomic_write import atomic_write, atomic_write_text
-from classgap._regular_files import check_regular_file
+from classgap._regular_files import check_regular_file, to_path
 from classgap._tensor_files import has_valid_checksum, serialize_checked
 from classgap.audit.io.predictions import to_tensor
 from classgap.audit.io.probabilities import log_probabilities, probability_rows
-from classgap.audit.serialization import read_json
+from classgap.audit.serialization import is_fix_result, read_json
 from classgap.remedies.modules import ExpectedCost, Part, build_part, describe_part
 from classgap.remedies.sources import READS_PROBABILITIES, Inputs
 
@@ -189,6 +189,9 @@ def _is_traced() -> bool:
 def load_fix(folder: str | os.PathLike[str]) -> Fix:
     """Load a fix that :meth:`Fix.save` or ``classgap fix --out`` wrote.
 
+    Args:
+        folder: the folder, or ``fix.json`` in it.
+
     Raises:
         ValueError: if the folder has no fix, or its files are damaged.
 
@@ -203,10 +206,17 @@ def load_fix(folder: str | os.PathLike[str]) -> Fix:
     import classgap.remedies.views  # noqa: F401  # both register their parts
     from classgap.engine.storage.networks import check_sizes
 
-    path = Path(folder)
+    path = to_path("folder", folder, "pass the folder that `classgap fix --out` wrote")
+    if path.is_file() and path.name in (DESCRIPTION, WEIGHTS):
+        path = path.parent
     if not (path / DESCRIPTION).is_file():
         raise ValueError(f"{path} contains no {DESCRIPTION}: pass the folder that `classgap fix --out` wrote.")
     description = read_json(path / DESCRIPTION)
+    if isinstance(description, dict) and is_fix_result(description):
+        raise ValueError(
+            f"{path / DESCRIPTION} is the result of a fix (--json), not the fix: pass the folder that `classgap fix "
+            "--out` wrote."
+        )
     state = _read_state(path)
     with _name_damage(path / DESCRIPTION):
         if description["schema"] != SCHEMA:

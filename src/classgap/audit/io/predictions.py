@@ -14,7 +14,7 @@ from torch import Tensor, nn
 
 from classgap.audit._types import Floats, Integers
 from classgap.audit.io.label_sets import LabelSets, check_label_sets
-from classgap.audit.io.labels import check_class_names, encode, infer_class_names, is_text, plain_tensor
+from classgap.audit.io.labels import BINARY, check_class_names, encode, infer_class_names, is_text, plain_tensor
 from classgap.audit.io.probabilities import (
     are_probabilities,
     check_probabilities,
@@ -327,7 +327,9 @@ def _matrix(what: str, values: Any) -> Matrix:
 def _two_dimensional(what: str, values: Any) -> Matrix:
     matrix = values if isinstance(values, Rows) else to_tensor(what, values)
     if len(matrix.shape) != 2 or matrix.shape[1] == 0:
-        hint = ": pass predicted labels as predictions=" if what == "logits" and len(matrix.shape) == 1 else ""
+        hint = ""
+        if len(matrix.shape) == 1 and what in ("logits", "probabilities"):
+            hint = f": pass predicted labels as predictions=; {BINARY}"
         raise ValueError(f"{what} must be a 2-D array with at least one column, got shape {tuple(matrix.shape)}{hint}.")
     return matrix if matrix.dtype.is_floating_point else convert_rows(matrix, Tensor.float, torch.float32)
 
