@@ -133,6 +133,14 @@ BAD = {
     ),
     "one logit": ({"targets": [0, 1.0], "logits": [[-1.0], [3.0]]}, r"two columns of scores, logits \(0, z\)"),
     "one probability": ({"targets": [0, 1], "probabilities": [[0.2], [0.9]]}, r"probabilities \(1 - p, p\)"),
+    "one column of two names": (
+        {"targets": ["no", "yes"], "logits": [[-1.0], [3.0]]},
+        r"one column per class, got 1 column for 2 classes: .*column_stack\(\[0 \* z, z\]\)",
+    ),
+    "one column of two class names": (
+        {"targets": [0, 1], "probabilities": [[0.2], [0.9]], "class_names": ["no", "yes"]},
+        "got 1 column for 2 classes: .*both columns of predict_proba",
+    ),
     "one column": ({"targets": [0, 2], "logits": [[1.0], [3.0]]}, "from 0 to 0, got 2: check the labels"),
     "label fraction": ({"targets": [0.5, 1, 1, 0], "logits": LOGITS}, "names, got 0.5 at row 0: pass whole numbers"),
     "unknown name": (
@@ -140,6 +148,7 @@ BAD = {
         "unknown label 'x'",
     ),
     "one-dimensional logits": ({"targets": TARGETS, "logits": [1.0, 2, 3, 4]}, "pass predicted labels as predictions="),
+    "one-dimensional probabilities": ({"targets": [0, 1], "probabilities": [0.2, 0.9]}, r"two columns .* \(1 - p, p\)"),
     "text logits": ({"targets": TARGETS, "logits": [["a"]] * 4}, "logits must be a numeric array"),
     "ragged logits": ({"targets": [0, 1], "logits": [[1.0, 2.0], [1.0]]}, "logits must be a numeric array"),
     "two-dimensional targets": ({"targets": [[0, 1]], "logits": LOGITS}, "one label per sample"),

@@ -14,7 +14,8 @@ from classgap.audit._types import Integers
 
 BINARY = (
     "a binary classifier needs two columns of scores, logits (0, z) for a single logit z or probabilities (1 - p, p) "
-    "for a single probability p"
+    "for a single probability p; in scikit-learn, pass np.column_stack([0 * z, z]) of decision_function, or both "
+    "columns of predict_proba"
 )
 _SURROGATE = re.compile("[\ud800-\udfff]")
 

@@ -158,6 +158,8 @@ class Predictions:
         weight, bias = _head(head)
         if train_counts is not None:
             train_counts = _column("train_counts", train_counts)
+        if scores is not None and scores.shape[1] == 1 and _has_two_classes(class_names, targets):
+            raise ValueError(f"{kind} must have one column per class, got 1 column for 2 classes: {BINARY}.")
         names = _names(class_names, _num_classes(scores, weight, train_counts), targets, predictions)
         targets_N = encode("targets", targets, names)
         given_N: Any = encode("predictions", predictions, names) if scores is None else scores
@@ -301,6 +303,12 @@ def _only_kind(given: dict[str, Any]) -> str:
             f"pass exactly one of logits, probabilities and predictions, got {' and '.join(kinds) or 'none'}."
         )
     return kinds[0]
+
+
+def _has_two_classes(class_names: Sequence[Any] | Mapping[int, str] | None, targets: Any) -> bool:
+    if class_names is not None:
+        return len(class_names) == 2
+    return is_text(targets) and len(np.unique(np.asarray(targets, dtype=str))) == 2
 
 
 def _num_classes(scores_NK: Matrix | None, weight_KD: Tensor | None, train_counts_K: Tensor | None) -> int | None:
