@@ -101,6 +101,18 @@ class Entry(Generic[T]):
         }
 
 
+class MissingInputsError(ValueError):
+    """A component requires values that the program did not fill in.
+
+    Attributes:
+        names: the values.
+    """
+
+    def __init__(self, component: str, names: Collection[str]) -> None:
+        self.names = tuple(names)
+        super().__init__(f"{component} needs {' and '.join(self.names)}.")
+
+
 class Registry(Generic[T]):
     """Components of one kind by name.
 
@@ -140,9 +152,16 @@ class Registry(Generic[T]):
             given: Values that the program fills in; each entry takes those it lists in ``given``.
 
         Raises:
+            MissingInputsError: If the entry requires a value that is not in ``given``.
             ValueError: If the name, the argument or an option is invalid.
         """
         spec, entry, options = self._resolve(text)
+        parameters = inspect.signature(entry.make).parameters
+        required = [
+            key for key in entry.given if key in parameters and parameters[key].default is inspect.Parameter.empty
+        ]
+        if missing := [key for key in required if key not in given]:
+            raise MissingInputsError(f"{self.kind} {spec.name}", missing)
         settings = {key: given[key] for key in entry.given if key in given} | options
         return entry.make(*([spec.argument] if entry.argument else []), **settings)
 
