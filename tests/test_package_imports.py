@@ -29,6 +29,7 @@ _BASE = {
 ALLOWED = {
     "_array_files": set(),
     "_atomic_write": set(),
+    "_exit_codes": set(),
     "_csv_cells": set(),
     "_eval_mode": set(),
     "_regular_files": set(),
@@ -94,6 +95,7 @@ ALLOWED = {
         *_BASE,
     },
     "cli": {
+        "_exit_codes",
         "audit",
         "report",
         "remedies",

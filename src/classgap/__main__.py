@@ -5,12 +5,22 @@ import signal
 import sys
 from typing import NoReturn
 
-from classgap.cli import main
-from classgap.cli.main import INTERRUPTED
+from classgap._exit_codes import INTERRUPTED
 
 
 def run() -> NoReturn:
-    """Run the command line and exit with its code."""
+    """Run the command line and exit with its code.
+
+    While modules are imported, an interruption ends the process at once: it would otherwise print where, and modules
+    that catch it halfway would fail in other ways.
+    """
+    interruptible = signal.getsignal(signal.SIGINT) is signal.default_int_handler  # it is ignored under nohup
+    if interruptible:
+        signal.signal(signal.SIGINT, signal.SIG_DFL)
+    from classgap.cli import main
+
+    if interruptible:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
     exit_process(main())
 
 

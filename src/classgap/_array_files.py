@@ -85,6 +85,24 @@ def map_npz(path: Path, used: Callable[[str], bool] = lambda name: True) -> dict
     return found
 
 
+def npz_shapes(path: Path) -> dict[str, tuple[int, ...] | None]:
+    """Return the shape of each array of an ``.npz`` archive from its header, ``None`` where it cannot be read."""
+    found: dict[str, tuple[int, ...] | None] = {}
+    try:
+        with zipfile.ZipFile(path) as members:
+            for info in members.infolist():
+                name = info.filename.removesuffix(".npy")
+                found[name] = None
+                try:
+                    with members.open(info) as stream:
+                        found[name] = _read_header(stream)[0]
+                except _DAMAGED:
+                    continue
+    except (OSError, *_DAMAGED):
+        pass
+    return found
+
+
 def _read_member(path: Path, file: IO[bytes], members: zipfile.ZipFile, info: zipfile.ZipInfo) -> NDArray[Any]:
     if info.flag_bits & ENCRYPTED:
         raise ValueError("it is encrypted; save it without a password")

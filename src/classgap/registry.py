@@ -101,6 +101,18 @@ class Entry(Generic[T]):
         }
 
 
+class MissingInputsError(ValueError):
+    """A component requires values that the program did not fill in.
+
+    Attributes:
+        names: the values.
+    """
+
+    def __init__(self, component: str, names: Collection[str]) -> None:
+        self.names = tuple(names)
+        super().__init__(f"{component} needs {' and '.join(self.names)}.")
+
+
 class Registry(Generic[T]):
     """Components of one kind by name.
 
@@ -140,9 +152,16 @@ class Registry(Generic[T]):
             given: Values that the program fills in; each entry takes those it lists in ``given``.
 
         Raises:
+            MissingInputsError: If the entry requires a value that is not in ``given``.
             ValueError: If the name, the argument or an option is invalid.
         """
         spec, entry, options = self._resolve(text)
+        parameters = inspect.signature(entry.make).parameters
+        required = [
+            key for key in entry.given if key in parameters and parameters[key].default is inspect.Parameter.empty
+        ]
+        if missing := [key for key in required if key not in given]:
+            raise MissingInputsError(f"{self.kind} {spec.name}", missing)
         settings = {key: given[key] for key in entry.given if key in given} | options
         return entry.make(*([spec.argument] if entry.argument else []), **settings)
 
@@ -183,12 +202,14 @@ def suggestion(name: str, allowed: Collection[str]) -> str:
 
 
 def nearest(name: str, allowed: Collection[str]) -> str | None:
-    """Return the allowed name closest to an unknown one, or ``None`` if none is close.
+    """Return the allowed name closest to an unknown one in any case, or ``None`` if none is close.
 
-    >>> nearest("epoch", ["epochs", "seed"]), nearest("color", ["epochs", "seed"])
-    ('epochs', None)
+    >>> nearest("epoch", ["epochs", "seed"]), nearest("SEED", ["epochs", "seed"]), nearest("color", ["epochs", "seed"])
+    ('epochs', 'seed', None)
     """
-    return next(iter(difflib.get_close_matches(name, list(allowed), n=1)), None)
+    by_text = {each.lower(): each for each in reversed(list(allowed))}
+    found = difflib.get_close_matches(name.lower(), list(by_text), n=1)
+    return by_text[found[0]] if found else None
 
 
 def short_repr(value: Any) -> str:

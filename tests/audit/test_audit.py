@@ -266,3 +266,32 @@ def test_a_model_that_predicts_one_class_is_told():
     assert Notice("constant-prediction", {"name": "b"}) in audit.notices
     other = Audit.from_predictions(predictions=["b"] * 4, targets=["b"] * 4, class_names=["a", "b"])
     assert all(notice.code != "constant-prediction" for notice in other.notices)
+
+
+def test_binary_scores_of_scikit_learn():
+    from sklearn.linear_model import LogisticRegression
+
+    points, targets = np.random.default_rng(0).normal(size=(200, 2)), np.arange(200) % 2
+    points[:, 0] += targets
+    model = LogisticRegression().fit(points, targets)
+    margins, positive = model.decision_function(points), model.predict_proba(points)[:, 1]
+    for given in ({"logits": margins}, {"probabilities": positive}, {"probabilities": positive[:, None]}):
+        with pytest.raises(ValueError, match=r"two columns .*column_stack\(\[0 \* z, z\]\).* predict_proba"):
+            Audit.from_predictions(**given, targets=targets)
+    audits = [
+        Audit.from_predictions(np.column_stack([0 * margins, margins]), targets),
+        Audit.from_predictions(probabilities=model.predict_proba(points), targets=targets),
+    ]
+    for audit in audits:
+        assert audit.overall.accuracy == model.score(points, targets)
+    assert audits[0].overall.calibration_error == pytest.approx(audits[1].overall.calibration_error)
+
+
+def test_arguments_of_the_wrong_kind_are_named():
+    logits, targets = np.eye(3)[[0, 1, 2, 0]], [0, 1, 2, 2]
+    with pytest.raises(ValueError, match="got a vector of 4: logits and targets are swapped"):
+        Audit.from_predictions(targets, logits)
+    with pytest.raises(ValueError, match=r"settings must be an AuditSettings, got a dict: pass cg\.AuditSettings"):
+        Audit.from_predictions(logits, targets, settings={"seed": 1})
+    with pytest.raises(ValueError, match="path must be the path of a file or directory, got a dict"):
+        Audit.from_file({"logits": logits})

@@ -39,6 +39,21 @@ def test_unsigned_numbers_are_numbers(kind, to):
     assert Predictions.from_arrays(labels, predictions=labels).class_names == ("0", "1", "2")  # as only the labels tell
 
 
+@pytest.mark.parametrize("decimals", [2, 3])
+def test_rounded_probabilities_are_rescaled_alike_however_they_are_passed(decimals):
+    exact = torch.from_numpy(np.random.default_rng(0).normal(size=(300, 100))).softmax(dim=1)
+    rounded = exact.round(decimals=decimals)
+    off = (rounded.sum(dim=1) - 1).abs().max()
+    assert 0.01 < off < 100 * 0.5 * 10**-decimals  # or nothing is tested
+    targets = exact.argmax(dim=1)
+    for name in ("probabilities", "logits"):
+        got = Predictions.from_arrays(targets, **{name: rounded})
+        torch.testing.assert_close(got.logits_NK.exp(), rounded / rounded.sum(dim=1, keepdim=True))
+    rounded[7, 0] += 0.9
+    with pytest.raises(ValueError, match=r"row 7 sums to 1\.\d+: pass raw scores as logits"):
+        Predictions.from_arrays(targets, probabilities=rounded)
+
+
 def test_probabilities_become_logits_with_the_same_softmax():
     probabilities = torch.from_numpy(LOGITS).softmax(dim=1)
     got = Predictions.from_arrays(TARGETS, probabilities=probabilities)
@@ -118,13 +133,22 @@ BAD = {
     ),
     "one logit": ({"targets": [0, 1.0], "logits": [[-1.0], [3.0]]}, r"two columns of scores, logits \(0, z\)"),
     "one probability": ({"targets": [0, 1], "probabilities": [[0.2], [0.9]]}, r"probabilities \(1 - p, p\)"),
+    "one column of two names": (
+        {"targets": ["no", "yes"], "logits": [[-1.0], [3.0]]},
+        r"one column per class, got 1 column for 2 classes: .*column_stack\(\[0 \* z, z\]\)",
+    ),
+    "one column of two class names": (
+        {"targets": [0, 1], "probabilities": [[0.2], [0.9]], "class_names": ["no", "yes"]},
+        "got 1 column for 2 classes: .*both columns of predict_proba",
+    ),
     "one column": ({"targets": [0, 2], "logits": [[1.0], [3.0]]}, "from 0 to 0, got 2: check the labels"),
-    "label fraction": ({"targets": [0.5, 1, 1, 0], "logits": LOGITS}, "class indices or class names"),
+    "label fraction": ({"targets": [0.5, 1, 1, 0], "logits": LOGITS}, "names, got 0.5 at row 0: pass whole numbers"),
     "unknown name": (
         {"targets": ["a", "b", "x", "a"], "logits": LOGITS, "class_names": list("abc")},
         "unknown label 'x'",
     ),
     "one-dimensional logits": ({"targets": TARGETS, "logits": [1.0, 2, 3, 4]}, "pass predicted labels as predictions="),
+    "one-dimensional probabilities": ({"targets": [0, 1], "probabilities": [0.2, 0.9]}, r"two columns .* \(1 - p, p\)"),
     "text logits": ({"targets": TARGETS, "logits": [["a"]] * 4}, "logits must be a numeric array"),
     "ragged logits": ({"targets": [0, 1], "logits": [[1.0, 2.0], [1.0]]}, "logits must be a numeric array"),
     "two-dimensional targets": ({"targets": [[0, 1]], "logits": LOGITS}, "one label per sample"),

@@ -177,10 +177,10 @@ BAD = {
     "shared samples": (
         biased(90, 0),
         {
-            key: value if key == "class_names" else np.concatenate([value, biased(90, 0)[key][:5]])
+            key: value if key == "class_names" else np.concatenate([value, biased(90, 0)[key][:20]])
             for key, value in biased(90, 1).items()
         },
-        "5 samples",
+        "20 samples",
     ),
 }
 

@@ -2,6 +2,8 @@
 
 import dataclasses
 import json
+import os
+import signal
 import subprocess
 import sys
 
@@ -119,3 +121,16 @@ def test_python_m_classgap_and_a_closed_pipe(tmp_path):
     closed = subprocess.run(["bash", "-c", piped], capture_output=True, text=True, check=False)
     assert (closed.returncode, closed.stderr) == (0, "")
     assert json.loads((tmp_path / "a.json").read_text())["overall"]["n_samples"] == 3
+
+
+def test_an_interrupted_import_ends_quietly(tmp_path):
+    (tmp_path / "torch.py").write_text("import os, signal\nos.kill(os.getpid(), signal.SIGINT)\n")
+    paths = os.pathsep.join([str(tmp_path), *sys.path])
+    done = subprocess.run(
+        [sys.executable, "-m", "classgap", "audit", "test.npz"],
+        capture_output=True,
+        text=True,
+        env={**os.environ, "PYTHONPATH": paths},
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),  # a test suite in the background may ignore it
+    )
+    assert (done.returncode, done.stdout, done.stderr) == (-signal.SIGINT, "", "")

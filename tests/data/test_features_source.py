@@ -91,3 +91,24 @@ def test_validation_arrays_are_validation_samples(tmp_path: Path) -> None:
     np.savez(path, **arrays | {"val_features": np.zeros((8, 4))})
     with pytest.raises(ValueError, match="4 validation features"):
         load(f"features:{path}")
+
+
+@pytest.mark.parametrize("names", [("X_train", "y_train", "X_test", "y_test"), ("X", "y"), ("data", "target")])
+def test_names_of_scikit_learn(names: tuple[str, ...], tmp_path: Path) -> None:
+    features, targets = np.random.default_rng(0).normal(size=(40, 5)), np.arange(40) % 4
+    np.savez(tmp_path / "f.npz", **dict(zip(names, (features, targets) * 2, strict=False)))
+    data = load(f"features:{tmp_path}/f.npz")
+    assert data.shape == (5,)
+    assert len(data.train) == (40 if len(names) == 4 else 32)
+
+
+@pytest.mark.parametrize("suffix", ["npz", "safetensors"])
+def test_missing_arrays_are_listed_with_all_shapes(suffix: str, tmp_path: Path) -> None:
+    path = tmp_path / f"f.{suffix}"
+    arrays = {"points": np.zeros((40, 5)), "train_y": np.zeros(40, dtype=int)}
+    if suffix == "npz":
+        np.savez_compressed(path, **arrays)
+    else:
+        save_file({name: torch.from_numpy(array) for name, array in arrays.items()}, path)
+    with pytest.raises(ValueError, match=r"needs an array .* has points \(40, 5\), train_y \(40,\)\.$"):
+        load(f"features:{path}")

@@ -284,6 +284,10 @@ def test_settings_that_would_be_ignored_are_errors(tmp_path: Path) -> None:
         ClassGapTrainer(model, args, loss=cg.losses.CrossEntropyLoss(CLASSES, reduction="none"))
     with pytest.raises(ValueError, match="more than a loss"):
         ClassGapTrainer(model, args, loss="sam+mr2")
-    with pytest.raises(ValueError, match="class_counts"):
+    with pytest.raises(ValueError, match=r"^loss='elm' needs .*pass class_counts=\[…\] to ClassGapTrainer\.$"):
         ClassGapTrainer(model, args, loss="elm")
+    with pytest.raises(ValueError, match=r"pass class_counts=\[…\] to make_compute_loss_func"):
+        make_compute_loss_func("elm", model, args)
+    with pytest.raises(ValueError, match=r'got a CrossEntropyLoss: pass .* "erm" for cross-entropy'):
+        ClassGapTrainer(model, args, loss=torch.nn.CrossEntropyLoss())
     assert ClassGapTrainer(model, args, loss="elm", class_counts=[9, 5, 1]).loss.num_classes == CLASSES

@@ -156,3 +156,21 @@ def test_a_loss_that_compares_samples_warns_of_accumulation(tmp_path: Path) -> N
     with warnings.catch_warnings():
         warnings.filterwarnings("error", message="accumulate_grad_batches")
         trainer(tmp_path, accumulate_grad_batches=2).fit(Net("erm"), DataLoader(data(6), batch_size=3))
+
+
+def test_a_loss_that_cannot_be_set_is_named(tmp_path: Path) -> None:
+    with pytest.raises(
+        ValueError, match=r"needs the number of training samples .*class_counts=\[…\] to set_class_loss"
+    ):
+        Net("elm")
+    with pytest.raises(ValueError, match="got a CrossEntropyLoss"):
+        Net(torch.nn.CrossEntropyLoss())  # type: ignore[arg-type]
+
+    class Forgetful(Net):
+        def set_class_loss(self, *args: Any, **kwargs: Any) -> None:
+            pass
+
+    with pytest.raises(ValueError, match=r"Forgetful has no loss: call self\.set_class_loss"):
+        Forgetful().class_loss_of(torch.zeros(2, 3), torch.zeros(2).long())
+    with pytest.raises(ValueError, match="Forgetful has no loss"):
+        trainer(tmp_path, num_sanity_val_steps=0).fit(Forgetful(), DataLoader(data(4)))

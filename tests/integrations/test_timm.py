@@ -144,3 +144,8 @@ def test_parameters_of_the_loss_must_be_trained() -> None:
     everything = torch.optim.SGD(task.parameters(), lr=0.1)
     task.train_loss_parameters(everything)
     assert len(everything.param_groups) == 1
+
+
+def test_a_loss_that_cannot_be_built_is_named() -> None:
+    with pytest.raises(ValueError, match=r"pass class_counts=\[…\] to ClassLossTask"):
+        ClassLossTask(timm.create_model("test_resnet", num_classes=3), "elm", verbose=False)

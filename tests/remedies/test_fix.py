@@ -53,6 +53,38 @@ def test_proof_by_hand(goal):
     assert result.diff is not None
 
 
+@pytest.mark.parametrize("kept", [range(7), [0, 2, 3, 5, 6]])
+def test_a_change_has_one_interval(kept):
+    """In the table of remedies, the proof and the comparison, also if classes have no test samples."""
+    labels, logits = biased_logits(7, 60, seed=1)
+    rows = np.isin(labels, kept)
+    result = fix(biased(7, 60), Predictions.from_arrays(labels[rows], logits=logits[rows]), **FREE)
+    (chosen,) = [each for each in result.remedies if each.chosen]
+    assert set(result.proof) == set(chosen.interval)
+    compared = {name: group.change for name, group in result.diff.groups.items() if group.kind == "thirds"}
+    compared |= {"overall": result.diff.overall, "balanced": result.diff.balanced}
+    for name, proof in result.proof.items():
+        assert proof.interval == chosen.interval[name]
+        assert (proof.change, *proof.interval) == pytest.approx(
+            (compared[name].change, *compared[name].interval) if name in compared else (proof.change, *proof.interval)
+        )
+    assert {"hard", "medium", "easy"} < compared.keys()
+
+
+def test_imbalanced_training_sets_name_the_limits_that_are_dropped():
+    labels, logits = biased_logits(4, 40)
+    data = Predictions.from_arrays(labels, logits=logits, train_counts=[100, 50, 50, 10])
+    expected = {
+        (): "losses of the easy and medium thirds have no limit, and the limit on overall losses weights all classes",
+        ("max_easy_loss",): "losses of the medium third have no limit, and the limit on overall",
+        ("max_easy_loss", "max_medium_loss"): "rare ones: the limit on overall losses weights all classes equally.",
+    }
+    for given, text in expected.items():
+        (notice,) = fix(data, **dict.fromkeys(given, 1.0)).notices
+        assert text in notice
+    assert fix(biased(4, 40)).notices == ()
+
+
 def test_test_labels_choose_nothing():
     fit_data, (test_labels, test_logits) = biased(6, 40), biased_logits(6, 40, seed=1)
     results = [

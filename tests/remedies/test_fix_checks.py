@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+import torch
 from fix_cases import biased, biased_logits, softmax
 
 from classgap.audit.io.predictions import Predictions
@@ -20,6 +21,21 @@ def test_scores_are_required():
             fix(*arguments)
 
 
+@pytest.mark.parametrize("given", [{"logits": [[0.0, 1.0]]}, None, [np.zeros((2, 2))]])
+def test_arrays_need_predictions(given):
+    with pytest.raises(ValueError, match=r"fit and test must be .* got an? .*Predictions\.from_arrays"):
+        fix(given)
+    with pytest.raises(ValueError, match="fit and test must be"):
+        fix(biased(3, 10), [given])
+
+
+def test_equal_files_name_their_first_rows():
+    for other, pair in ((slice(None), (0, 0)), (slice(None, None, -1), (0, 29))):
+        labels, logits = biased_logits(3, 10)
+        same = Predictions.from_arrays(labels[other], logits=logits[other])
+        assert shared_samples([biased(3, 10)], [same]).pair == pair
+
+
 def test_one_class_is_not_enough():
     with pytest.raises(ValueError, match="1 class"):
         fix(Predictions.from_arrays([0, 0], logits=[[1.0], [2.0]]))
@@ -36,6 +52,39 @@ def test_classes_must_agree():
     other = Predictions.from_arrays(labels, logits=logits, class_names=["cat", "cow", "dog"], name="other")
     with pytest.raises(ValueError, match="'dog' and 'cow' at index 1"):
         fix(first, other)
+
+
+def linear_model(seed, columns=4, model=0):
+    """Predictions of a linear classifier, with its features and head."""
+    labels = np.random.default_rng(seed).permutation(np.arange(90) % 3)
+    weight = np.random.default_rng([model, 9]).normal(size=(3, columns)).astype(np.float32)
+    features = (weight[labels] + np.random.default_rng(seed).normal(size=(90, columns))).astype(np.float32)
+    bias = np.arange(3, dtype=np.float32) + model
+    named = f"model {model} of {seed}"
+    return {"logits": features @ weight.T + bias, "features": features, "head": (weight, bias), "name": named}, labels
+
+
+def test_test_files_of_another_model_are_refused():
+    def read(seed, **changes):
+        arrays, labels = linear_model(seed, changes.pop("columns", 4), changes.pop("model", 0))
+        return Predictions.from_arrays(labels, **arrays | changes)
+
+    mine = read(0)
+    weight, bias = linear_model(1)[0]["head"]
+    for given in (weight.astype(np.float16), torch.from_numpy(weight).bfloat16()):
+        fix(mine, read(1, head=(given, bias)))
+    fix(mine, read(1, model=1, features=None, head=None))
+    cases = {
+        "4 and 5 columns": read(1, columns=5),
+        "4 and 6 columns": read(1, columns=6, head=None),
+        "head weights differ by up to": read(1, model=1),
+        "head biases differ by up to 1": read(1, head=(weight, bias + 1)),
+    }
+    for text, other in cases.items():
+        with pytest.raises(ValueError, match=f"^model 0 of 0 and .* of different models: .*{text}"):
+            fix(mine, other)
+    with pytest.raises(ValueError, match="in the same order"):
+        fix([mine, read(0, model=1)], [read(1, model=1), read(1)])
 
 
 def test_a_model_is_passed_once():

@@ -9,6 +9,8 @@ from fix_cases import biased, biased_logits, softmax
 from safetensors.torch import save
 from torch import nn
 
+from classgap.audit import Audit
+from classgap.audit.io.predictions import Predictions
 from classgap.remedies import Fix, fix, load_fix
 from classgap.remedies.modules import ClassAffine, ExpectedCost, Head, MeanProbability
 from classgap.remedies.networks import Network
@@ -109,6 +111,89 @@ def test_scores_by_numpy_from_arrays_lists_and_tensors():
     np.testing.assert_allclose(half, expected, atol=0.02)
 
 
+def compiled(fixed, inputs, path):
+    return torch.compile(fixed, backend="eager", dynamic=True)
+
+
+def exported(fixed, inputs, path):
+    return torch.export.export(fixed, (inputs,), dynamic_shapes=dynamic_batch(inputs)).module()
+
+
+def traced(fixed, inputs, path):
+    return torch.jit.trace(fixed, inputs)
+
+
+def in_onnx(fixed, inputs, path, **options):
+    pytest.importorskip("onnxscript")
+    runtime = pytest.importorskip("onnxruntime")
+    torch.onnx.export(fixed, (inputs,), path, input_names=["x"], verbose=False, **options)
+    session = runtime.InferenceSession(str(path))
+    return lambda given: torch.from_numpy(session.run(None, {"x": given.numpy()})[0])
+
+
+def in_new_onnx(fixed, inputs, path):
+    return in_onnx(fixed, inputs, path, dynamic_shapes=dynamic_batch(inputs))
+
+
+def in_old_onnx(fixed, inputs, path):
+    return in_onnx(fixed, inputs, path, dynamo=False, dynamic_axes={"x": {inputs.dim() - 2: "batch"}})
+
+
+def dynamic_batch(inputs):
+    return ({inputs.dim() - 2: torch.export.Dim("batch", min=1, max=4096)},)
+
+
+@pytest.mark.filterwarnings("ignore::DeprecationWarning", "ignore::FutureWarning")
+@pytest.mark.parametrize("route", [compiled, exported, traced, in_new_onnx, in_old_onnx])
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float16])
+@pytest.mark.parametrize("name", ["offsets", "ensemble"])
+def test_every_route_reads_logits_and_probabilities_alike(name, dtype, route, tmp_path):
+    fixed, logits = cases()[name]
+    probabilities, mixed = logits.softmax(dim=-1), logits.clone()
+    mixed[..., ::2, :] = probabilities[..., ::2, :]
+    run = route(fixed, logits.to(dtype), tmp_path / "fix.onnx")
+    for given in (logits, probabilities, mixed, probabilities[..., :1, :], logits[..., :1, :]):
+        torch.testing.assert_close(run(given.to(dtype)), fixed(given.to(dtype)), rtol=1e-5, atol=1e-5)
+        expected = fixed(logits[..., : given.shape[-2], :])
+        torch.testing.assert_close(
+            run(given.to(dtype)), expected, rtol=0, atol=1e-5 if dtype == torch.float32 else 0.02
+        )
+
+
+@pytest.mark.parametrize("name", ["head", "views"])
+def test_compiled_networks_take_any_precision(name):
+    fixed, inputs = any_inputs()[name]
+    run = torch.compile(fixed, backend="eager")
+    torch.testing.assert_close(run(inputs.double()).float(), fixed(inputs), rtol=1e-4, atol=1e-5)
+
+
+def test_one_row_of_logits_changes_no_other_row():
+    fixed, logits = cases()["offsets"]
+    rows = torch.cat([logits.softmax(dim=1)] * 20 + [logits[:1]])
+    torch.testing.assert_close(fixed(rows)[:-1], fixed(logits).repeat(20, 1), atol=1e-5, rtol=0)
+
+
+def test_a_fix_of_independent_scores_converts_no_row(tmp_path):
+    labels, logits = biased_logits(4, 100, separation=4.0, bias=3.0)
+    scores = 1 / (1 + np.exp(3 - logits))  # most sum to 1 within rounding errors, and some do not
+    result = fix(
+        Predictions.from_arrays(labels, logits=scores.round(2), name="sigmoid"), max_easy_loss=50, max_medium_loss=50
+    )
+    (notice,) = [each for each in result.notices if "look like probabilities" in each]
+    assert "of the 400 samples of sigmoid" in notice
+    result.fix.save(tmp_path)
+    loaded, given = load_fix(tmp_path), torch.from_numpy(scores.round(2)).float()
+    assert torch.equal(loaded(given), loaded.parts(given))
+    assert "probabilities" not in loaded.input_description
+    several = Fix("x", "ensemble", [MeanProbability()], NAMES, members=("a", "b"))
+    partly = Fix(
+        "x", "ensemble", [MeanProbability()], NAMES, members="ab", details={"reads_probabilities": [False, True]}
+    )
+    stacked = cases()["ensemble"][1].softmax(dim=-1)
+    torch.testing.assert_close(partly(torch.stack([stacked[0].log(), stacked[1]])), several(stacked))
+    assert not torch.allclose(partly(stacked), several(stacked))
+
+
 def test_probabilities_and_logits_give_the_same_scores():
     for name in ("offsets", "ensemble"):
         fixed, inputs = cases()[name]
@@ -201,6 +286,19 @@ def test_a_folder_without_a_fix_is_named(tmp_path):
     for folder in (tmp_path, tmp_path / "missing"):
         with pytest.raises(ValueError, match=folder.name):
             load_fix(folder)
+
+
+def test_what_is_no_folder_of_a_fix_is_named(tmp_path):
+    cases()["offsets"][0].save(tmp_path)
+    assert load_fix(tmp_path / "fix.json").name == "class-offsets"
+    with pytest.raises(ValueError, match=r"folder must be the path .* got a NoneType: pass the folder"):
+        load_fix(None)
+    fix(biased(3, 20)).save(tmp_path / "fix.json")
+    for path in (tmp_path, tmp_path / "fix.json"):
+        with pytest.raises(ValueError, match=r"is the result of a fix \(--json\), not the fix"):
+            load_fix(path)
+    with pytest.raises(ValueError, match="this is a fix result, not an audit"):
+        Audit.load(tmp_path / "fix.json")
 
 
 def test_a_found_fix_predicts_as_proved(tmp_path):

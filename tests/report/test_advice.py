@@ -20,7 +20,7 @@ from classgap.cli.main import COMMANDS
 from classgap.cli.parser import parse
 from classgap.engine.config import TrainConfig, write_config
 from classgap.report import audit_text, render_html
-from classgap.report.advice import ADVICE, advice, advice_parts, fix_command
+from classgap.report.advice import ADVICE, advice, advice_parts, fix_command, remedy_advice
 from classgap.report.causes import SENTENCES, cause_evidence
 from classgap.report.class_table import format_cell
 from classgap.report.display_names import CAUSES, cause_name
@@ -171,6 +171,18 @@ def test_run_with_validation_samples_is_fixed_as_a_run(entry: ClassResult, run_s
     assert fix_command(None) == ""
 
 
+def test_test_predictions_are_no_held_out_samples(run_source: AuditSource):
+    plain = AuditSource("my predictions.npz", has_scores=True)
+    for source, remedy in ((run_source, "train with --val-fraction"), (plain, "with --test")):
+        sentence, command = remedy_advice(source)
+        assert "no untouched test set afterwards" in sentence
+        assert remedy in sentence
+        assert command == fix_command(source)
+    sentence, _ = remedy_advice(replace(run_source, has_validation=True))
+    assert "validation samples" in sentence
+    assert "untouched" not in sentence
+
+
 def test_longer_training_doubles_epochs_or_steps(entry: ClassResult, run_source: AuditSource):
     assert parsed(advice_parts(FULL["under-trained"], entry, run_source)[1]).epochs == 60
     brief = replace(run_source, epochs=1)  # two epochs would be too few as well
@@ -182,17 +194,45 @@ def test_longer_training_doubles_epochs_or_steps(entry: ClassResult, run_source:
 def test_advice_has_the_numbers(entry: ClassResult):
     more = advice(FULL["few-training-samples"], entry)
     assert "73 more training samples" in more
-    assert "about 100" in more
-    assert "1,068 test samples" in more
+    assert "have 100. To detect a change of 3 points, you need 1,068 test samples of this class. For now" in more
     assert "test samples" not in advice(cause("few-training-samples", 27, 100, test_samples_for_3_points=0), entry)
     assert "12, 57" in advice(FULL["wrong-labels"], entry)
     assert "70 more test samples" in advice(FULL["too-few-test-samples"], entry)
+    tested = replace(entry, support=1068)
+    assert "3 points" not in advice(FULL["few-training-samples"], tested)
     assert "features, training counts" in advice(FULL["not-enough-evidence"], entry)
     assert "3, 1" in advice(cause("not-enough-evidence"), entry)
     assert "notebook" in advice(FULL["overlap"], entry)
     assert "(valid_labels)" in advice(FULL["overlap"], entry)
     given = replace(FULL["overlap"], details={**FULL["overlap"].details, "valid_labels": True})
     assert "check that the valid labels hold both where a sample shows both" in advice(given, entry)
+
+
+@pytest.mark.parametrize(
+    ("compared", "usual", "accurate", "whose", "goal"),
+    [
+        ("median", 18.0, 25.0, "classes above the mean accuracy usually have", 25),
+        ("median", 42.5, 40.0, "the median class has", 43),
+        ("classes-above-mean", 42.5, 42.5, "classes above the mean accuracy usually have", 43),
+    ],
+)
+def test_missing_training_samples_add_up(compared, usual, accurate, whose, goal, entry: ClassResult):
+    found = cause("few-training-samples", 15, usual, compared_with=compared, accurate_classes_have=accurate)
+    assert f"Collect at least {goal - 15} more training samples, because {whose} {goal}." in advice(found, entry)
+    assert cause_evidence(found).endswith(f" {-(-usual // 1):.0f}.")
+
+
+def test_each_number_of_test_samples_says_what_it_is_for(entry: ClassResult):
+    for wanted, evidence, more in (
+        (1768, "about 1,768 samples would", "about 1,728 more test samples"),
+        (39.5, "slightly more samples would", "a few more test samples"),
+    ):
+        found = cause("too-few-test-samples", 40, wanted, test_samples_for_3_points=4080)
+        assert f"{evidence} be enough to decide whether it is below the mean." in cause_evidence(found)
+        assert advice(found, replace(entry, support=40)) == (
+            f"Collect {more} of the class to decide whether it is below the mean. "
+            "To detect a change of 3 points, you need 4,080 test samples of this class."
+        )
 
 
 def test_several_overlapping_classes_are_named(entry: ClassResult):

@@ -34,7 +34,7 @@ def test_parts_add_up_to_the_errors():
 
 def test_line_names_every_change_that_was_tried():
     line = budget_line(make_budget((12, 5, 0, 6), added=(0, 2, 0, 0), elsewhere=(0, 1, 0, 0)))
-    assert line == "23 errors: 12 labels · 5 decision (adds 3) · 0 head · 6 representation"
+    assert line == "23 errors: 12 labels · 5 decision (3 new errors) · 0 head · 6 representation"
     some = make_budget((None, 5, None, None), unexplained=1)
     assert budget_line(some) == "6 errors: 5 decision · 1 unexplained"
     assert untried_changes(some) == ("labels", "head", "representation")
@@ -77,8 +77,8 @@ def test_every_part_has_its_own_pattern():
 def test_added_errors_are_beside_the_bar():
     budget = make_budget((0, 5, 5, 0), added=(0, 2, 0, 0), elsewhere=(0, 1, 0, 0))
     texts = [text.text for text in ElementTree.fromstring(budget_chart([Bar("a", budget)], 0.95)).iter("text")]
-    assert "decision adds 2 + 1" in texts
-    assert not any("head adds" in (text or "") for text in texts)
+    assert "decision: 2 + 1 new errors" in texts
+    assert not any("head:" in (text or "") for text in texts)
 
 
 def test_page_has_a_bar_per_failing_class(budget_audit: Audit):

@@ -92,7 +92,7 @@ def test_terminal_has_intervals_if_no_remedy_costs_passes(goal: str, tested_fix:
     text = fix_text(replace(tested_fix, goal=goal, remedies=single))
     assert max(map(len, text.splitlines())) <= 80
     assert f"{goal}, 95 % CI" in text
-    assert "1 pass per prediction" in text
+    assert "Every remedy needs one pass per prediction." in " ".join(text.split())
     for remedy in single:
         (line,) = [line for line in text.splitlines() if f" {remedy.name} " in line]
         assert format_points_interval(remedy.interval[goal]) in line
@@ -142,9 +142,28 @@ def test_goal_is_in_rule_and_headline(tested_fix: FixResult):
         assert name in rule_sentence(changed)
         assert name in fix_headline(changed)
     assert "easy third 0.3" in rule_sentence(tested_fix)
+    assert "highest balanced accuracy" not in rule_sentence(tested_fix)
     unlimited = rule_sentence(replace(tested_fix, limits={"easy": 1.0, "medium": 0.02, "overall": 0.001}))
-    assert "easy" not in unlimited
-    assert "medium third 2.0" in unlimited
+    assert "highest balanced accuracy" in unlimited  # the rule of choose() without a limit of the easy third
+    assert "medium third 2.0, overall 0.1. No limit: easy third." in unlimited
+
+
+def test_headline_names_significant_losses(tested_fix: FixResult):
+    assert tested_fix.proof is not None
+    assert tested_fix.diff is not None
+    classes = [replace(each, verdict="unclear") for each in tested_fix.diff.classes]
+    calm = replace(tested_fix, diff=replace(tested_fix.diff, classes=tuple(classes)))
+    assert calm.proof is not None
+    for high, is_named in ((-0.01, True), (0.01, False)):
+        medium = replace(calm.proof["medium"], change=-0.098, interval=Interval(-0.2, high))
+        line = fix_headline(replace(calm, proof={**calm.proof, "medium": medium}))
+        assert ("medium third −9.8" in line) == is_named
+        assert "class:" not in line
+    classes[:2] = [
+        replace(each, verdict="regressed", change=loss) for each, loss in zip(classes[:2], (-0.1, -0.367), strict=True)
+    ]
+    line = fix_headline(replace(calm, diff=replace(tested_fix.diff, classes=tuple(classes))))
+    assert f"largest significant loss of a class: {classes[1].name} −36.7 points" in line
 
 
 def test_marks_name_the_exceeded_limits(tested_fix: FixResult):

@@ -179,7 +179,7 @@ class Audit:
         >>> audit.overall.balanced_accuracy, audit.classes[1].accuracy, audit.gap.worst_name
         (0.75, 0.5, 'dog')
         """
-        check_scores("logits", logits)
+        check_scores("logits", logits, targets)
         if class_names is None:
             class_names = columns = names_from_columns(logits, probabilities)
             check_target_column(targets, columns)
@@ -318,6 +318,10 @@ class Audit:
         """Audit predictions that are already checked, or labels with the sums of an :class:`AuditAccumulator`."""
         from classgap.audit.build import build_audit  # imports this module
 
+        if settings is not None and not isinstance(settings, AuditSettings):
+            raise ValueError(
+                f"settings must be an AuditSettings, got a {type(settings).__name__}: pass cg.AuditSettings(seed=1)."
+            )
         ranking_K, baseline_right_N = read_ranking(rank_by, data)
         return build_audit(
             data,

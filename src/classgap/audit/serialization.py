@@ -180,6 +180,11 @@ def sample_limit(data: Mapping[str, Any]) -> dict[str, int]:
     return {"most_samples": max(0, stated)} if isinstance(stated, int) and stated <= MAX_SAMPLES else {}
 
 
+def is_fix_result(data: Mapping[str, Any]) -> bool:
+    """Return whether the content of a JSON file is the result of ``classgap fix --json``."""
+    return "remedies" in data and "proof" in data
+
+
 def check_schema(data: Any, schema: int) -> None:
     """Check that ``data`` is an audit of this schema.
 
@@ -191,6 +196,10 @@ def check_schema(data: Any, schema: int) -> None:
             "this is a saved comparison, not an audit: pass the sources it compares, or read it in Python with "
             "AuditDiff.load."
         )
+    if isinstance(data, dict) and is_fix_result(data):
+        raise ValueError("this is a fix result, not an audit: pass the predictions that were fixed.")
+    if isinstance(data, dict) and "parts" in data:
+        raise ValueError("this is a saved fix, not an audit: load it with cg.load_fix, and audit what it predicts.")
     found = data.get("schema") if isinstance(data, dict) else None
     if found is None:
         raise ValueError("not an audit: the key schema is missing.")

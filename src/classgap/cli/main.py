@@ -10,6 +10,7 @@ import os
 import sys
 from collections.abc import Sequence
 
+from classgap._exit_codes import FAILURE, INTERRUPTED, INVALID, SUCCESS, TERMINATED
 from classgap.cli.audit_command import AuditCommand
 from classgap.cli.compare_command import CompareCommand
 from classgap.cli.demo_command import DemoCommand
@@ -28,7 +29,6 @@ from classgap.cli.train_command import TrainCommand
 from classgap.registry import nearest
 from classgap.report.formatting import printable
 
-SUCCESS, FAILURE, INVALID, INTERRUPTED, TERMINATED = 0, 1, 2, 130, 143  # as shells report Ctrl-C and SIGTERM
 MAX_LENGTH = 2000  # of an error message
 
 COMMANDS: dict[str, type[Command]] = {

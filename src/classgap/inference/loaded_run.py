@@ -120,7 +120,7 @@ class LoadedRun:
                 parts.append(self._score(raw, fix, tap).cpu())
                 progress(len(raw))
             scores_NK = gather_rows(torch.cat(parts)) if shard else torch.cat(parts)
-            if fix is not None and wanted == "logits":  # all at once: rows of probabilities are recognized
+            if fix is not None and wanted == "logits":
                 scores_NK = fix.to("cpu")(scores_NK)
         has_probabilities = fix is None or not any(isinstance(part, ExpectedCost) for part in fix.parts)
         return PredictResult.from_logits(

@@ -55,7 +55,8 @@ def make_compute_loss_func(
     >>> compute_loss(output, torch.tensor([0, 2])).dim()
     0
     """
-    func = LossFunc(TappedLoss(loss, model, head=head, class_counts=class_counts), args)
+    tapped = TappedLoss(loss, model, head=head, class_counts=class_counts, caller="make_compute_loss_func")
+    func = LossFunc(tapped, args)
     name = type(func.tapped.loss).__name__
     if any(each.requires_grad for each in func.tapped.loss.parameters()):
         raise ValueError(f"{name} has parameters, which the optimizer would not train; use ClassGapTrainer.")

@@ -71,7 +71,7 @@ class ClassLossMixin:
         for name in ("compute_loss_func", "model_init"):
             if getattr(trainer, name) is not None:
                 raise ValueError(f"{name} must be None, got {getattr(trainer, name)!r}; pass loss=… and model=….")
-        tapped = TappedLoss(loss, self.model, head=head, class_counts=class_counts)
+        tapped = TappedLoss(loss, self.model, head=head, class_counts=class_counts, caller=type(self).__name__)
         self.loss, self.loss_lr = tapped.loss, loss_lr
         trainer.compute_loss_func = LossFunc(tapped, self.args)
         trainer.add_callback(_ZeroGrad(self.loss))

@@ -58,15 +58,23 @@ class ClassLossMixin:
             head: Head of the network or its name, if it is not found.
             class_counts: Training samples per class, for methods built by name that need them.
         """
-        self._tapped = TappedLoss(loss, model, head=head, class_counts=class_counts)
+        self._tapped = TappedLoss(loss, model, head=head, class_counts=class_counts, caller="set_class_loss")
         self.class_loss = self._tapped.loss
 
     def class_loss_of(self, logits: Any, targets: Tensor) -> Tensor:
         """Compute the loss of the network's last batch."""
+        self._check_loss()
         return self._tapped(logits, targets)
+
+    def _check_loss(self) -> None:
+        if "_tapped" not in vars(self):
+            raise ValueError(
+                f"{type(self).__name__} has no loss: call self.set_class_loss(loss, model) at the end of __init__."
+            )
 
     def on_train_start(self) -> None:
         """Check that an optimizer trains the loss, and warn if gradient accumulation changes it."""
+        self._check_loss()
         module: Any = self
         trainer, name = module.trainer, type(self.class_loss).__name__
         held = {id(each) for opt in trainer.optimizers for group in opt.param_groups for each in group["params"]}

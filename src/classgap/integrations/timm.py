@@ -59,7 +59,7 @@ class ClassLossTask(ClassificationTask):
         dtype: torch.dtype | None = None,
         verbose: bool = True,
     ) -> None:
-        tapped = TappedLoss(loss, model, head=head, class_counts=class_counts)
+        tapped = TappedLoss(loss, model, head=head, class_counts=class_counts, caller=type(self).__name__)
         super().__init__(model, tapped.loss, device=device, dtype=dtype, verbose=verbose)
         self._tapped = tapped
         self._trained = not any(each.requires_grad for each in tapped.loss.parameters())

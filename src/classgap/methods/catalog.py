@@ -11,7 +11,7 @@ from classgap.methods import catalog_embedding, catalog_robust
 from classgap.methods.composition import compose, parse
 from classgap.methods.entry import CODE, OURS, PAPER, MethodEntry
 from classgap.methods.method import Method
-from classgap.registry import Registry
+from classgap.registry import MissingInputsError, Registry
 
 _MR2 = "Zhu et al., ICLR 2026"
 
@@ -113,7 +113,8 @@ def build(text: str, *, num_classes: int, **given: Any) -> Method:
             of the features), ``num_samples`` (size of the training set).
 
     Raises:
-        ValueError: If a name or an option is invalid, two methods do not compose, or a required input is missing.
+        MissingInputsError: If a required input is missing.
+        ValueError: If a name or an option is invalid, or two methods do not compose.
 
     >>> build("mr2:margin=2", num_classes=10).loss.margin
     2.0
@@ -126,5 +127,8 @@ def build(text: str, *, num_classes: int, **given: Any) -> Method:
     components = parse(text, METHODS)
     try:
         return compose(components, METHODS, num_classes=num_classes, **given)
-    except TypeError as error:  # a required parameter of a loss
-        raise ValueError(f"method {text}: {error}; pass it to build(…).") from None
+    except MissingInputsError as error:
+        error.args = (
+            f"{str(error).removesuffix('.')}: pass {', '.join(f'{name}=…' for name in error.names)} to build.",
+        )
+        raise

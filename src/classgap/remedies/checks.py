@@ -10,7 +10,8 @@ import torch
 
 from classgap.audit._types import Floats, Integers
 from classgap.audit.io.predictions import Predictions, to_tensor
-from classgap.audit.io.rows import as_tensor
+from classgap.audit.io.probabilities import probability_rows
+from classgap.audit.io.rows import as_tensor, row_chunks
 from classgap.remedies.class_values import costs_from_mapping, priors_from_mapping
 from classgap.remedies.duplicates import SharedRows, count_near_copies, rows_in, shared_samples
 
@@ -18,6 +19,8 @@ MIN_SAMPLES = 2  # of each class: one to fit on and one to judge by
 SAME_MODEL = 1e-3  # largest difference of a probability: half precision stays below
 ROWS = 65_536  # compared at a time
 CLEAR_LEAD = 4.0  # standard errors
+AMBIGUOUS = 0.01  # of the rows
+ROUNDED_HEAD = 2**-8  # relative difference of a weight; bfloat16 stays below
 
 
 def check_models(models: Sequence[Predictions]) -> None:
@@ -91,6 +94,26 @@ def _lead(first: Predictions, second: Predictions) -> float:
     return float(change_N.sum() / max(np.sqrt(np.square(change_N).sum()), 1.0))
 
 
+def find_ambiguous(models: Sequence[Predictions]) -> tuple[list[bool], tuple[str, ...]]:
+    """Return which models have logits that a saved fix would take for probabilities in many rows, and notices.
+
+    Independent scores of each class from 0 to 1 sum to about 1 for some samples only. A few rows are a coincidence.
+    """
+    flags, notices = [], []
+    for model in models:
+        assert model.logits_NK is not None
+        chunks = row_chunks(len(model), model.num_classes)
+        count = sum(int(probability_rows(model.logits_NK[rows]).sum()) for rows in chunks)
+        flags.append(count > AMBIGUOUS * len(model))
+        if flags[-1]:
+            notices.append(
+                f"The scores of {count} of the {len(model)} samples of {model.name} look like probabilities, the "
+                "others do not, so all are read as logits. The saved fix takes such scores only; it converts no "
+                "probabilities."
+            )
+    return flags, tuple(notices)
+
+
 def check_same_classes(first: Predictions, other: Predictions) -> None:
     """Check that two files have the same classes in the same order.
 
@@ -108,6 +131,39 @@ def check_same_classes(first: Predictions, other: Predictions) -> None:
                 f"{first.name} and {other.name} have different class names, first {mine!r} and {theirs!r} at index "
                 f"{k}: pass files of the same classes."
             )
+
+
+def check_same_models(fit: Sequence[Predictions], test: Sequence[Predictions]) -> None:
+    """Check that the heads and features of fitting and test files can be those of the same models.
+
+    Without heads and features, nothing can be known.
+
+    Raises:
+        ValueError: with the difference.
+    """
+    for mine, theirs in zip(fit, test, strict=True):
+        difference = _model_difference(mine, theirs)
+        if difference:
+            raise ValueError(
+                f"{mine.name} and {theirs.name} are predictions of different models: {difference}. Pass test files of "
+                "the models of the fitting files, in the same order."
+            )
+
+
+def _model_difference(first: Predictions, second: Predictions) -> str:
+    widths = [
+        next((each.shape[1] for each in (data.features_ND, data.weight_KD) if each is not None), None)
+        for data in (first, second)
+    ]
+    if None not in widths and widths[0] != widths[1]:
+        return f"their features have {widths[0]} and {widths[1]} columns"
+    pairs = {"weights": (first.weight_KD, second.weight_KD), "biases": (first.bias_K, second.bias_K)}
+    for name, (mine, theirs) in pairs.items():
+        if mine is not None and theirs is not None:
+            scale = float(mine.abs().max())
+            if not torch.allclose(mine.float(), theirs.float(), rtol=ROUNDED_HEAD, atol=ROUNDED_HEAD * scale):
+                return f"their head {name} differ by up to {float((mine - theirs).abs().max()):.2g}"
+    return ""
 
 
 def check_support(data: Predictions, test: Predictions | None) -> None:

@@ -57,9 +57,8 @@ def shared_samples(fit: Sequence[Predictions], test: Sequence[Predictions]) -> S
     if np.array_equal(ours[order], theirs[other]):  # of coarse scores, only whole files say enough
         distinct, classes = len(np.unique(ours)), fit[0].num_classes
         if distinct > 2 * classes or (distinct > classes and np.array_equal(ours, theirs)):
-            return SharedRows(
-                np.sort(order), np.sort(other), (int(order[0]), int(other[0])), are_few=False, is_explained=False
-            )
+            pair = 0, int(np.flatnonzero(theirs == ours[0])[0])
+            return SharedRows(np.sort(order), np.sort(other), pair, are_few=False, is_explained=False)
     return _shared_rows(ours, theirs, strict=True)
 
 

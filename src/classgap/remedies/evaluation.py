@@ -11,6 +11,9 @@ import numpy as np
 from classgap.audit._types import Floats, Integers
 from classgap.audit.metrics.groups import thirds
 from classgap.audit.results import Interval
+from classgap.audit.settings import AuditSettings
+from classgap.audit.stats.intervals import percentile_interval
+from classgap.audit.stats.pairing import PairedCounts, count_outcomes
 
 
 @dataclass(frozen=True)
@@ -24,8 +27,10 @@ class Ranking:
     members: Mapping[str, Integers]
 
     @classmethod
-    def from_predictions(cls, predictions_N: Integers, labels_N: Integers, num_classes: int) -> Ranking:
-        """Rank the classes that have samples; the others belong to no group.
+    def from_predictions(
+        cls, predictions_N: Integers, labels_N: Integers, num_classes: int, *, among: Integers | None = None
+    ) -> Ranking:
+        """Rank the classes that have samples, and are labels in ``among`` if given; the others belong to no group.
 
         >>> labels = np.array([0, 0, 1, 1, 2, 2])
         >>> Ranking.from_predictions(np.array([0, 0, 1, 0, 0, 0]), labels, 3).members["hard"].tolist()
@@ -33,6 +38,8 @@ class Ranking:
         """
         accuracy_K = class_accuracies(predictions_N == labels_N, labels_N, num_classes)
         seen_K = ~np.isnan(accuracy_K)
+        if among is not None:
+            seen_K &= np.bincount(among, minlength=num_classes) > 0
         parts = thirds(accuracy_K, seen_K)
         lowest = np.argsort(np.where(seen_K, accuracy_K, np.inf), kind="stable")
         return cls({**parts, "worst": lowest[: max(1, int(seen_K.sum()) // 10)]})
@@ -80,6 +87,7 @@ class Measured:
         error: standard error of the change over samples.
         present: whether any sample counts; values are 0 otherwise.
         is_fraction: whether the value is an accuracy; costs have no upper bound.
+        resampled: bootstrap interval of the change, which replaces the normal one.
     """
 
     before: float
@@ -87,6 +95,7 @@ class Measured:
     error: float
     present: bool = field(default=True, repr=False)
     is_fraction: bool = field(default=True, repr=False)
+    resampled: Interval | None = field(default=None, repr=False)
 
     @property
     def change(self) -> float:
@@ -94,7 +103,9 @@ class Measured:
         return self.after - self.before
 
     def interval(self, confidence_level: float) -> Interval:
-        """Normal interval of the change."""
+        """Interval of the change: normal, unless another was computed."""
+        if self.resampled is not None:
+            return self.resampled
         half = NormalDist().inv_cdf((1 + confidence_level) / 2) * self.error
         reach = 1.0 if self.is_fraction else float("inf")
         return Interval(max(-reach, self.change - half), min(reach, self.change + half))
@@ -132,6 +143,40 @@ def _measure(before_N: Floats, after_N: Floats, labels_N: Integers, weight_N: Fl
     variance = float((weight_N**2 * np.square(change_N - mean_K[labels_N])).sum())
     values = float(weight_N @ before_N), float(weight_N @ after_N), float(np.sqrt(variance))
     return Measured(*values, present=bool(weight_N.any()))
+
+
+def resample(
+    found: Mapping[str, Measured],
+    before_N: Integers,
+    after_N: Integers,
+    labels_N: Integers,
+    weights: Mapping[str, Floats],
+    confidence_level: float,
+    seed: int,
+) -> dict[str, Measured]:
+    """Return the accuracies of :func:`measure` with paired bootstrap intervals, equal to those of a comparison.
+
+    >>> labels, after = np.repeat([0, 1], 40), np.repeat([0, 1, 0, 1], 20)
+    >>> weights = {"overall": np.full(80, 1 / 80)}
+    >>> found = measure(np.zeros(80, dtype=int), after, labels, weights)
+    >>> found = resample(found, np.zeros(80, dtype=int), after, labels, weights, 0.95, 0)
+    >>> round(found["overall"].interval(0.95).low, 2)
+    -0.1
+    """
+    support_K = np.bincount(labels_N)
+    seen = np.flatnonzero(support_K)
+    right = [(each_N == labels_N).astype(np.int64) for each_N in (before_N, after_N)]
+    accuracies = [np.bincount(labels_N, weights=each_N)[None, seen] / support_K[seen] for each_N in right]
+    cells_KBA = count_outcomes(labels_N, *right, classes=len(support_K))
+    counts = PairedCounts(tuple(map(str, seen)), cells_KBA[seen], accuracies[0], accuracies[1])
+    before_RU, after_RU = counts.resample(AuditSettings.n_resamples, np.random.default_rng(seed))
+    resampled = {}
+    for name, weight_N in weights.items():
+        if found[name].present:
+            weight_U = np.bincount(labels_N, weights=weight_N)[seen]
+            interval = percentile_interval((after_RU - before_RU) @ weight_U, confidence_level, within=(-1.0, 1.0))
+            resampled[name] = replace(found[name], resampled=interval)
+    return resampled
 
 
 def average(parts: Sequence[Mapping[str, Measured]], n_repeats: int = 1) -> dict[str, Measured]:

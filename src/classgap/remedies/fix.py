@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import os
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -24,14 +24,16 @@ from classgap.remedies.checks import (
     check_distinct,
     check_models,
     check_same_classes,
+    check_same_models,
     check_support,
+    find_ambiguous,
     order_notices,
 )
-from classgap.remedies.evaluation import Measured, Ranking, average, class_accuracies, group_weights, measure
+from classgap.remedies.evaluation import Measured, Ranking, average, class_accuracies, group_weights, measure, resample
 from classgap.remedies.fixed_model import Fix
 from classgap.remedies.modules import Part
 from classgap.remedies.results import Excluded, FixResult, Proof, RemedyResult
-from classgap.remedies.rule import Rule
+from classgap.remedies.rule import Rule, is_imbalanced
 from classgap.remedies.selection import (
     N_FOLDS,
     Limits,
@@ -43,7 +45,7 @@ from classgap.remedies.selection import (
     is_within,
     predict,
 )
-from classgap.remedies.sources import Source, ensemble
+from classgap.remedies.sources import READS_PROBABILITIES, Source, ensemble
 
 FilePath = str | os.PathLike[str]
 FEW_SAMPLES = 10  # per class: the standard error of an accuracy of 90 % is 9 points
@@ -81,6 +83,7 @@ class Samples:
         if test is not None:
             check_models(test)
             check_same_classes(fit[0], test[0])
+            check_same_models(fit, test)
             check_distinct(test)
             shared_N, notices = check_disjoint(fit, test)
             notices = (*order_notices(fit, test), *notices)
@@ -90,13 +93,20 @@ class Samples:
         check_support(fit[0], None if test is None else test[0])
         best = int(np.argmax([np.mean(each.predictions_N == each.targets_N) for each in fit]))
         order = [best, *(i for i in range(len(fit)) if i != best)]
+        ambiguous, ambiguity = find_ambiguous(fit)
         models = [
-            Source(fit[i].name, _logits(fit[i]), None if test is None else _logits(test[i]), is_baseline=i == best)
+            Source(
+                fit[i].name,
+                _logits(fit[i]),
+                None if test is None else _logits(test[i]),
+                is_baseline=i == best,
+                details=((READS_PROBABILITIES, False),) if ambiguous[i] else (),
+            )
             for i in order
         ]
         by_place = [models[order.index(i)] for i in range(len(fit))]  # an ensemble keeps the order of the files
         sources = (models[0], *([ensemble(by_place)] if len(models) > 1 else []))
-        return cls(fit[best], None if test is None else test[best], sources, notices)
+        return cls(fit[best], None if test is None else test[best], sources, (*notices, *ambiguity))
 
 
 def fix(
@@ -181,12 +191,10 @@ def fix_samples(samples: Samples, context: Context, limits: Limits, settings: Au
     rows = best_strengths(options, context.goal, limits)
     rows = [chosen if chosen is not None and row.name == chosen.name else row for row in rows]
     if samples.test is not None:
-        found = _test_changes(samples, rows, chosen, context)
+        found = _test_changes(samples, rows, chosen, context, settings)
         diff = None if chosen is None else _compare(samples, chosen, context, settings)
-        proof = None if diff is None else _proof(diff, found["chosen"], context, settings.confidence_level)
     else:
         found, diff = _nested_changes(samples, rows, context, limits, settings.seed), None
-        proof = None if chosen is None else _nested_proof(found["chosen"], settings.confidence_level)
     ordered = sorted(rows, key=lambda option: (option is not chosen, -option.estimate[context.goal].change))
     return FixResult(
         model_name=samples.sources[0].name,
@@ -200,17 +208,17 @@ def fix_samples(samples: Samples, context: Context, limits: Limits, settings: Au
             for option in ordered
         ),
         chosen=None if chosen is None else chosen.name,
-        proof=proof,
+        proof=None if chosen is None else _proof(found["chosen"], settings.confidence_level),
         excluded=_excluded(best_excluded(options, context.goal, limits), limits),
         confidence_level=settings.confidence_level,
-        notices=(*samples.notices, *_priors_notice(context, limits), *_support_notice(labels_N)),
+        notices=(*samples.notices, *_imbalance_notice(context, limits), *_support_notice(labels_N)),
         diff=diff,
         fix=None if chosen is None else _build(chosen, samples, context),
     )
 
 
 def _read(given: FilePath | Predictions | Sequence[FilePath | Predictions]) -> list[Predictions]:
-    sources = [given] if isinstance(given, str | os.PathLike | Predictions) else list(given)
+    sources = _as_list(given)
     if not sources:
         raise ValueError("fit and test must name at least one prediction file, got none.")
     read = [each if isinstance(each, Predictions) else read_predictions(each) for each in sources]
@@ -220,9 +228,21 @@ def _read(given: FilePath | Predictions | Sequence[FilePath | Predictions]) -> l
     return read
 
 
+def _as_list(given: Any) -> list[FilePath | Predictions]:
+    one = isinstance(given, str | os.PathLike | Predictions)
+    sources = list(given) if isinstance(given, Iterable) and not (one or isinstance(given, Mapping)) else [given]
+    wrong = next((each for each in sources if not isinstance(each, str | os.PathLike | Predictions)), sources)
+    if wrong is not sources:
+        raise ValueError(
+            f"fit and test must be prediction files, run directories or Predictions, got a {type(wrong).__name__}: for "
+            "arrays, pass classgap.audit.Predictions.from_arrays(targets, logits=...)."
+        )
+    return sources
+
+
 def _run_paths(given: FilePath | Predictions | Sequence[FilePath | Predictions]) -> list[Path]:
     """Return the paths if all of them are run directories, otherwise none."""
-    sources = [given] if isinstance(given, str | os.PathLike | Predictions) else list(given)
+    sources = _as_list(given)
     paths = [Path(each) for each in sources if not isinstance(each, Predictions)]
     files = [path / name for path in paths for name in ("config.yaml", "env.json")]
     return paths if len(paths) == len(sources) and all(file.is_file() for file in files) else []
@@ -238,17 +258,25 @@ def _ranking(source: Source, labels_N: Integers, context: Context) -> Ranking:
 
 
 def _test_changes(
-    samples: Samples, rows: Sequence[Option], chosen: Option | None, context: Context
+    samples: Samples, rows: Sequence[Option], chosen: Option | None, context: Context, settings: AuditSettings
 ) -> dict[str, dict[str, Measured]]:
-    """Measure each remedy on the test samples, with the classes ranked on the fitting samples."""
+    """Measure each remedy on the test samples, with the tested classes ranked on the fitting samples.
+
+    Intervals come from the same resamples as those of the comparison.
+    """
     assert samples.test is not None
     labels_N, test_labels_N = samples.fit.targets_N, samples.test.targets_N
+    before_N, test_before_N = samples.sources[0].predictions_N, samples.test.predictions_N
     ranking = _ranking(samples.sources[0], labels_N, context)
-    weights = group_weights(test_labels_N, ranking, context.num_classes, context.reported_priors_K)
+    tested = Ranking.from_predictions(before_N, labels_N, context.num_classes, among=test_labels_N)
+    weights = group_weights(test_labels_N, tested, context.num_classes, context.reported_priors_K)
     found = {}
     for option in rows:
         after_N = _predict_test(option, labels_N, ranking)
-        found[option.name] = measure(samples.test.predictions_N, after_N, test_labels_N, weights, context.costs_KK)
+        measured = measure(test_before_N, after_N, test_labels_N, weights, context.costs_KK)
+        found[option.name] = measured | resample(
+            measured, test_before_N, after_N, test_labels_N, weights, settings.confidence_level, settings.seed
+        )
         if option is chosen:
             found["chosen"] = found[option.name]
     return found
@@ -305,29 +333,31 @@ def _compare(samples: Samples, chosen: Option, context: Context, settings: Audit
     return AuditDiff.from_audits(*audits, seed=settings.seed)
 
 
-def _proof(diff: AuditDiff, found: Mapping[str, Measured], context: Context, level: float) -> dict[str, Proof]:
-    """Take changes from the comparison, and from ``found`` what it does not compute."""
-    changes = {"overall": diff.overall, "balanced": diff.balanced}
-    changes |= {name: group.change for name, group in diff.groups.items() if group.kind == "thirds"}
-    proof = {name: Proof(each.before, each.after, each.change, each.interval) for name, each in changes.items()}
-    others = ("worst", "cost") if context.reported_priors_K is None else ("overall", "worst", "cost")
-    return proof | _nested_proof({name: found[name] for name in others if name in found}, level)
+def _proof(found: Mapping[str, Measured], level: float) -> dict[str, Proof]:
+    return {
+        name: Proof(each.before, each.after, each.change, each.interval(level))
+        for name, each in found.items()
+        if each.present
+    }
 
 
-def _nested_proof(found: Mapping[str, Measured], level: float) -> dict[str, Proof]:
-    return {name: Proof(each.before, each.after, each.change, each.interval(level)) for name, each in found.items()}
-
-
-def _priors_notice(context: Context, limits: Limits) -> tuple[str, ...]:
-    """Explain a limit that does not apply to the overall accuracy in the report."""
-    if (
-        context.priors_K is None
-        or context.reported_priors_K is not None
-        or context.goal == "cost"
-        or limits.overall >= 1
-    ):
+def _imbalance_notice(context: Context, limits: Limits) -> tuple[str, ...]:
+    """Explain the rule for imbalanced training sets."""
+    if context.goal == "cost" or not is_imbalanced(context.train_counts_K):
         return ()
-    return ("The training set is imbalanced: the limit on overall losses weights all classes equally.",)
+    effects = []
+    free = [name for name in ("easy", "medium") if getattr(limits, name) >= 1]
+    if free:
+        thirds = " and ".join(free)
+        effects.append(f"losses of the {thirds} third{'s' if len(free) > 1 else ''} have no limit")
+    if context.reported_priors_K is None and limits.overall < 1:
+        effects.append("the limit on overall losses weights all classes equally")
+    if not effects:
+        return ()
+    return (
+        "The training set is imbalanced, so frequent classes are easy at the expense of rare ones: "
+        f"{', and '.join(effects)}.",
+    )
 
 
 def _support_notice(labels_N: Integers) -> tuple[str, ...]:

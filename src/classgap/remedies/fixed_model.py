@@ -15,13 +15,13 @@ import torch
 from torch import Tensor, nn
 
 from classgap._atomic_write import atomic_write, atomic_write_text
-from classgap._regular_files import check_regular_file
+from classgap._regular_files import check_regular_file, to_path
 from classgap._tensor_files import has_valid_checksum, serialize_checked
 from classgap.audit.io.predictions import to_tensor
-from classgap.audit.io.probabilities import are_probabilities, log_probabilities, normalize
-from classgap.audit.serialization import read_json
+from classgap.audit.io.probabilities import log_probabilities, probability_rows
+from classgap.audit.serialization import is_fix_result, read_json
 from classgap.remedies.modules import ExpectedCost, Part, build_part, describe_part
-from classgap.remedies.sources import Inputs
+from classgap.remedies.sources import READS_PROBABILITIES, Inputs
 
 DESCRIPTION, WEIGHTS = "fix.json", "fix.safetensors"
 DESCRIPTION_KEY = "description_sha256"  # in the metadata of the tensors
@@ -31,8 +31,9 @@ SCHEMA = 1
 class Fix(nn.Module):
     """A remedy for a trained classifier, which turns outputs of the model into adjusted scores.
 
-    Call it with a tensor, an array or a list; an array or a list gives an array. Rows of probabilities are recognized.
-    When exported to ONNX or compiled, it takes tensors of logits, features or images only.
+    Call it with a tensor, an array or a list; an array or a list gives an array. Each row of scores that is not
+    negative and sums to 1 is read as probabilities, and each other one as logits, in compiled and exported fixes too.
+    They take tensors only and check nothing.
 
     Args:
         name: name of the remedy.
@@ -41,7 +42,8 @@ class Fix(nn.Module):
         parts: modules that are applied in order.
         class_names: names of the K classes.
         members: for an ensemble, names of the models in order.
-        details: plain values for ``fix.json``.
+        details: plain values for ``fix.json``. ``reads_probabilities`` false (or a list of bool, one per member) means
+            that the fix was fitted on scores that look like probabilities in some rows only, so no row is converted.
 
     >>> from classgap.remedies.modules import ClassAffine
     >>> fix = Fix("class-offsets", "logits", [ClassAffine(torch.ones(2), torch.tensor([0.0, 3.0]))], ("cat", "dog"))
@@ -50,6 +52,8 @@ class Fix(nn.Module):
     >>> fix.predict([[2.0, 0.0]]).tolist(), fix.inputs
     ([1], 'logits')
     """
+
+    reads_probabilities: Tensor
 
     def __init__(
         self,
@@ -67,15 +71,22 @@ class Fix(nn.Module):
         self.name, self.inputs, self.class_names = name, inputs, tuple(class_names)
         self.members, self.details = tuple(members), dict(details or {})
         self.parts = nn.Sequential(*parts)
+        reads = torch.tensor(self.details.get(READS_PROBABILITIES, True), dtype=torch.bool)
+        if reads.dim() and reads.shape != (len(self.members),):
+            raise ValueError(f"{READS_PROBABILITIES} must have {len(self.members)} values, one per member.")
+        self.register_buffer(READS_PROBABILITIES, reads[..., None], persistent=False)  # (1,), or (M, 1) by member
         self.eval()
 
     @property
     def input_description(self) -> str:
         """Kind and shape of the inputs, in words."""
         classes, models = len(self.class_names), len(self.members)
+        scores = (
+            "logits or probabilities" if bool(self.reads_probabilities.all()) else "scores, as in the fitted files,"
+        )
         return {
-            "logits": f"logits or probabilities of the model, shape (samples, {classes})",
-            "ensemble": f"logits of {models} models in the order {', '.join(self.members)}, stacked to shape "
+            "logits": f"{scores} of the model, shape (samples, {classes})",
+            "ensemble": f"{scores} of {models} models in the order {', '.join(self.members)}, stacked to shape "
             f"({models}, samples, {classes})",
             "features": "penultimate features of the model, shape (samples, features)",
             "images": f"images, {self._shape('channels, height, width')}{self._normalization()}",
@@ -99,12 +110,12 @@ class Fix(nn.Module):
         Raises:
             ValueError: if the inputs have the wrong shape or are not finite.
         """
-        if torch.compiler.is_compiling() or torch.onnx.is_in_onnx_export():
-            return self.parts(inputs)
         if isinstance(inputs, Tensor):
-            return self.parts(self._checked(inputs))
+            if not _is_traced():
+                self._check(inputs)
+            return self.parts(self._prepare(inputs))
         with torch.no_grad():
-            return self.parts(self._checked(to_tensor("inputs", np.asarray(inputs)))).numpy()
+            return self(to_tensor("inputs", np.asarray(inputs))).numpy()
 
     def predict(self, inputs: Any) -> Any:
         """Return predicted class indices."""
@@ -145,8 +156,7 @@ class Fix(nn.Module):
             file.write(serialize_checked(tensors, {DESCRIPTION_KEY: hashlib.sha256(text.encode()).hexdigest()}))
         atomic_write_text(path / DESCRIPTION, text)  # last: it marks the fix as complete
 
-    def _checked(self, values: Tensor) -> Tensor:
-        values = values.to(torch.promote_types(values.dtype, torch.float32))
+    def _check(self, values: Tensor) -> None:
         shape, dims, classes = tuple(values.shape), values.dim(), len(self.class_names)
         fits = {
             "logits": dims == 2 and shape[-1] == classes,
@@ -159,16 +169,28 @@ class Fix(nn.Module):
             raise ValueError(f"inputs must be {self.input_description}; got shape {shape}.")
         if not bool(values.isfinite().all()):
             raise ValueError("inputs must be finite, but contain NaN or infinity.")
-        if self.inputs == "logits":
-            return _as_logits(values)
-        if self.inputs == "ensemble":
-            return torch.stack([_as_logits(each) for each in values])
+
+    def _prepare(self, values: Tensor) -> Tensor:
+        """Convert types and rows of probabilities by tensor operations only, which compilers and exporters keep."""
+        values = values.to(torch.promote_types(values.dtype, torch.float32))
+        if self.inputs in ("logits", "ensemble"):
+            converted = self.reads_probabilities & probability_rows(values, len(self.class_names))
+            return torch.where(converted[..., None], log_probabilities(values), values)
         own = next((each.dtype for each in self.parameters() if each.is_floating_point()), values.dtype)
         return values.to(own)  # layers of a network take their own precision only, and lists are of double precision
 
 
+def _is_traced() -> bool:
+    if torch.compiler.is_compiling() or torch.onnx.is_in_onnx_export():
+        return True
+    return bool(torch.jit.is_tracing())  # type: ignore[attr-defined, no-untyped-call]
+
+
 def load_fix(folder: str | os.PathLike[str]) -> Fix:
     """Load a fix that :meth:`Fix.save` or ``classgap fix --out`` wrote.
+
+    Args:
+        folder: the folder, or ``fix.json`` in it.
 
     Raises:
         ValueError: if the folder has no fix, or its files are damaged.
@@ -184,10 +206,17 @@ def load_fix(folder: str | os.PathLike[str]) -> Fix:
     import classgap.remedies.views  # noqa: F401  # both register their parts
     from classgap.engine.storage.networks import check_sizes
 
-    path = Path(folder)
+    path = to_path("folder", folder, "pass the folder that `classgap fix --out` wrote")
+    if path.is_file() and path.name in (DESCRIPTION, WEIGHTS):
+        path = path.parent
     if not (path / DESCRIPTION).is_file():
         raise ValueError(f"{path} contains no {DESCRIPTION}: pass the folder that `classgap fix --out` wrote.")
     description = read_json(path / DESCRIPTION)
+    if isinstance(description, dict) and is_fix_result(description):
+        raise ValueError(
+            f"{path / DESCRIPTION} is the result of a fix (--json), not the fix: pass the folder that `classgap fix "
+            "--out` wrote."
+        )
     state = _read_state(path)
     with _name_damage(path / DESCRIPTION):
         if description["schema"] != SCHEMA:
@@ -242,7 +271,3 @@ def _name_damage(path: Path) -> Iterator[None]:
         yield
     except (KeyError, TypeError, AttributeError, ValueError, RuntimeError) as error:
         raise ValueError(f"{path} is not a valid fix ({error}): run `classgap fix` again.") from None
-
-
-def _as_logits(values_NK: Tensor) -> Tensor:
-    return log_probabilities(normalize(values_NK)) if are_probabilities(values_NK) else values_NK

@@ -161,10 +161,15 @@ def choose(options: Sequence[Option], goal: str, limits: Limits) -> Option | Non
     """
     eligible = [option for option in options if _gain(option, goal) > 0 and is_within(option, goal, limits)]
     best = max(eligible, key=lambda option: option.estimate[goal].change, default=None)
-    if best is None or goal == "cost" or limits.easy < 1:
+    if best is None or not prefers_balance(goal, limits.easy):
         return best
     equal = [option for option in eligible if option.estimate[goal].change >= _gain(best, goal)]
     return max(equal, key=lambda option: option.estimate["balanced"].change)
+
+
+def prefers_balance(goal: str, easy_limit: float) -> bool:
+    """Return whether :func:`choose` takes the highest balanced accuracy among options of about the same gain."""
+    return goal != "cost" and easy_limit >= 1
 
 
 def best_strengths(options: Sequence[Option], goal: str, limits: Limits) -> list[Option]:

@@ -13,6 +13,8 @@ from torch import Tensor, nn
 from classgap.audit._types import Integers
 from classgap.remedies.modules import MeanProbability, mean_probability
 
+READS_PROBABILITIES = "reads_probabilities"  # a detail: whether rows of probabilities among the scores are converted
+
 Inputs = Literal["logits", "ensemble", "features", "images", "samples"]
 
 
@@ -65,6 +67,7 @@ def ensemble(sources: Sequence[Source]) -> Source:
     1.0
     """
     test = [source.test_logits_NK for source in sources]
+    reads = [bool(dict(source.details).get(READS_PROBABILITIES, True)) for source in sources]
     return Source(
         "ensemble",
         mean_probability([source.logits_NK for source in sources]),
@@ -74,4 +77,5 @@ def ensemble(sources: Sequence[Source]) -> Source:
         module=MeanProbability(),
         passes=float(len(sources)),
         members=tuple(source.name for source in sources),
+        details=((READS_PROBABILITIES, reads),) if not all(reads) else (),
     )

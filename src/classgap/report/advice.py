@@ -10,7 +10,7 @@ from typing import Any
 from classgap.audit._types import SampleId
 from classgap.audit.figures import ClassResult
 from classgap.audit.results import AuditSource, Cause
-from classgap.report.causes import join_names, missing_inputs
+from classgap.report.causes import REFERENCES, join_names, missing_inputs, reference_name
 from classgap.report.formatting import format_count, pluralize, printable
 
 MAX_SAMPLES = 30
@@ -55,8 +55,35 @@ def fix_command(source: AuditSource | None) -> str:
     """
     if source is None or not source.has_scores:
         return ""
-    given = source.run if source.run is not None and source.has_validation else source.predictions
+    given = source.run if source.run is not None and _has_validation(source) else source.predictions
     return f"classgap fix {shlex.quote(given)}"
+
+
+def remedy_advice(source: AuditSource | None) -> Advice:
+    """Return what to do about the errors of many classes; without scores, the command is empty.
+
+    Without validation samples, the remedy is fitted and chosen on the audited samples. Cross-fitting keeps its estimate
+    honest, but whatever is chosen afterwards has seen them.
+
+    >>> remedy_advice(AuditSource("run/predictions.safetensors", True, run="run", has_validation=True))
+    ('Find a remedy on the validation samples and test it on the test samples', 'classgap fix run')
+    """
+    if source is None or not source.has_scores:
+        return "", ""
+    if _has_validation(source):
+        return "Find a remedy on the validation samples and test it on the test samples", fix_command(source)
+    instead = (
+        "pass validation samples to fix, and these with --test" if source.run is None else "train with --val-fraction"
+    )
+    return (
+        "Find a remedy on these samples by nested cross-fitting; they are no untouched test set afterwards "
+        f"(to keep one, {instead})",
+        fix_command(source),
+    )
+
+
+def _has_validation(source: AuditSource | None) -> bool:
+    return source is not None and source.run is not None and source.has_validation
 
 
 def _train(source: AuditSource | None, flags: str, name: str) -> str:
@@ -91,35 +118,39 @@ def list_samples(samples: Sequence[SampleId], limit: int = MAX_SAMPLES) -> str:
 
 def _few_training(cause: Cause, entry: ClassResult, source: AuditSource | None) -> Advice:
     accurate: Any = cause.details.get("accurate_classes_have")
-    wanted, whose = cause.reference, "the other classes have"
+    wanted, whose = cause.reference, reference_name(cause)
     if accurate is not None and (wanted is None or accurate > wanted):
-        wanted, whose = accurate, "classes above the mean accuracy have"
+        wanted, whose = accurate, REFERENCES["classes-above-mean"]
     if cause.figure is None or wanted is None or wanted <= cause.figure:
-        collect = f"Collect more training samples{_to_measure(cause)}"
+        collect = "Collect more training samples"
     else:
-        more = pluralize(math.ceil(wanted - cause.figure), "more training sample", "more training samples")
-        collect = f"Collect at least {more}, because {whose} about {format_count(wanted)}{_to_measure(cause)}"
+        goal = math.ceil(wanted)
+        more = pluralize(math.ceil(goal - cause.figure), "more training sample", "more training samples")
+        collect = f"Collect at least {more}, because {whose} {format_count(goal)}"
+    collect += _to_measure(cause, entry)
     command = _train(source, "--method logit-adjustment", "logit-adjustment")
     if command:
-        return f"{collect}. Until then, run", command
+        return f"{collect}. For now, run", command
     if entry.train_count is not None and fix_command(source):
-        return f"{collect}. Until then, correct the class priors", fix_command(source)
-    return f"{collect}. Until then, train with adjusted logits (logit-adjustment)", ""
+        how = "" if _has_validation(source) else ", by cross-fitting on the test samples"
+        return f"{collect}. For now, correct the class priors{how}", fix_command(source)
+    return f"{collect}. For now, train with adjusted logits (logit-adjustment)", ""
 
 
 def _too_few_test(cause: Cause, entry: ClassResult, source: AuditSource | None) -> Advice:
-    if cause.figure is None or cause.reference is None or cause.reference <= cause.figure:
-        return f"Collect more test samples of the class{_to_measure(cause)}", ""
-    more = pluralize(math.ceil(cause.reference - cause.figure), "more test sample", "more test samples")
-    return f"Collect about {more} of the class{_to_measure(cause)}", ""
+    more = "a few more test samples"
+    if cause.figure is not None and cause.reference is not None and cause.reference > cause.figure:
+        more = pluralize(math.ceil(cause.reference - cause.figure), "more test sample", "more test samples")
+        more = f"about {more}"
+    return f"Collect {more} of the class to decide whether it is below the mean{_to_measure(cause, entry)}", ""
 
 
-def _to_measure(cause: Cause) -> str:
-    """Number of test samples that would show a change of 3 points, if known."""
+def _to_measure(cause: Cause, entry: ClassResult) -> str:
+    """A sentence with the number of test samples that a change of 3 points needs, if the class has fewer."""
     wanted = cause.details.get("test_samples_for_3_points")
-    if not isinstance(wanted, int | float) or wanted < 1:  # 0 if the class is never predicted correctly
+    if not isinstance(wanted, int | float) or wanted <= entry.support:  # 0 if the class is never predicted correctly
         return ""
-    return f" ({format_count(wanted)} test samples of the class would show a change of 3 points)"
+    return f". To detect a change of 3 points, you need {format_count(wanted)} test samples of this class"
 
 
 def _wrong_labels(cause: Cause, entry: ClassResult, source: AuditSource | None) -> Advice:
@@ -136,7 +167,9 @@ def _wrong_labels(cause: Cause, entry: ClassResult, source: AuditSource | None) 
 def _decision_bias(cause: Cause, entry: ClassResult, source: AuditSource | None) -> Advice:
     change = "Fit class offsets" if entry.train_count is None else "Correct the class priors, or fit class offsets"
     command = fix_command(source)
-    return (change, command) if command else (f"{change}, on validation samples", "")
+    if not command:
+        return f"{change}, on validation samples", ""
+    return (change if _has_validation(source) else f"{change}, by cross-fitting on the test samples"), command
 
 
 def _under_trained(cause: Cause, entry: ClassResult, source: AuditSource | None) -> Advice:

@@ -50,12 +50,17 @@ class Segment:
         return f"at least {format_count(self.count)}" if self.at_least else format_count(self.count)
 
     @property
-    def added(self) -> str:
+    def added(self) -> int:
+        """Number of correct predictions that the change breaks."""
+        return 0 if self.share is None else self.share.added + self.share.added_elsewhere
+
+    @property
+    def new_errors(self) -> str:
         """Correct predictions that the change breaks: of the class, then of other classes; "" if none."""
-        if self.share is None or not (self.share.added or self.share.added_elsewhere):
+        if self.share is None or not self.added:
             return ""
         elsewhere = f" + {format_count(self.share.added_elsewhere)}" if self.share.added_elsewhere else ""
-        return format_count(self.share.added) + elsewhere
+        return f"{format_count(self.share.added)}{elsewhere} new error{'' if self.added == 1 else 's'}"
 
 
 def segments(budget: ErrorBudget) -> list[Segment]:
@@ -76,12 +81,12 @@ def budget_line(budget: ErrorBudget) -> str:
     >>> from classgap.audit.results import Interval
     >>> share = BudgetShare(3, 0.75, Interval(0.3, 0.95), added=2, added_elsewhere=1)
     >>> budget_line(ErrorBudget(4, None, share, None, None, unexplained=1, lower_bound=False))
-    '4 errors: 3 decision (adds 3) · 1 unexplained'
+    '4 errors: 3 decision (3 new errors) · 1 unexplained'
     """
     parts = []
     for segment in segments(budget):
-        added = 0 if segment.share is None else segment.share.added + segment.share.added_elsewhere
-        parts.append(f"{segment.text} {segment.part}" + (f" (adds {format_count(added)})" if added else ""))
+        new = f" ({pluralize(segment.added, 'new error', 'new errors')})" if segment.added else ""
+        parts.append(f"{segment.text} {segment.part}{new}")
     return f"{pluralize(budget.errors, 'error', 'errors')}: {' · '.join(parts)}"
 
 
@@ -89,8 +94,8 @@ def segment_sentence(segment: Segment, confidence_level: float) -> str:
     """Return the numbers of a part as one phrase, for tooltips and screen readers."""
     interval = segment.share.interval if segment.share is not None else None
     level = "" if interval is None else f", {format_level(confidence_level)} CI {format_percent_interval(interval)}"
-    adds = f", adds {segment.added}" if segment.added else ""
-    return f"{segment.part} {segment.text} ({format_percent(segment.fraction)} %{level}){adds}"
+    new = f", {segment.new_errors}" if segment.added else ""
+    return f"{segment.part} {segment.text} ({format_percent(segment.fraction)} %{level}){new}"
 
 
 def class_budgets(audit: Audit) -> list[tuple[ClassResult, ErrorBudget]]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
@@ -43,6 +44,11 @@ def missing_inputs(cause: Cause) -> str:
     return ", ".join(INPUTS.get(name, name.replace("-", " ")) for name in names)
 
 
+def reference_name(cause: Cause) -> str:
+    """Return which classes have the number of training samples that a cause refers to."""
+    return REFERENCES.get(str(cause.details.get("compared_with")), "the other classes usually have")
+
+
 def join_names(names: Sequence[str], word: str = "and") -> str:
     """Return names as a list in words.
 
@@ -70,8 +76,7 @@ def _broken(details: Mapping[str, Any]) -> str:
 
 
 def _few_training(cause: Cause, details: Mapping[str, Any]) -> str:
-    others = REFERENCES.get(str(details.get("compared_with")), "the other classes usually have")
-    usual = "" if cause.reference is None else f"; {others} {format_count(cause.reference)}"
+    usual = "" if cause.reference is None else f"; {reference_name(cause)} {format_count(math.ceil(cause.reference))}"
     return f"{format_count(cause.figure)} training sample{'' if cause.figure == 1 else 's'}{usual}."
 
 
@@ -139,7 +144,7 @@ def _too_few(cause: Cause, details: Mapping[str, Any]) -> str:
     which = "a class" if classes is None else f"one of {format_count(classes)} equally good classes"
     return (
         f"{rate} of {format_count(samples)} test samples{below} can occur by chance in {which}; {enough} samples would "
-        "be enough to decide."
+        "be enough to decide whether it is below the mean."
     )
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from classgap.remedies.results import FixResult, Proof, RemedyResult
+from classgap.remedies.selection import prefers_balance
 from classgap.report.diff_summary import class_changes
 from classgap.report.formatting import (
     format_count,
@@ -38,6 +39,8 @@ def shown_measures(result: FixResult) -> tuple[str, ...]:
 def fix_headline(result: FixResult, *, interval: bool = True) -> str:
     """Return the chosen remedy with the change of the goal, the easy third and overall, or that nothing helped.
 
+    A significant loss of the medium third is named too, and so is the largest significant loss of a class.
+
     Args:
         result: the fix.
         interval: whether to add the interval of the change.
@@ -46,13 +49,22 @@ def fix_headline(result: FixResult, *, interval: bool = True) -> str:
         return f"Nothing helped: {_no_choice(result)}"
     goal = result.proof[result.goal]
     others = [
-        f"{NAMES[name]} {format_points(result.proof[name].change)}"
-        for name in ("hard", "easy", "overall")
-        if name != result.goal and name in result.proof
+        f"{NAMES[name]} {format_points(each.change)}"
+        for name in ("hard", "easy", "medium", "overall")
+        if name != result.goal and (each := result.proof.get(name)) is not None
+        if name != "medium" or each.interval.high < 0
     ]
     name = NAMES[result.goal]
     lead = f"{name} {_before_after(result.goal, goal)} ({_goal_change(result, goal, interval)})"
-    return f"{result.chosen}: {lead}; {', '.join(others)} points."
+    return f"{result.chosen}: {lead}; {', '.join(others)} points{_worst_class(result)}."
+
+
+def _worst_class(result: FixResult) -> str:
+    worse = [] if result.diff is None else [each for each in result.diff.classes if each.verdict == "regressed"]
+    if not worse:
+        return ""
+    worst = min(worse, key=lambda each: each.change or 0.0)
+    return f"; largest significant loss of a class: {worst.name} {format_points(worst.change)} points"
 
 
 def fix_sentences(result: FixResult) -> list[str]:
@@ -79,10 +91,18 @@ def rule_sentence(result: FixResult) -> str:
     """Return the rule of the choice."""
     if result.goal == "cost":
         return "Rule: the lowest cross-fitted mean cost, if it is lower by more than its standard error."
-    gain = f"the largest cross-fitted gain of the {NAMES[result.goal]}, if it exceeds its standard error"
+    if prefers_balance(result.goal, result.limits["easy"]):
+        rule = (
+            f"among the remedies whose cross-fitted gain of the {NAMES[result.goal]} exceeds its standard error and is "
+            "within one standard error of the largest, the one with the highest balanced accuracy"
+        )
+    else:
+        rule = f"the largest cross-fitted gain of the {NAMES[result.goal]}, if it exceeds its standard error"
     limits = [f"{NAMES[name]} {format_percent(value)}" for name, value in _active(result).items()]
-    allowed = f". Largest drops allowed, in points: {', '.join(limits)}" if limits else ""
-    return f"Rule: {gain}{allowed}."
+    unlimited = [NAMES[name] for name in result.limits if name not in _active(result)]
+    allowed = f" Largest drops allowed, in points: {', '.join(limits)}." if limits else ""
+    free = f" No limit: {', '.join(unlimited)}." if unlimited else ""
+    return f"Rule: {rule}.{allowed}{free}"
 
 
 def excluded_sentence(result: FixResult) -> str:

@@ -28,7 +28,7 @@ from classgap.audit.settings import AuditSettings
 from classgap.audit.stats.multiple_tests import THRESHOLD
 from classgap.audit.stats.rank_correlation import ALL_ORDERS
 from classgap.remedies.results import FixResult
-from classgap.remedies.selection import N_FOLDS, N_REPEATS
+from classgap.remedies.selection import N_FOLDS, N_REPEATS, prefers_balance
 from classgap.report.display_names import GAPS
 from classgap.report.formatting import format_level
 
@@ -148,8 +148,13 @@ def fix_notes(result: FixResult) -> dict[str, str]:
         "choice": (
             f"Estimates are means over {N_REPEATS} × {N_FOLDS} stratified folds of the fitting samples: the other "
             "folds calibrate the scores, rank the classes and fit each remedy at each strength, and the fold evaluates "
-            "it. Among the strengths and remedies within the limits, the one with the best estimate is chosen, if its "
-            "estimate exceeds its standard error."
+            "it. Among the strengths and remedies within the limits, "
+            + (
+                "those whose estimate exceeds its standard error and is within one standard error of the best count as "
+                "equal, and the one with the highest balanced accuracy is chosen."
+                if prefers_balance(result.goal, result.limits["easy"])
+                else "the one with the best estimate is chosen, if its estimate exceeds its standard error."
+            )
         ),
         "change": (
             f"Nested cross-fitting with {N_FOLDS} folds: the other folds choose strength and remedy as above, and the "
@@ -159,12 +164,11 @@ def fix_notes(result: FixResult) -> dict[str, str]:
             "all fitting samples, at the strength chosen on them."
         ),
         "interval": (
-            f"{level} normal interval from the paired differences of the samples"
-            + (
-                "; approximate, because folds share the samples they fit to."
-                if result.nested
-                else "; the proof of accuracies uses paired bootstrap resamples, as in classgap compare."
-            )
+            f"{level} normal interval from the paired differences of the samples; approximate, because folds share the "
+            "samples they fit to."
+            if result.nested
+            else f"{level} interval from paired bootstrap resamples, the same for all remedies, as in classgap "
+            "compare. Costs have a normal interval."
         ),
         "thirds": "By accuracy on the fitting samples. The worst tenth has at least one class.",
     }

@@ -4,7 +4,8 @@
   Other columns are ignored with a notice.
 - A ``target`` column and one column of scores per class, named after the class. ``target`` is a class name or, if no
   name matches, a class index from 0. Scores in [0, 1] whose rows sum to 1 are probabilities, others are logits; with
-  two decimals, a row sum may be off by 0.005 per class. A column that numbers the samples is an error.
+  few decimals, a row sum may be off by half a unit of the last decimal per class. A column that numbers the samples is
+  an error.
 
 - The file of ``classgap predict``: a ``target`` column and one column ``logit:CLASS`` per class. Other columns are for
   people.
@@ -25,13 +26,14 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import torch
 from numpy.typing import NDArray
 
 from classgap._csv_cells import unescape_cell
 from classgap.audit._types import Floats, Integers
 from classgap.audit.io.csv_layouts import LISTS, NumberedRows, is_timm, parse_lists, rename_columns, timm_content
 from classgap.audit.io.fields import LOGIT_COLUMN, SAMPLE_COLUMNS, suggest_rename
-from classgap.audit.io.probabilities import sum_to_one
+from classgap.audit.io.probabilities import are_probabilities
 from classgap.audit.io.wanted import NOTHING, Wanted
 from classgap.audit.results import Notice
 
@@ -272,7 +274,6 @@ class ScoreColumns:
         self.rows: list[NDArray[np.float32]] = []
         self.sums: list[float] = []
         self.in_range = True
-        self.two_decimals = True
         # Values of each column that holds distinct integers so far.
         self.distinct: dict[int, set[float]] = {i: set() for i in range(len(names))}
 
@@ -286,7 +287,6 @@ class ScoreColumns:
                 del self.distinct[i]
         self.in_range = self.in_range and bool(((row_K >= 0) & (row_K <= 1)).all())
         if self.in_range:
-            self.two_decimals = self.two_decimals and bool((np.abs(row_K - row_K.round(2)) < 1e-9).all())
             self.sums.append(float(row_K.sum()))
         with np.errstate(over="ignore"):  # infinities are reported
             self.rows.append(row_K.astype(np.float32))
@@ -302,7 +302,7 @@ class ScoreColumns:
         if not self.in_range:
             return "logits", scores_NK
         sums_N = np.array(self.sums)
-        if sum_to_one(sums_N, len(self.names), two_decimals=self.two_decimals):
+        if are_probabilities(torch.from_numpy(scores_NK)):
             return "probabilities", (scores_NK / sums_N[:, None]).astype(np.float32)
         if LIKELY_SUMS[0] <= float(np.median(sums_N)) <= LIKELY_SUMS[1]:
             worst = int(np.abs(sums_N - 1).argmax())

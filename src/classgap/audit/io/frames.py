@@ -8,7 +8,8 @@ from typing import Any
 import numpy as np
 from torch import Tensor
 
-from classgap.audit.io.labels import are_integers
+from classgap.audit.io.labels import BINARY, are_integers, is_text
+from classgap.audit.io.predictions import to_tensor
 
 
 def names_from_columns(*scores: Any) -> tuple[str, ...] | None:
@@ -68,20 +69,28 @@ def counts_in_class_order(counts: Any, class_names: Sequence[Any] | None) -> Any
     )
 
 
-def check_scores(what: str, scores: Any) -> None:
-    """Reject a vector of labels where scores are expected.
+def check_scores(what: str, scores: Any, targets: Any = None) -> None:
+    """Reject a vector where scores are expected.
 
     Raises:
-        ValueError: if ``scores`` has one dimension.
+        ValueError: if ``scores`` has one dimension, with what it seems to be.
     """
-    dimensions = getattr(scores, "ndim", None)
-    if dimensions is None and isinstance(scores, Sequence) and not isinstance(scores, str):
-        dimensions = 2 if len(scores) and hasattr(scores[0], "__len__") and not isinstance(scores[0], str) else 1
-    if dimensions == 1:
-        raise ValueError(
-            f"{what} must be scores of shape (n_samples, n_classes), got a vector of {len(scores)}. Pass labels by "
-            "keyword: Audit.from_predictions(targets=..., predictions=...)."
-        )
+    if _dimensions(scores) != 1:
+        return
+    wanted = f"{what} must be scores of shape (n_samples, n_classes), got a vector of {len(scores)}"
+    if _dimensions(targets) == 2:
+        raise ValueError(f"{wanted}: {what} and targets are swapped; pass the {what} first.")
+    if not is_text(scores) and bool((to_tensor(what, scores) % 1 != 0).any()):
+        raise ValueError(f"{wanted}: {BINARY}.")
+    raise ValueError(f"{wanted}. Pass labels by keyword: Audit.from_predictions(targets=..., predictions=...).")
+
+
+def _dimensions(values: Any) -> int | None:
+    """Return the number of dimensions of an array or list, 2 if it has more; ``None`` if it is neither."""
+    found = getattr(values, "ndim", None)
+    if found is None and isinstance(values, Sequence) and not isinstance(values, str):
+        return 2 if len(values) and hasattr(values[0], "__len__") and not isinstance(values[0], str) else 1
+    return None if found is None else min(found, 2)
 
 
 def to_frame(columns: Sequence[str], rows: Sequence[Mapping[str, Any]]) -> Any:

@@ -12,6 +12,11 @@ from numpy.typing import NDArray
 
 from classgap.audit._types import Integers
 
+BINARY = (
+    "a binary classifier needs two columns of scores, logits (0, z) for a single logit z or probabilities (1 - p, p) "
+    "for a single probability p; in scikit-learn, pass np.column_stack([0 * z, z]) of decision_function, or both "
+    "columns of predict_proba"
+)
 _SURROGATE = re.compile("[\ud800-\udfff]")
 
 
@@ -129,6 +134,12 @@ def encode(what: str, values: Any, names: Sequence[str]) -> Integers:
         array = np.clip(array.astype(np.float64), -(2.0**62), 2.0**62).astype(
             np.int64
         )  # larger ones are rejected below
+    if array.dtype.kind == "f":
+        row = int(np.flatnonzero(~np.isfinite(array) | (array != np.floor(array)))[0])
+        raise ValueError(
+            f"{what} must be class indices or class names, got {array[row]:g} at row {row}: pass whole numbers from 0, "
+            "and scores as logits or probabilities."
+        )
     if array.dtype.kind not in "iu":
         raise ValueError(f"{what} must be class indices or class names, got dtype {array.dtype}.")
     if array.size and (array.min() < 0 or array.max() >= len(names)):
@@ -143,10 +154,7 @@ def _advice(label: int, num_classes: int) -> str:
     if label == -100:
         return "this is PyTorch's ignore_index, so drop these samples"
     if (label, num_classes) == (1, 1):
-        return (
-            "a binary classifier needs two columns of scores, logits (0, z) for a single logit z or probabilities "
-            "(1 - p, p) for a single probability p"
-        )
+        return BINARY
     return "check the labels"
 
 

@@ -14,7 +14,7 @@ from torch import Tensor, nn
 
 from classgap.audit._types import Floats, Integers
 from classgap.audit.io.label_sets import LabelSets, check_label_sets
-from classgap.audit.io.labels import check_class_names, encode, infer_class_names, is_text, plain_tensor
+from classgap.audit.io.labels import BINARY, check_class_names, encode, infer_class_names, is_text, plain_tensor
 from classgap.audit.io.probabilities import (
     are_probabilities,
     check_probabilities,
@@ -158,6 +158,8 @@ class Predictions:
         weight, bias = _head(head)
         if train_counts is not None:
             train_counts = _column("train_counts", train_counts)
+        if scores is not None and scores.shape[1] == 1 and _has_two_classes(class_names, targets):
+            raise ValueError(f"{kind} must have one column per class, got 1 column for 2 classes: {BINARY}.")
         names = _names(class_names, _num_classes(scores, weight, train_counts), targets, predictions)
         targets_N = encode("targets", targets, names)
         given_N: Any = encode("predictions", predictions, names) if scores is None else scores
@@ -172,8 +174,10 @@ class Predictions:
             _check_range(kind, scores)
             labels = predict_labels(scores)
             if kind == "logits":
-                scores, kind = convert_rows(scores, normalize, _working_dtype(scores)), "probabilities"
+                kind = "probabilities"
                 notices.append(Notice("logits-are-probabilities"))
+            else:
+                check_probabilities(scores)
         else:
             samples = score_samples(scores, targets_N)  # logits are checked in the pass that scores them
             if not _in_range(*samples.limits):
@@ -181,8 +185,7 @@ class Predictions:
             labels = samples.predictions_N
         if scores is not None and kind == "probabilities":
             zeros = count_zero_margins(scores, targets_N)
-            check_probabilities(scores)
-            scores = convert_rows(scores, log_probabilities, _working_dtype(scores))
+            scores = convert_rows(scores, lambda block: log_probabilities(normalize(block)), _working_dtype(scores))
             if zeros:
                 notices.append(Notice("zero-probabilities", {"zeros": zeros, "samples": len(targets_N)}))
         _check_head(weight, bias, len(names), features_ND)
@@ -302,6 +305,12 @@ def _only_kind(given: dict[str, Any]) -> str:
     return kinds[0]
 
 
+def _has_two_classes(class_names: Sequence[Any] | Mapping[int, str] | None, targets: Any) -> bool:
+    if class_names is not None:
+        return len(class_names) == 2
+    return is_text(targets) and len(np.unique(np.asarray(targets, dtype=str))) == 2
+
+
 def _num_classes(scores_NK: Matrix | None, weight_KD: Tensor | None, train_counts_K: Tensor | None) -> int | None:
     """Return K if the scores, the head or the training counts determine it."""
     if scores_NK is not None:
@@ -326,7 +335,9 @@ def _matrix(what: str, values: Any) -> Matrix:
 def _two_dimensional(what: str, values: Any) -> Matrix:
     matrix = values if isinstance(values, Rows) else to_tensor(what, values)
     if len(matrix.shape) != 2 or matrix.shape[1] == 0:
-        hint = ": pass predicted labels as predictions=" if what == "logits" and len(matrix.shape) == 1 else ""
+        hint = ""
+        if len(matrix.shape) == 1 and what in ("logits", "probabilities"):
+            hint = f": pass predicted labels as predictions=; {BINARY}"
         raise ValueError(f"{what} must be a 2-D array with at least one column, got shape {tuple(matrix.shape)}{hint}.")
     return matrix if matrix.dtype.is_floating_point else convert_rows(matrix, Tensor.float, torch.float32)
 

@@ -25,7 +25,7 @@ from typing import Any
 import numpy as np
 
 from classgap._array_files import map_directory, map_npy, map_npz
-from classgap._regular_files import check_regular_file
+from classgap._regular_files import check_regular_file, to_path
 from classgap._tensor_files import has_valid_checksum
 from classgap._text_checksums import check_text
 from classgap.audit._types import Floats
@@ -82,7 +82,7 @@ def read_predictions(
     ...     read_predictions(file).class_names
     ('cat', 'dog')
     """
-    source = Path(path)
+    source = to_path("path", path, "pass a prediction file or a run directory; for arrays, use from_predictions")
     shards = find_shards(path)
     given = {"targets": targets, "features": features, "train_counts": train_counts}
     companions = {name: read_companion(name, file) for name, file in given.items() if file is not None}
@@ -125,10 +125,10 @@ def read_predictions(
 def _read_content(file: Path, wanted: Wanted) -> Content:
     """Read the arrays of one file, or of a directory of ``.npy`` files."""
     reader = _read_directory if file.is_dir() else READERS.get(file.suffix.lower())
-    if reader is None:
-        raise ValueError(_unknown_suffix(file))
     if not file.exists():
         raise ValueError(f"{file} does not exist.")
+    if reader is None:
+        raise ValueError(_unknown_suffix(file))
     check_regular_file(file)
     if file.is_file() and file.stat().st_size == 0:
         raise ValueError(f"{file} is empty.")
@@ -225,7 +225,10 @@ def _read_failure(path: Path) -> str:
 
 def _unknown_suffix(file: Path) -> str:
     if file.suffix.lower() == ".json":
-        return f"{file} is not a prediction file: load a saved audit with Audit.load."
+        return (
+            f"{file} is not a prediction file. A saved audit has no scores: pass the predictions that were audited "
+            "(in Python, Audit.load reads the audit)."
+        )
     expected = f"{', '.join(READERS)} or .json (a saved audit)"
     return f"{file} must be a run directory or end in {expected}, got {file.suffix or 'no file extension'}."
 

@@ -13,16 +13,16 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from classgap._array_files import map_npy, map_npz
+from classgap._array_files import map_npy, map_npz, npz_shapes
 from classgap._regular_files import check_regular_file
 from classgap.data.dataset import Dataset, Split
 from classgap.data.splits import hold_out
 
-_FEATURES = ("{}_features", "{}_x", "{}_inputs", "x_{}")
+_FEATURES = ("{}_features", "{}_x", "{}_inputs", "x_{}", "X_{}")
 _TARGETS = ("{}_targets", "{}_y", "{}_labels", "y_{}")
 _NAMES = ("class_names", "classes")
-_UNSPLIT = (("features", "x"), ("targets", "y", "labels"))
-_UNSPLIT_INPUTS = ("features", "x", "inputs", "images")
+_UNSPLIT = (("features", "x", "X", "data"), ("targets", "y", "labels", "target"))  # the last of each: scikit-learn
+_UNSPLIT_INPUTS = ("features", "x", "inputs", "images", "X", "data")
 
 MAX_CLASSES = 1_000_000  # a damaged label would need a name for every number below it
 Arrays = dict[str, NDArray[Any] | None]
@@ -34,9 +34,9 @@ def load_features(
     """Load feature vectors and classes from a ``.npz`` or ``.safetensors`` file.
 
     The file has ``train_features``, ``train_targets``, ``test_features`` and ``test_targets`` (or ``train_x``,
-    ``train_y``, …), and optionally ``class_names`` (in safetensors: JSON in the metadata). ``val_features`` and
-    ``val_targets`` are validation samples. From a file with only ``features`` and ``targets``, a test split is drawn.
-    Features become float32 and are not normalized.
+    ``train_y``, ``X_train``, …), and optionally ``class_names`` (in safetensors: JSON in the metadata).
+    ``val_features`` and ``val_targets`` are validation samples. From a file with only ``features`` and ``targets`` (or
+    ``data`` and ``target``, ``X`` and ``y``), a test split is drawn. Features become float32 and are not normalized.
 
     Args:
         path: File.
@@ -91,7 +91,7 @@ def read_split_arrays(path: Path, split: str) -> tuple[NDArray[Any], NDArray[Any
     if not key:
         key, targets = _find(arrays, _UNSPLIT_INPUTS), list(_UNSPLIT[1])
     if not key:
-        raise ValueError(f"{path} needs an array {split}_features or features; it has {_describe(arrays)}.")
+        raise ValueError(f"{path} needs an array {split}_features or features; it has {_describe(path)}.")
     found, names = _find(arrays, targets), _find(arrays, _NAMES)
     return (
         np.asarray(arrays[key]),
@@ -115,8 +115,17 @@ def _read(path: Path, splits: Sequence[str]) -> Arrays:
         raise ValueError(f"features: cannot read {path} ({str(error).rstrip('.')}).") from error
 
 
-def _describe(arrays: Arrays) -> str:
-    return ", ".join(name if array is None else f"{name} {array.shape}" for name, array in arrays.items()) or "none"
+def _describe(path: Path) -> str:
+    """Return the names and shapes of all arrays of a file."""
+    shapes = npz_shapes(path) if path.suffix == ".npz" else _safetensors_shapes(path)
+    return ", ".join(name if shape is None else f"{name} {shape}" for name, shape in shapes.items()) or "none"
+
+
+def _safetensors_shapes(path: Path) -> dict[str, tuple[int, ...] | None]:
+    from safetensors import safe_open
+
+    with safe_open(path, "pt") as file:
+        return {name: tuple(file.get_slice(name).get_shape()) for name in file.keys()}  # noqa: SIM118  # no mapping
 
 
 def _read_safetensors(path: Path, used: set[str]) -> Arrays:
@@ -155,7 +164,8 @@ def _read_pair(
     found = [_find(arrays, names) for names in (inputs, targets)]
     for key, names in zip(found, (inputs, targets), strict=True):
         if not key:
-            raise ValueError(f"features: {path} needs an array {' or '.join(names)}; it has {_describe(arrays)}.")
+            known = _describe(Path(os.path.expanduser(path)))
+            raise ValueError(f"features: {path} needs an array {' or '.join(names)}; it has {known}.")
     used |= set(found)
     values, classes = (np.asarray(arrays[key]) for key in found)
     if values.ndim != 2 or values.dtype.kind not in "fiu" or len(values) == 0:

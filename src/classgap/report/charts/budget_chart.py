@@ -132,7 +132,7 @@ def _draw_segment(segment: Segment, start: float, y: float) -> Markup:
 
 
 def _added_line(budget: ErrorBudget) -> str:
-    return " · ".join(f"{segment.part} adds {segment.added}" for segment in segments(budget) if segment.added)
+    return " · ".join(f"{segment.part}: {segment.new_errors}" for segment in segments(budget) if segment.added)
 
 
 def _fits(text: str, width: float) -> bool:

@@ -6,7 +6,7 @@ from typing import Any
 
 from classgap.audit.audit import Audit
 from classgap.audit.results import Correlation, ErrorBudget, FeatureSummary
-from classgap.report.advice import advice_parts, fix_command
+from classgap.report.advice import advice_parts, remedy_advice
 from classgap.report.budget import budget_legend, class_budgets, segments, untried_changes
 from classgap.report.charts import audit_charts
 from classgap.report.charts.budget_chart import Bar, budget_chart, pattern_definitions, swatch
@@ -68,7 +68,7 @@ def audit_page(audit: Audit, thumbnails: SamplesByNumber | None = None) -> dict[
             entry.index: advice_parts(entry.diagnosis[0], entry, audit.source) for entry in failing[:MAX_FAILING]
         },
         "offsets": offset_sentence(audit),
-        "fix_command": fix_command(audit.source),
+        "remedy": remedy_advice(audit.source),
         "budget": _budget_section(audit),
         "index_of": {name: i for i, name in enumerate(audit.class_names)},
         "boxes_show_all": len(with_margins) <= audit_charts.MAX_BOXES,
@@ -132,7 +132,7 @@ def _budget_cells(budget: ErrorBudget, columns: list[str]) -> list[tuple[str, st
         segment = found[part]
         interval = "" if segment.share is None else f"{format_percent_interval(segment.share.interval)} %"
         text = f"{segment.text} ({format_percent(segment.fraction)} %)"
-        cells.append((text, interval, f"adds {segment.added}" if segment.added else ""))
+        cells.append((text, interval, segment.new_errors))
     return cells
 
 

@@ -12,7 +12,7 @@ from rich.text import Text
 from classgap.audit.audit import Audit
 from classgap.audit.figures import FIGURES, ClassResult, Figure
 from classgap.audit.results import Interval
-from classgap.report.advice import advice_parts, fix_command
+from classgap.report.advice import advice_parts, fix_command, remedy_advice
 from classgap.report.budget import budget_line
 from classgap.report.class_table import format_cell
 from classgap.report.formatting import (
@@ -199,7 +199,7 @@ def _print_diagnoses(console: Console, audit: Audit) -> None:
     if offsets:
         _print_indented(console, plain_text(offsets), 2 if failing else 0)
         if fix_command(audit.source):
-            _print_command(console, "Find a remedy and test it on held-out samples", fix_command(audit.source))
+            _print_command(console, *remedy_advice(audit.source))
     if failing or audit.error_budget is not None:
         console.print()
 

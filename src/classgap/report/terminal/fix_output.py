@@ -145,8 +145,8 @@ def _legend(result: FixResult, shown: int) -> str:
     if len(result.remedies) > shown:
         texts.append(f"{pluralize(len(result.remedies) - shown, 'more remedy', 'more remedies')} in --html and --json")
     if _is_free(result):
-        texts.append("all: 1 pass per prediction")
-    return "   ".join(texts)
+        texts.append("Every remedy needs one pass per prediction")
+    return f"{'. '.join(texts)}." if texts else ""
 
 
 def _print_picture(console: Console, result: FixResult, shown: list[RemedyResult]) -> None:
