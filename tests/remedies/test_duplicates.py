@@ -103,6 +103,14 @@ def test_random_splits_of_data_with_duplicates_are_legal(share, samples, fitted)
         check_disjoint(*([Predictions.from_arrays(labels[rows], logits=scores[rows])] for rows in parts))
 
 
+def test_some_shared_samples_of_small_files_are_left_out():
+    labels, scores = with_duplicates(195, 0.0, 9, seed=0)
+    first, second = (Predictions.from_arrays(labels[rows], logits=scores[rows]) for rows in (slice(90), slice(85, 195)))
+    rows, (notice,) = check_disjoint([first], [second])
+    assert rows.tolist() == list(range(85, 90))
+    assert notice.startswith("5 fitting samples that are also test samples")
+
+
 @pytest.mark.parametrize("share", [0.0, 0.02, 0.05])
 @pytest.mark.parametrize("classes", [2, 4])
 def test_a_file_that_is_part_of_a_large_one_with_duplicates_is_refused(share, classes):

@@ -263,7 +263,7 @@ def test_shared_samples_are_found_among_saturated_rows():
     shared = shared_samples([first], [second])
     undecided = 400 + np.flatnonzero(p[400:600].max(axis=1) < 0.9999)
     assert set(undecided) <= set(shared.first_N.tolist())
-    assert not shared.is_explained
+    assert shared.action == "refuse"
     with pytest.raises(ValueError, match="proves nothing"):
         fix(first, second)
 

@@ -72,7 +72,7 @@ def test_a_trial_survives_the_death_of_its_dask_worker(tmp_path: Path, cluster: 
         with Client(cluster.scheduler_address, set_as_default=False) as client:
             for _ in range(200):
                 busy = [name for name, keys in client.processing().items() if keys]
-                if busy:
+                if busy and (tmp_path / "out" / "attempts" / "000").exists():  # the trial has begun
                     pids = client.run(os.getpid, workers=busy[:1])
                     killed.extend(pids.values())
                     os.kill(killed[0], signal.SIGKILL)

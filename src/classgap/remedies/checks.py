@@ -207,23 +207,23 @@ def check_disjoint(fit: Sequence[Predictions], test: Sequence[Predictions]) -> t
     """
     shared = shared_samples(fit, test)
     count = len(shared.first_N)
-    if not shared.are_few:
-        if not shared.is_explained:
-            assert shared.pair is not None
-            raise ValueError(
-                f"{count} samples of {fit[0].name} are also in {test[0].name}, first row {shared.pair[0]} and row "
-                f"{shared.pair[1]}: a fix tested on samples it was fitted to proves nothing. Pass different samples, "
-                "or one file without --test."
-            )
+    if shared.action == "refuse":
+        assert shared.pair is not None
+        raise ValueError(
+            f"{count} samples of {fit[0].name} are also in {test[0].name}, first row {shared.pair[0]} and row "
+            f"{shared.pair[1]}: a fix tested on samples it was fitted to proves nothing. Pass different samples, "
+            "or one file without --test."
+        )
+    for mine, theirs in zip(fit, test, strict=True):
+        _check_near_copies(mine, theirs, shared)
+    if not count:
+        return shared.first_N, ()
+    if shared.action == "keep":
         notice = (
             f"{count} fitting samples have the scores and labels of test samples. About as many repeat within the "
             "files, because scores are rounded or the data has duplicates, so they were kept."
         )
         return np.array([], dtype=np.int64), (notice,)
-    for mine, theirs in zip(fit, test, strict=True):
-        _check_near_copies(mine, theirs, shared)
-    if not count:
-        return shared.first_N, ()
     were = "sample that is also a test sample was" if count == 1 else "samples that are also test samples were"
     return shared.first_N, (f"{count} fitting {were} left out.",)
 

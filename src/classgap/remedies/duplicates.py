@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Literal
 
 import numpy as np
 import torch
@@ -33,15 +34,14 @@ class SharedRows:
         first_N: rows of the first file, sorted.
         second_M: rows of the second file, sorted.
         pair: one row of each file that are equal, or ``None`` without any.
-        are_few: whether they can be left out of one file without loss.
-        is_explained: whether rows that repeat within the files explain the number of pairs.
+        action: "keep" if rows that repeat within the files explain the pairs: scores are coarse, or the data has
+            duplicates. "refuse" if there are many pairs, and more than could repeat unseen. Otherwise "leave out".
     """
 
     first_N: Integers
     second_M: Integers
     pair: tuple[int, int] | None
-    are_few: bool
-    is_explained: bool
+    action: Literal["keep", "leave out", "refuse"]
 
 
 def shared_samples(fit: Sequence[Predictions], test: Sequence[Predictions]) -> SharedRows:
@@ -58,14 +58,14 @@ def shared_samples(fit: Sequence[Predictions], test: Sequence[Predictions]) -> S
         distinct, classes = len(np.unique(ours)), fit[0].num_classes
         if distinct > 2 * classes or (distinct > classes and np.array_equal(ours, theirs)):
             pair = 0, int(np.flatnonzero(theirs == ours[0])[0])
-            return SharedRows(np.sort(order), np.sort(other), pair, are_few=False, is_explained=False)
+            return SharedRows(np.sort(order), np.sort(other), pair, "refuse")
     return _shared_rows(ours, theirs, strict=True)
 
 
 def rows_in(features_ND: Tensor, train_MD: Tensor) -> tuple[Integers, Integers]:
     """Return rows of features that are training rows, exactly or in half precision, and these training rows.
 
-    Both are empty if there are many pairs and chance explains them, as with features of few different values.
+    Both are empty if rows that repeat explain the pairs, as with features of few different values.
 
     >>> train = torch.randn(50, 4, generator=torch.Generator().manual_seed(0))
     >>> rows_in(torch.cat([train[7:9].half().float(), -train[:1]]), train)
@@ -74,7 +74,7 @@ def rows_in(features_ND: Tensor, train_MD: Tensor) -> tuple[Integers, Integers]:
     found_N, found_M = np.zeros(len(features_ND), dtype=bool), np.zeros(len(train_MD), dtype=bool)
     for dtype in (torch.float32, torch.float16, torch.bfloat16):
         shared = _shared_rows(_hash_rows(features_ND.to(dtype)), _hash_rows(train_MD.to(dtype)), strict=False)
-        if shared.are_few or not shared.is_explained:
+        if shared.action != "keep":
             found_N[shared.first_N] = True
             found_M[shared.second_M] = True
     return np.flatnonzero(found_N), np.flatnonzero(found_M)
@@ -94,18 +94,24 @@ def _shared_rows(first_N: Integers, second_M: Integers, *, strict: bool) -> Shar
     common = (counts[0] > 0) & (counts[1] > 0)
     if not common.any():
         empty = np.array([], dtype=np.int64)
-        return SharedRows(empty, empty, None, are_few=True, is_explained=True)
-    rates = [
-        ((each * (each - 1)).sum() / 2 + UNSEEN) / max(size * (size - 1) / 2, 1)
-        for each, size in zip(counts, (len(first_N), len(second_M)), strict=True)
-    ]
-    rate = np.sqrt(rates[0] * rates[1]) if strict else min(rates)
+        return SharedRows(empty, empty, None, "keep")
     pairs = (counts[0] * counts[1]).sum()
     rows_N, rows_M = (np.flatnonzero(common[each]) for each in places)
     pair = int(rows_N[0]), int(np.flatnonzero(places[1] == places[0][rows_N[0]])[0])
-    is_explained = bool(pairs <= TIMES_CHANCE * len(first_N) * len(second_M) * rate)
-    are_few = len(rows_N) <= max(FEW, FEW_SHARE * min(len(first_N), len(second_M)))
-    return SharedRows(rows_N, rows_M, pair, are_few, is_explained)
+
+    def is_more_than_chance(unseen: float) -> bool:
+        rates = [
+            ((each * (each - 1)).sum() / 2 + unseen) / max(size * (size - 1) / 2, 1)
+            for each, size in zip(counts, (len(first_N), len(second_M)), strict=True)
+        ]
+        rate = np.sqrt(rates[0] * rates[1]) if strict else min(rates)
+        return bool(pairs > TIMES_CHANCE * len(first_N) * len(second_M) * rate)
+
+    if len(rows_N) <= max(FEW, FEW_SHARE * min(len(first_N), len(second_M))):
+        return SharedRows(rows_N, rows_M, pair, "leave out")
+    if is_more_than_chance(UNSEEN):
+        return SharedRows(rows_N, rows_M, pair, "refuse")
+    return SharedRows(rows_N, rows_M, pair, "leave out" if is_more_than_chance(0) else "keep")
 
 
 def count_near_copies(fit_NK: Tensor, fit_labels_N: Integers, test_NK: Tensor, test_labels_N: Integers) -> int:
