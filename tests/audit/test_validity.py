@@ -225,3 +225,14 @@ def test_top_k_and_calibration_equal_a_loop():
     assert overall.top_k[1] == pytest.approx(overall.accuracy)
     error = sum(abs(sum(right - confidence for confidence, right in members)) for members in bins.values())
     assert overall.calibration_error == pytest.approx(error / overall.n_samples, abs=1e-6)
+
+
+def test_causes_of_classes_with_valid_labels_are_saved_and_read():
+    targets = np.repeat(np.arange(6), 60)
+    predictions = np.where((targets == 0) & (np.arange(360) % 5 < 3), 1, targets)
+    audit = Audit.from_predictions(
+        targets=targets, predictions=predictions, valid_labels=[[label] for label in targets]
+    )
+    (cause,) = (cause for cause in audit.classes[0].diagnosis if cause.name == "overlap")
+    assert cause.details["valid_labels"] == "given"
+    assert Audit.from_dict(json.loads(json.dumps(audit.to_dict()))) == audit

@@ -204,7 +204,7 @@ def test_advice_has_the_numbers(entry: ClassResult):
     assert "3, 1" in advice(cause("not-enough-evidence"), entry)
     assert "notebook" in advice(FULL["overlap"], entry)
     assert "(valid_labels)" in advice(FULL["overlap"], entry)
-    given = replace(FULL["overlap"], details={**FULL["overlap"].details, "valid_labels": True})
+    given = replace(FULL["overlap"], details={**FULL["overlap"].details, "valid_labels": "given"})
     assert "check that the valid labels hold both where a sample shows both" in advice(given, entry)
 
 

@@ -322,7 +322,7 @@ def overlap_with_several(k: int, evidence: Evidence) -> Cause | None:
 
 def _labels_given(evidence: Evidence) -> dict[str, Detail]:
     """Detail for advice: whether the samples have valid labels."""
-    return {} if evidence.valid_K is None else {"valid_labels": True}
+    return {} if evidence.valid_K is None else {"valid_labels": "given"}
 
 
 def large_spread(k: int, evidence: Evidence) -> Cause | None:
