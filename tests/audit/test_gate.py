@@ -410,3 +410,20 @@ def test_unpaired_models_at_the_limit_rarely_fail():
         for seed in range(25)
     )  # fmt: skip
     assert failed <= stats.binom.ppf(0.999, 25, 0.05)
+
+
+@pytest.mark.parametrize(("n_rules", "allowed"), [(1, 0.9995), (3, 0.9985)])
+def test_a_confidence_level_that_swaps_cannot_reach_is_rejected(n_rules, allowed):
+    others = {"max_class_drop": 3, "max_gap": 40} if n_rules == 3 else {}
+    with pytest.raises(ValueError, match=rf"confidence_level must be at most {allowed}"):
+        GateRules(max_group_drop={"hard": 1}, confidence_level=0.9999, **others)
+    GateRules(max_group_drop={"hard": 1}, confidence_level=allowed, **others)
+
+
+def test_bounds_of_drops_that_cannot_be_shown_are_saved(tmp_path):
+    targets = np.arange(6)
+    before = Audit.from_predictions(targets=targets, predictions=np.roll(targets, 1))
+    result = gate(before, Audit.from_predictions(targets=targets, predictions=targets), max_group_drop={"hard": 1})
+    assert result.passed
+    result.save(tmp_path / "gate.json")
+    assert GateResult.load(tmp_path / "gate.json") == result

@@ -13,6 +13,7 @@ from classgap._synonyms import find_synonym
 from classgap._yaml_files import read_yaml
 from classgap.audit.results import STRICT
 from classgap.audit.serialization import from_plain
+from classgap.audit.stats.group_drops import SWAPS
 from classgap.registry import nearest
 
 OVERALL = "overall"  # group of all classes, each weighted by its samples
@@ -51,6 +52,11 @@ class GateRules:
                 raise ValueError(f"{name} must be in percentage points, at least 0 and below 100; got {limit:g}.")
         if not 0 < self.confidence_level < 1:
             raise ValueError(f"confidence_level must be in (0, 1), for example 0.95; got {self.confidence_level}.")
+        if self.max_group_drop and self.alpha * (SWAPS + 1) < 1:
+            raise ValueError(
+                f"confidence_level must be at most {1 - self.n_rules / SWAPS:g} with {self.n_rules} rules "
+                f"and max_group_drop, as {SWAPS:,} random swaps cannot show rarer drops; got {self.confidence_level}."
+            )
 
     @property
     def n_rules(self) -> int:

@@ -14,14 +14,14 @@ from classgap.audit._types import Floats, Integers
 from classgap.audit.audit import Audit
 from classgap.audit.stats.crossfit import crossfit_drops, crossfit_gap, fixed_gap, unpaired_crossfit_drops
 from classgap.audit.stats.drop_test import detectable_drops, drop_bounds, drop_p_values
-from classgap.audit.stats.group_drops import SWAPS, Swaps
+from classgap.audit.stats.group_drops import LEAST_DROP, SWAPS, Swaps
 from classgap.audit.stats.matching import ClassMatch, MatchedSamples, class_positions, match_classes, match_samples
 from classgap.audit.stats.pairing import PairedCounts, check_runs, count_pairs
 from classgap.audit.stats.unpaired import UnpairedCounts, count_unpaired
 from classgap.audit.stats.unpaired_drop_test import unpaired_bounds, unpaired_detectable, unpaired_p_values
 
 UNPAIRED_HINT = "; gate them with unpaired=True (--unpaired)"
-NO_DROP = (float("-inf"), 0.0)  # no class has two samples: no drop can be shown
+NO_DROP = (LEAST_DROP, 0.0)  # no class has two samples: no drop can be shown
 
 
 @dataclass(frozen=True)

@@ -12,6 +12,7 @@ from classgap.audit._types import Floats, Integers
 from classgap.audit.metrics.gaps import sums_by_third
 
 SWAPS = 2000
+LEAST_DROP = -1.0  # from accuracy 0 to 1
 EPSILON = 1e-12  # of rounding
 
 
@@ -50,7 +51,7 @@ class GroupNull:
         The swaps describe thirds that the first side ranks only if the true drop is 0. For other limits the bound is
         also at most that of thirds ranked by other samples, which is approximate in small groups but unbiased.
         """
-        bound = self.drop - _quantile(self.null_R, alpha) - self.step + EPSILON
+        bound = max(self.drop - _quantile(self.null_R, alpha) - self.step + EPSILON, LEAST_DROP)
         if self.crossfit is None:
             return bound
         drop, error = self.crossfit
