@@ -8,6 +8,7 @@ import torch
 from fix_cases import biased_logits, softmax
 
 from classgap.audit.io.predictions import Predictions
+from classgap.remedies import fix
 from classgap.remedies.checks import check_disjoint, check_training_rows
 from classgap.remedies.duplicates import count_near_copies, rows_in, shared_samples
 
@@ -131,6 +132,31 @@ def test_coarse_scores_of_one_model_do_not_hide_what_another_shows():
     for models in (halves, [each[::-1] for each in halves]):
         with pytest.raises(ValueError, match="500 samples"):
             check_disjoint(*models)
+
+
+def test_repeated_rows_do_not_hide_a_leak():
+    """Clusters of equal rows have many pairs, within files and between them."""
+    labels, scores = with_duplicates(4_000, 0.0, 6, seed=0)
+    for size in (3, 6, 10, 40):
+        start = 10 * size
+        scores[start : start + 10 * size] = np.repeat(scores[start : start + 10], size, axis=0)
+        labels[start : start + 10 * size] = np.repeat(labels[start : start + 10], size)
+    order = np.random.default_rng(0).permutation(4_000)
+    halves = order[:2_000], order[2_000:]
+    check_disjoint(*([Predictions.from_arrays(labels[rows], logits=scores[rows])] for rows in halves))
+    leaked = halves[0], np.concatenate([halves[1], halves[0][:100]])
+    with pytest.raises(ValueError, match="proves nothing"):
+        check_disjoint(*([Predictions.from_arrays(labels[rows], logits=scores[rows])] for rows in leaked))
+
+
+def test_a_class_that_loses_its_samples_is_named_with_the_reason():
+    labels, logits = biased_logits(3, 100)
+    keep = np.r_[np.flatnonzero(labels < 2), np.flatnonzero(labels == 2)[:2]]
+    fit = Predictions.from_arrays(labels[keep], logits=logits[keep], name="val")
+    others, other = biased_logits(3, 100, seed=1)
+    test = Predictions.from_arrays(np.r_[others, 2], logits=np.concatenate([other, logits[keep][-1:]]))
+    with pytest.raises(ValueError, match=r"val without its 1 samples? .* class '2' has 1 sample"):
+        fix(fit, test)
 
 
 @pytest.mark.parametrize("classes", [2, 5])

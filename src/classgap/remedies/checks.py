@@ -166,28 +166,32 @@ def _model_difference(first: Predictions, second: Predictions) -> str:
     return ""
 
 
-def check_support(data: Predictions, test: Predictions | None) -> None:
-    """Check that each class has enough fitting samples.
+def check_support(data: Predictions, test: Predictions | None, left_out: int = 0) -> None:
+    """Check that each class has enough fitting samples, without those that were left out as test samples.
 
     Raises:
         ValueError: if a class has one fitting sample only, or test samples but no fitting samples.
     """
     support_K = np.bincount(data.targets_N, minlength=data.num_classes)
+    name = data.name
+    if left_out:
+        are = "sample that is" if left_out == 1 else "samples that are"
+        name += f" without its {left_out} {are} also in the test file"
     few = np.flatnonzero((support_K > 0) & (support_K < MIN_SAMPLES))
     if len(few):
         others = "1 other class" if len(few) == 2 else f"{len(few) - 1} other classes"
         more = f" and {others} have" if len(few) > 1 else " has"
         raise ValueError(
-            f"{data.name}: class {data.class_names[few[0]]!r}{more} 1 sample; fix needs at least {MIN_SAMPLES} per "
+            f"{name}: class {data.class_names[few[0]]!r}{more} 1 sample; fix needs at least {MIN_SAMPLES} per "
             "class, to fit on some and evaluate on others. Collect more, or remove the class."
         )
     if (support_K > 0).sum() < 2:
-        raise ValueError(f"{data.name} has samples of {int((support_K > 0).sum())} class; fix needs at least 2.")
+        raise ValueError(f"{name} has samples of {int((support_K > 0).sum())} class; fix needs at least 2.")
     if test is not None:
         missing = np.flatnonzero((support_K == 0) & (np.bincount(test.targets_N, minlength=data.num_classes) > 0))
         if len(missing):
             raise ValueError(
-                f"class {data.class_names[missing[0]]!r} has samples in {test.name} but none in {data.name}: fix "
+                f"class {data.class_names[missing[0]]!r} has samples in {test.name} but none in {name}: fix "
                 "cannot adjust a class without fitting samples."
             )
 

@@ -16,7 +16,7 @@ from classgap.audit.io.rows import as_tensor
 
 FEW, FEW_SHARE = 3, 0.01  # rows, or fraction of the smaller file
 TIMES_CHANCE = 5  # pairs of equal rows per pair that chance explains
-COMMON = 10  # rows with a value that occurs more often, such as rows of zeros, say nothing about identity
+COMMON = 4  # rows with a value that occurs more often, such as rows of zeros, say nothing about identity
 UNSEEN = 0.5  # added to the pairs within a file: none seen does not mean that none can occur
 TOLERANCE = 1e-3  # of a probability; half precision and three decimals stay below
 UNDECIDED = 0.02  # least third highest probability: nearly certain rows are alike for many samples

@@ -80,6 +80,7 @@ class Samples:
         check_models(fit)
         check_distinct(fit)
         notices: tuple[str, ...] = ()
+        left_out = 0
         if test is not None:
             check_models(test)
             check_same_classes(fit[0], test[0])
@@ -87,10 +88,11 @@ class Samples:
             check_distinct(test)
             shared_N, notices = check_disjoint(fit, test)
             notices = (*order_notices(fit, test), *notices)
-            if len(shared_N):
+            left_out = len(shared_N)
+            if left_out:
                 kept_N = np.setdiff1d(np.arange(len(fit[0])), shared_N)
                 fit = [each.take(kept_N) for each in fit]
-        check_support(fit[0], None if test is None else test[0])
+        check_support(fit[0], None if test is None else test[0], left_out)
         best = int(np.argmax([np.mean(each.predictions_N == each.targets_N) for each in fit]))
         order = [best, *(i for i in range(len(fit)) if i != best)]
         ambiguous, ambiguity = find_ambiguous(fit)

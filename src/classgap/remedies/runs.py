@@ -68,7 +68,7 @@ def read_runs(paths: Sequence[Path], progress: Progress = lambda message: None) 
         _predictions(split, logits_NK, runs[best])
         for split, logits_NK in ((fit, scored[best].fit.logits_NK), (test, scored[best].test.logits_NK))
     ]
-    check_support(*data)
+    check_support(data[0], data[1])
     return Samples(data[0], data[1], tuple(sources), notices)
 
 

@@ -104,7 +104,7 @@ def cross_validated_samples(result: SearchResult, progress: Progress = lambda me
         )
         for labels, logits_NK in ((targets, base.fit.logits_NK), (test.targets, base.test.logits_NK))
     ]
-    check_support(*data)
+    check_support(data[0], data[1])
     return Samples(data[0], data[1], tuple(sources))
 
 
