@@ -167,7 +167,7 @@ def _model_difference(first: Predictions, second: Predictions) -> str:
 
 
 def check_support(data: Predictions, test: Predictions | None, left_out: int = 0) -> None:
-    """Check that each class has enough fitting samples, without those that were left out as test samples.
+    """Check that each class has enough fitting samples once shared samples are left out.
 
     Raises:
         ValueError: if a class has one fitting sample only, or test samples but no fitting samples.

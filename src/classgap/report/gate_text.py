@@ -26,7 +26,7 @@ def gate_headline(result: GateResult) -> str:
 def power_warnings(result: GateResult) -> list[str]:
     """Say which rules about classes hold without showing much: no class could break them, or one seems to.
 
-    These sentences belong next to the verdict, which counts a rule that cannot be broken among those that hold.
+    These sentences belong next to the verdict, because a rule that cannot be broken here counts as one that holds.
     """
     found, power = [], result.power
     for rule in result.rules:
