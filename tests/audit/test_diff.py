@@ -309,7 +309,7 @@ def test_round_trip(sides, tmp_path):
 @pytest.mark.parametrize(
     ("change", "text"),
     [
-        ({"schema": 1}, "schema must be 2, got 1"),
+        ({"schema": 1}, "schema must be 3, got 1"),
         ({"gained": ["nobody"]}, "gained does not match"),
         ({"n_runs": "two"}, "n_runs must be .* got 'two'"),
     ],

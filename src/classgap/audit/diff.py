@@ -29,6 +29,7 @@ from classgap.audit.metrics.groups import thirds
 from classgap.audit.results import STRICT
 from classgap.audit.serialization import from_plain, name_file_in_errors, read_json, to_plain, write_json
 from classgap.audit.settings import AuditSettings
+from classgap.audit.stats.f1_scores import F1Sides
 from classgap.audit.stats.matching import ClassMatch, match_classes, match_samples
 from classgap.audit.stats.multiple_tests import Correction
 from classgap.audit.stats.pairing import check_number_of_runs, check_runs, count_pairs
@@ -51,6 +52,7 @@ class AuditDiff:
         n_samples: number of test samples compared; of the first side if samples are not paired.
         overall: accuracy over all samples.
         balanced: mean class accuracy.
+        macro_f1: mean F1 score of the classes; ``None`` if samples are not paired and an audit has none.
         classes: one entry per class, in the order of the class indices.
         groups: name → group, with the members of the first side ("hard" classes were hard before).
         own_groups: "easy", "medium", "hard", each side ranked by its own accuracies.
@@ -81,7 +83,7 @@ class AuditDiff:
     (0.25, ('1',), ())
     """
 
-    SCHEMA: ClassVar[int] = 2
+    SCHEMA: ClassVar[int] = 3
     __pydantic_config__ = STRICT
 
     before_name: str
@@ -90,6 +92,7 @@ class AuditDiff:
     n_samples: int
     overall: Change
     balanced: Change
+    macro_f1: Change | None
     classes: tuple[ClassChange, ...]
     groups: Mapping[str, GroupChange]
     own_groups: Mapping[str, GroupChange]
@@ -151,7 +154,7 @@ class AuditDiff:
         """
         befores = [before] if isinstance(before, Audit) else list(before)
         afters = [after] if isinstance(after, Audit) else list(after)
-        counts, match, left_out = _count(befores, afters, rename, unpaired)
+        counts, match, left_out, f1 = _count(befores, afters, rename, unpaired)
         settings = AuditSettings(
             confidence_level=befores[0].confidence_level if confidence_level is None else confidence_level,
             n_resamples=n_resamples,
@@ -164,7 +167,7 @@ class AuditDiff:
         groups = first_groups(befores[0], counts, match.renamed, rank_again=rank_again)
         members = {name: part for name, _, part in groups}
         hardness = {counts.names[i]: name for name, kind, part in groups if kind == "thirds" for i in part}
-        classes, method, changed = class_changes(match.names, counts, sides, hardness, correction)
+        classes, method, changed = class_changes(match.names, counts, sides, hardness, correction, f1)
         group_changes = {name: group_change(name, kind, part, sides, counts.names) for name, kind, part in groups}
         weights = [mean_of(np.arange(len(counts.names)), counts.support_U)]
         if isinstance(counts, UnpairedCounts):
@@ -179,6 +182,7 @@ class AuditDiff:
             n_samples=int(counts.support_U.sum()),
             overall=sides.change(*weights),
             balanced=sides.change(mean_of(np.arange(len(counts.names)))),
+            macro_f1=None if f1 is None else f1.macro_change(sides.confidence_level),
             classes=classes,
             groups=group_changes,
             own_groups={
@@ -189,7 +193,7 @@ class AuditDiff:
             gap=gaps,
             gained=_names(classes, "gained"),
             regressed=_names(classes, "regressed"),
-            over_runs=run_changes(counts, members) if counts.n_runs > 1 else {},
+            over_runs=run_changes(counts, members, f1) if counts.n_runs > 1 else {},
             confidence_level=sides.confidence_level,
             n_resamples=settings.n_resamples,
             seed=settings.seed,
@@ -329,12 +333,13 @@ def compare(
 
 def _count(
     befores: Sequence[Audit], afters: Sequence[Audit], rename: Mapping[str, str] | None, unpaired: bool
-) -> tuple[Counts, ClassMatch, tuple[int, int]]:
-    """Count outcomes; also return the matched classes and the number of samples left out on each side."""
+) -> tuple[Counts, ClassMatch, tuple[int, int], F1Sides | None]:
+    """Count outcomes; also return matched classes, the number of samples left out on each side, and F1 scores."""
     if not unpaired:
         check_runs(befores, afters, hint=UNPAIRED_ADVICE)
         matched = match_samples(befores, afters, rename, hint=UNPAIRED_HINT)
-        return count_pairs(matched), matched.classes, (matched.only_before, matched.only_after)
+        left_out = matched.only_before, matched.only_after
+        return count_pairs(matched), matched.classes, left_out, F1Sides.from_samples(matched)
     check_number_of_runs(befores, afters)
     if len(befores) > 1:
         raise ValueError(f"unpaired compares one run per side, got {len(befores)} runs (--n-runs).")
@@ -342,7 +347,7 @@ def _count(
     counts = count_unpaired(befores[0], afters[0], match)
     used = int(counts.before_support_U.sum()), int(counts.after_support_U.sum())
     left_out = befores[0].overall.n_samples - used[0], afters[0].overall.n_samples - used[1]
-    return counts, match, left_out
+    return counts, match, left_out, F1Sides.from_audits(befores[0], afters[0], match, counts.names)
 
 
 def _account_for_ranking(counts: Counts, groups: dict[str, GroupChange], gaps: dict[str, Change], seed: int) -> None:

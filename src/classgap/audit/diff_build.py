@@ -13,6 +13,7 @@ from classgap.audit.diff_results import Change, ChangedClasses, ClassChange, Gro
 from classgap.audit.metrics.gaps import CHANCE_RESAMPLES, MEASURES, mean_by_third, sums_by_third, tenth_size
 from classgap.audit.metrics.groups import thirds
 from classgap.audit.results import Interval
+from classgap.audit.stats.f1_scores import F1Sides
 from classgap.audit.stats.intervals import centered_interval, percentile_interval
 from classgap.audit.stats.multiple_tests import THRESHOLD, adjust, changed_classes, sign_test
 from classgap.audit.stats.paired_tests import ROUNDING, paired_t_test
@@ -98,7 +99,12 @@ def mean_of(members: Integers, weights: Integers | None = None) -> Callable[[Flo
 
 
 def class_changes(
-    names: Sequence[str], counts: Counts, sides: Sides, hardness: Mapping[str, str], correction: str
+    names: Sequence[str],
+    counts: Counts,
+    sides: Sides,
+    hardness: Mapping[str, str],
+    correction: str,
+    f1: F1Sides | None,
 ) -> tuple[tuple[ClassChange, ...], str, ChangedClasses | None]:
     """Compare every class.
 
@@ -108,6 +114,7 @@ def class_changes(
         sides: accuracies of both sides.
         hardness: third of each class.
         correction: "auto", "holm" or "fdr".
+        f1: F1 scores of the classes with samples.
 
     Returns:
         The changes, the name of the correction, and the number of changed classes if it can be estimated.
@@ -146,6 +153,8 @@ def class_changes(
                 verdict=_verdict(change, moved, adjusted_U[i] < 1 - sides.confidence_level),
                 group=hardness.get(name),
                 support_after=support_after,
+                f1_before=None if f1 is None else float(f1.before.f1_U[i]),
+                f1_after=None if f1 is None else float(f1.after.f1_U[i]),
             )
         )
     changed = None if attainable_U is None else changed_classes(p_U, attainable_U, sides.confidence_level)
@@ -259,7 +268,7 @@ def gap_changes(
     return found
 
 
-def run_changes(counts: Counts, groups: Mapping[str, Integers]) -> dict[str, RunsChange]:
+def run_changes(counts: Counts, groups: Mapping[str, Integers], f1: F1Sides | None) -> dict[str, RunsChange]:
     """Mean, standard deviation and paired test over runs of every metric; gaps use each run's own ranking."""
     everything = np.arange(len(counts.names))
     metrics: dict[str, Callable[[Floats], Floats]] = {
@@ -268,9 +277,11 @@ def run_changes(counts: Counts, groups: Mapping[str, Integers]) -> dict[str, Run
         **{name: mean_of(members) for name, members in groups.items()},
         **(MEASURES if len(everything) > 1 else {}),
     }
+    runs = {name: (metric(counts.before_SU), metric(counts.after_SU)) for name, metric in metrics.items()}
+    if f1 is not None:
+        runs["macro_f1"] = f1.before.f1_SU.mean(axis=1), f1.after.f1_SU.mean(axis=1)
     found = {}
-    for name, metric in metrics.items():
-        before_S, after_S = metric(counts.before_SU), metric(counts.after_SU)
+    for name, (before_S, after_S) in runs.items():
         changes_S = after_S - before_S
         found[name] = RunsChange(
             before_mean=float(before_S.mean()),

@@ -7,6 +7,8 @@ from dataclasses import dataclass, field
 from classgap.audit.figures import ACCURACY, INTERVAL_COLUMNS, SIGNIFICANCE, row, table_of
 from classgap.audit.results import STRICT, Interval
 
+F1_NOTE = "2 · correct / (support + predictions) of the class, in the compared samples; mean over runs."
+
 
 @dataclass(frozen=True)
 class Change:
@@ -102,6 +104,12 @@ class ClassChange:
     support_after: int | None = field(  # if it differs: samples are not paired
         default=None,
         metadata=row(label="Support after", unit="count", section=ACCURACY, header="Support after"),
+    )
+    f1_before: float | None = field(
+        default=None, metadata=row(label="F1 before", unit="fraction", section=ACCURACY, note=F1_NOTE)
+    )
+    f1_after: float | None = field(
+        default=None, metadata=row(label="F1 after", unit="fraction", section=ACCURACY, note=F1_NOTE)
     )
 
 

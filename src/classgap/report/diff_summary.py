@@ -26,6 +26,8 @@ def diff_summary(diff: AuditDiff) -> str:
     gap = diff.gap.get("easy_hard")
     if "hard" in diff.groups and "easy" in diff.groups and gap is not None:  # otherwise accuracy is the headline
         sentences.append(f"Accuracy{over} {_accuracy_change(diff.overall)}.")
+        if diff.macro_f1 is not None:
+            sentences.append(f"Macro F1{over} {_accuracy_change(diff.macro_f1)}.")
         sentences.append(f"The gap between the easy and the hard third {_gap_change(gap)}.")
         own = diff.gap.get("own_easy_hard")
         if own is not None and own.significant and own.change * gap.change < 0:  # other classes are hard

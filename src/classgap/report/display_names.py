@@ -61,12 +61,12 @@ def method_names(methods: Iterable[str]) -> str:
 def gap_name(measure: str, rank_by: str = "own") -> str:
     """Display name of a gap measure in an audit with this ``rank_by``.
 
-    >>> gap_name("std")
-    'standard deviation across classes'
+    >>> gap_name("std"), gap_name("macro_f1")
+    ('standard deviation across classes', 'macro F1')
     >>> gap_name("easy_hard", "baseline")
     "easy third − hard third, the baseline's thirds"
     """
-    name = GAPS.get(measure, measure.replace("_", " "))
+    name = "macro F1" if measure == "macro_f1" else GAPS.get(measure, measure.replace("_", " "))
     return f"{name}, the baseline's thirds" if measure == "easy_hard" and rank_by != "own" else name
 
 

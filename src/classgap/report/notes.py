@@ -116,6 +116,10 @@ def diff_notes(diff: AuditDiff) -> dict[str, str]:
             f"Single classes: {'Agresti-Min' if diff.paired else 'Newcombe'} interval."
         ),
         **_figure_notes(CLASS_CHANGES, diff.confidence_level),
+        "macro_f1": (
+            "Mean F1 score of the compared classes. Interval of the change: normal, by the delta method, from the "
+            "variance within each class."
+        ),
         "groups": "Mean accuracy of the classes in the group. The groups are those of the first model.",
         "expected_by_chance": (
             "Mean change of the thirds if the two predictions of each sample are swapped at random. Classes that "

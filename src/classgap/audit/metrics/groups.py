@@ -13,7 +13,7 @@ from classgap.audit._types import Floats, Integers
 
 THIRDS = ("easy", "medium", "hard")
 FREQUENCIES = ("head", "torso", "tail")
-OVERALL = ("accuracy", "balanced_accuracy")  # share a namespace with the groups in a comparison over seeds
+OVERALL = ("accuracy", "balanced_accuracy", "macro_f1")  # share a namespace with the groups in a comparison over seeds
 
 
 @dataclass(frozen=True)

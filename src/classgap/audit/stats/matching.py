@@ -37,18 +37,28 @@ class MatchedSamples:
     Attributes:
         classes: matched classes.
         targets_N: position of each sample's class in ``classes.names``.
-        before_SN: whether each run before is right.
-        after_SN: whether each run after is right.
+        before_predictions_SN: position of the class that each run before predicts; -1 if only one side has it.
+        after_predictions_SN: the same for each run after.
         only_before: number of samples of the first side that were left out.
         only_after: number of samples of the second side that were left out.
     """
 
     classes: ClassMatch
     targets_N: Integers
-    before_SN: NDArray[np.bool_]
-    after_SN: NDArray[np.bool_]
+    before_predictions_SN: Integers
+    after_predictions_SN: Integers
     only_before: int
     only_after: int
+
+    @property
+    def before_SN(self) -> NDArray[np.bool_]:
+        """Whether each run before is right."""
+        return self.before_predictions_SN == self.targets_N
+
+    @property
+    def after_SN(self) -> NDArray[np.bool_]:
+        """Whether each run after is right."""
+        return self.after_predictions_SN == self.targets_N
 
 
 def match_classes(before: Audit, after: Audit, rename: Mapping[str, str] | None = None) -> ClassMatch:
@@ -88,11 +98,19 @@ def match_classes(before: Audit, after: Audit, rename: Mapping[str, str] | None 
     )
 
 
-def class_positions(audit: Audit, classes: ClassMatch, *, first_side: bool) -> Integers:
-    """Return the position of each sample's class in ``classes.names``; -1 if only one side has the class."""
+def class_positions(audit: Audit, classes: ClassMatch, *, first_side: bool, predicted: bool = False) -> Integers:
+    """Return the position of each sample's class in ``classes.names``; -1 if only one side has the class.
+
+    Args:
+        audit: audit of one side.
+        classes: matched classes.
+        first_side: whether the audit is of the first side.
+        predicted: return the positions of predicted classes instead of true ones.
+    """
     rename = classes.renamed if first_side else {}
     position = {name: i for i, name in enumerate(classes.names)}
-    return np.array([position.get(rename.get(name, name), -1) for name in audit.class_names])[audit.samples.targets]
+    position_K = np.array([position.get(rename.get(name, name), -1) for name in audit.class_names])
+    return position_K[audit.samples.predictions if predicted else audit.samples.targets]
 
 
 def match_samples(
@@ -134,13 +152,16 @@ def match_samples(
             raise ValueError(f"{_between(first, audit)}: {conflict}{corrected}.")
     if not kept.any():
         raise ValueError(f"{_between(first, afters[0])}: no common sample belongs to a common class{hint}.")
-    correct = [audit.samples.correct[own][kept] for (audit, _), own in zip(sides, rows, strict=True)]
+    predictions = [
+        class_positions(audit, classes, first_side=is_first, predicted=True)[own][kept]
+        for (audit, is_first), own in zip(sides, rows, strict=True)
+    ]
     n_matched = int(kept.sum())
     return MatchedSamples(
         classes=classes,
         targets_N=targets_AN[0][kept],
-        before_SN=np.stack(correct[: len(befores)]),
-        after_SN=np.stack(correct[len(befores) :]),
+        before_predictions_SN=np.stack(predictions[: len(befores)]),
+        after_predictions_SN=np.stack(predictions[len(befores) :]),
         only_before=len(first.samples.targets) - n_matched,
         only_after=len(afters[0].samples.targets) - n_matched,
     )
