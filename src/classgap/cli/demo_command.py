@@ -23,7 +23,7 @@ DATA = "mnist1d:n-train=2000"  # 1,000 training samples are left when half is he
 
 # From the table of tuned runs in docs/mr2.md.
 ADVICE = (
-    "With a tuned learning rate and weight decay MR² gains less; docs/remedies.md compares all remedies on eight "
+    "With a tuned learning rate and weight decay, MR² gains less; docs/remedies.md compares all remedies on eight "
     "problems."
 )
 

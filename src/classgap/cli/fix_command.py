@@ -28,8 +28,8 @@ class FixCommand(Command):
     tries their ensembles. Remedies are chosen on SOURCE alone and tested on
     --test, or by nested cross-fitting without it. A run of classgap train with
     --val-fraction has everything needed: validation and test samples, images,
-    features and weights. With --data, fix also trains: it searches methods and
-    settings within --budget.
+    features and weights. With --data instead of SOURCE, fix trains the
+    models itself: it searches methods and settings within --budget.
 
     Examples:
       classgap fix val.npz --test test.npz --out fixed

@@ -69,7 +69,8 @@ class GateCommand(Command):
     """Largest drop allowed for any class."""
 
     max_group_drop: tuple[str, ...] = ()
-    """Largest drop allowed in the mean accuracy of a group of the baseline, or in "overall"; can be repeated."""
+    """Largest drop allowed in the mean accuracy of a group of classes (thirds are those of the baseline), or in
+    "overall", the accuracy of all samples; can be repeated."""
 
     min_class_accuracy: float | None = None
     """Lowest accuracy allowed for any class."""

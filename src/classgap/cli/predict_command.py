@@ -52,7 +52,7 @@ class PredictCommand(Command):
     """Directory of a finished run of classgap train."""
 
     inputs: tuple[str, ...] = ()
-    """Images, folders, feature files, CSV files, or a dataset."""
+    """Images, texts, folders, feature files, tables, or a dataset."""
 
     out: Path | None = None
     """Write logits, probabilities, class names and targets to this .npz, .safetensors or .csv file."""

@@ -48,8 +48,8 @@ class ReproduceCommand(Command):
     """Recipe name (see `classgap recipes`) or YAML file."""
 
     scale: Literal["tiny", "cpu", "full-200", "full"] = "tiny"
-    """Size of the runs: about a minute (tiny), up to several hours on two cores (cpu), at full size with
-    200 epochs (full-200), or as published (full)."""
+    """Size of the runs: about a minute (tiny), up to several hours on two cores (cpu), as published (full), or
+    with the published data and networks in bfloat16 and at most 256 epochs (full-200)."""
 
     seeds: int | None = None
     """Number of seeds."""

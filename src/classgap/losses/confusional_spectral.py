@@ -31,7 +31,7 @@ class ConfusionalSpectralLoss(ClassLoss):
 
     The loss follows the published code with clean inputs, for which the third term, a divergence between clean and
     adversarial outputs, is 0. So does the MR² paper, which does not state its coefficients. The code differs from its
-    paper: the spectral norm is never differentiated, only this weighted surrogate; confusions are counts, not rates;
+    paper: it minimizes this weighted cross-entropy, not the spectral norm itself; confusions are counts, not rates;
     they are counted after the true logit is multiplied by 1 - ``narrowing``, which raises negative logits; correctly
     classified samples have the weight G[y, y], not 0. The authors fine-tune a trained model for two epochs.
 

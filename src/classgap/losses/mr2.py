@@ -42,9 +42,9 @@ class MR2Loss(ClassLoss):
 
     Zhu et al., "Reducing class-wise performance disparity via margin regularization", ICLR 2026. γ_y grows with the
     running mean of the feature norm of class y; the mean of γ over the classes is c̄. The second term, the pull, brings
-    samples of a class together. The spread of a class is the running mean of the squared distance of its samples to
-    their mean, and s̄ is the mean over the classes. Positives x⁺ are the other samples of the class in the global batch
-    of all processes. γ and s̄ carry no gradient.
+    samples of a class together. s̄ is the mean over the classes of the running within-class variance, the mean squared
+    distance of the samples of a class to their mean. Positives x⁺ are the other samples of the class in the global
+    batch of all processes. γ and s̄ carry no gradient.
 
     Three defaults are ours: ``margin``, ``strength`` and ``spread``. The loss as printed in the paper is
     ``MR2Loss(num_classes, margin=c̄, strength=λ, spread="plain")`` with numbers c̄ and λ; for CIFAR-100 the paper has

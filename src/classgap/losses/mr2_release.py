@@ -46,7 +46,7 @@ class MR2ReleaseLoss(ClassLoss):
     **At the same λ, the pull is about 300 times weaker than in the paper**, and about 30 times weaker in the compiled
     version. This is the ratio of the gradients of Eq. (2) and of the published term with respect to the features, for
     100 classes, batches of 128 and 64 synthetic features (220 to 380, depending on the spread of the classes). The λ =
-    0.1 of the published script thus corresponds to about 0.0003 in Eq. (2); the paper reports 0.1 to 0.9.
+    0.1 of the published script thus corresponds to about 0.0003 in Eq. (2); the paper reports 0.01 to 0.9.
 
     It differs from the paper, and thus from :class:`MR2Loss`:
 

@@ -34,7 +34,7 @@ METHODS: Registry[Method | ClassLoss] = Registry(
             required_inputs=("features",),
             origins={
                 "margin": f"{OURS}; {PAPER}: best near 2 of {{1, 2, 3}}",
-                "strength": f"{OURS}; {PAPER}: best near 0.5 in [0.1, 0.9]; {CODE}: 0.1",
+                "strength": f"{OURS}; {PAPER}: best near 0.5 in [0.01, 0.9]; {CODE}: 0.1",
                 "p": f"{PAPER}; 3 for cosine classifiers; {CODE}: 5",
                 "logit": PAPER,
                 "slack": PAPER,
@@ -122,7 +122,7 @@ def build(text: str, *, num_classes: int, **given: Any) -> Method:
     0.008
     >>> build("triplet+center", num_classes=10, feature_dim=64)
     Traceback (most recent call last):
-    ValueError: method triplet+center: triplet and center do not compose; both are losses, and a run minimizes one.
+    ValueError: method triplet+center: triplet and center do not compose; both are losses, and a run minimizes one loss.
     """
     components = parse(text, METHODS)
     try:

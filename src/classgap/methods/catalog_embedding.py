@@ -118,7 +118,7 @@ ENTRIES: list[MethodEntry] = [
     ),
     MethodEntry(
         "dro-lt-joint",
-        "One-stage DRO-LT, as in the ELM paper.",
+        "One-stage DRO-LT, a baseline in the ELM paper.",
         dro_lt_joint,
         given=(*_WIDTH, "class_counts"),
         paper=f"{_DRO_LT}; Jitkrittum et al., 2022, arXiv 2204.13208",

@@ -20,7 +20,7 @@ from classgap.registry import Registry, Spec
 _PLUS = re.compile(r"\+(?=[a-z])")  # skips the plus of 1e+3
 _CORE_ROLES, _WRAPPER_ROLES = ("loss", "procedure"), ("step", "post-hoc")
 WHY_ONE = {
-    "loss": "both are losses, and a run minimizes one",
+    "loss": "both are losses, and a run minimizes one loss",
     "procedure": "each procedure brings its own losses and stages",
     "step": "both change how an optimizer step is computed",
     "post-hoc": "both change the classifier after training",
