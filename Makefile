@@ -2,21 +2,28 @@
 PYTHON ?= python3
 BIN := .venv/bin
 
-.PHONY: demo test test-slow check format bench pictures docs clean
+.PHONY: demo test pytest test-slow check lint types format bench pictures docs clean
 
 demo: .venv/installed
 	$(BIN)/classgap demo
 
-test: check
+test: lint  # mypy takes a minute, but only one core
+	@$(MAKE) --no-print-directory -j 2 types pytest
+
+pytest: .venv/installed
 	$(BIN)/python -m pytest -n 2 --dist worksteal
 
 test-slow: .venv/installed
 	$(BIN)/python -m pytest -n 2 --dist worksteal -m slow
 	$(BIN)/python -m pytest -n 2 experiments/tests
 
-check: .venv/installed
+check: lint types
+
+lint: .venv/installed
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
+
+types: .venv/installed
 	$(BIN)/mypy
 
 format: .venv/installed
