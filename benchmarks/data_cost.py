@@ -119,7 +119,7 @@ def describe(results: timing.Results) -> str:
     intro = (
         "`python benchmarks/data_cost.py` compares augmented batches of 128 images of 32×32 pixels with torchvision's "
         "transforms on Pillow images and its transforms v2 on tensors, in a `DataLoader` with two workers. classgap "
-        "uses none."
+        "uses no workers."
     )
     return "\n\n".join(
         [timing.paragraph(intro), timing.table(rows), timing.paragraph(timing.describe_conditions(results, "Figures"))]
