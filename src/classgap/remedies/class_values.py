@@ -11,6 +11,7 @@ from typing import Any, Literal
 import numpy as np
 
 from classgap._array_files import map_npy
+from classgap._csv_cells import is_number
 from classgap._regular_files import check_regular_file
 from classgap.audit._types import Floats
 from classgap.audit.io.predictions import to_tensor
@@ -149,14 +150,14 @@ def _priors_from_rows(rows: list[list[str]]) -> Any:
         return np.array([_number("prior", cell) for row in rows for cell in row])
     if len(rows[0]) != 2:
         raise ValueError(f"priors must have the columns class and prior, got {len(rows[0])} columns.")
-    if not _is_number(rows[0][1]):
+    if not is_number(rows[0][1]):
         rows = rows[1:]  # a header
     _check_unique(row[0] for row in rows)
     return {name: _number(f"prior of {name!r}", cell) for name, cell in rows}
 
 
 def _costs_from_rows(rows: list[list[str]]) -> Any:
-    if all(_is_number(cell) for row in rows for cell in row):
+    if all(is_number(cell) for row in rows for cell in row):
         return np.array([[float(cell) for cell in row] for row in rows])
     predicted = rows[0][1:]
     _check_unique(predicted)
@@ -184,14 +185,6 @@ def _check_names(what: str, given: Mapping[str, Any], class_names: Sequence[str]
         if name not in class_names:
             near = nearest(str(name), class_names)
             raise ValueError(f"{what} has the unknown class {name!r}{f'; did you mean {near!r}?' if near else '.'}")
-
-
-def _is_number(text: str) -> bool:
-    try:
-        float(text)
-    except ValueError:
-        return False
-    return True
 
 
 def _number(what: str, value: Any) -> float:
