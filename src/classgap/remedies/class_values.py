@@ -14,7 +14,7 @@ from classgap._array_files import map_npy
 from classgap._csv_cells import is_number
 from classgap._regular_files import check_regular_file
 from classgap.audit._types import Floats
-from classgap.audit.io.predictions import to_tensor
+from classgap.audit.io.arrays import to_tensor
 from classgap.audit.serialization import read_json
 from classgap.registry import nearest
 
