@@ -11,7 +11,8 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from classgap._atomic_write import atomic_write_text
-from classgap.report.reproduction_files import escape_markdown, markdown_table, reproduction_markdown
+from classgap.report.formatting import escape_markdown
+from classgap.report.reproduction_files import markdown_table, reproduction_markdown
 from classgap.report.reproduction_rows import LEGEND, format_change, recipe_title, seeds_text
 from classgap.reproduce.catalog import load_recipe, recipe_names
 from classgap.reproduce.cells import make_plan

@@ -1,4 +1,4 @@
-"""Text in CSV files that a spreadsheet would run as a formula."""
+"""Cells of CSV files: text that a spreadsheet would run as a formula, and numbers."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ def escape_cell(value: Any) -> Any:
     >>> [escape_cell(value) for value in ("=1+1", "-0.5", "cat", "'=1", 3)]
     ["'=1+1", '-0.5', 'cat', "''=1", 3]
     """
-    return f"'{value}" if isinstance(value, str) and _FORMULA.match(value) and not _is_number(value) else value
+    return f"'{value}" if isinstance(value, str) and _FORMULA.match(value) and not is_number(value) else value
 
 
 def unescape_cell(text: str) -> str:
@@ -26,7 +26,12 @@ def unescape_cell(text: str) -> str:
     return text[1:] if text.startswith("'") and _FORMULA.match(text) else text
 
 
-def _is_number(text: str) -> bool:
+def is_number(text: str) -> bool:
+    """Return whether ``text`` can be converted to a float.
+
+    >>> is_number("-1e3"), is_number("nan"), is_number("1,5")
+    (True, True, False)
+    """
     try:
         float(text)
     except ValueError:

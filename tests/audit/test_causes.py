@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from classgap.audit.diagnosis import causes
-from classgap.audit.diagnosis.causes import Evidence
 from classgap.audit.diagnosis.diagnose import diagnose
+from classgap.audit.diagnosis.evidence import Evidence
 from classgap.audit.diagnosis.loss_trend import LossTrend
 from classgap.audit.results import Confusion
 

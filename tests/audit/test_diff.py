@@ -6,7 +6,8 @@ from scipy import stats
 
 from classgap.audit import Audit, AuditDiff, AuditSettings
 from classgap.audit.serialization import write_json
-from classgap.audit.stats.pairing import pair_audits
+from classgap.audit.stats.matching import match_samples
+from classgap.audit.stats.pairing import count_pairs
 
 CLASSES, EACH = 6, 80
 TARGETS = np.repeat(np.arange(CLASSES), EACH)
@@ -132,7 +133,7 @@ def test_thirds_of_equal_models_move_by_chance_and_that_is_said():
 
 
 def test_random_swaps_against_swapping_samples(sides):
-    counts = pair_audits([sides[0]], [sides[1]])
+    counts = count_pairs(match_samples([sides[0]], [sides[1]]))
     before, after = counts.swap_sides(3000, np.random.default_rng(0))
     rng = np.random.default_rng(1)
     a, b = sides[0].samples.correct, sides[1].samples.correct
@@ -291,7 +292,7 @@ def test_files_that_number_their_classes_differently_can_be_compared():
     # A class that is only ever predicted is known to the first alone.
     first = Audit.from_predictions(predictions=["a", "c", "b"], targets=["a", "b", "b"])
     second = Audit.from_predictions(predictions=["a", "b", "b"], targets=["a", "b", "b"])
-    counts = pair_audits([first], [second])
+    counts = count_pairs(match_samples([first], [second]))
     assert counts.names == ("a", "b")
     assert (counts.fixed_U.tolist(), counts.broken_U.tolist()) == ([0, 1], [0, 0])
 

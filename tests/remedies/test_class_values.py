@@ -7,8 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from classgap.remedies.checks import check_costs, check_priors
-from classgap.remedies.class_values import read_class_values
+from classgap.remedies.class_values import check_costs, check_priors, read_class_values
 
 NAMES = ("cat", "dog", "fox")
 COSTS = [[0, 5, 1], [1, 0, 1], [1, 2.5, 0]]

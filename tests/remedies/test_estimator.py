@@ -9,6 +9,7 @@ import joblib
 import numpy as np
 import pytest
 import sklearn
+from fix_cases import softmax
 from scipy import sparse
 from sklearn.base import clone
 from sklearn.datasets import load_digits
@@ -17,11 +18,9 @@ from sklearn.exceptions import NotFittedError
 from sklearn.frozen import FrozenEstimator
 from sklearn.linear_model import LogisticRegression, Ridge, RidgeClassifier
 from sklearn.model_selection import (
-    FixedThresholdClassifier,
     GridSearchCV,
     RepeatedStratifiedKFold,
     StratifiedKFold,
-    TunedThresholdClassifierCV,
     train_test_split,
 )
 from sklearn.naive_bayes import GaussianNB
@@ -33,13 +32,8 @@ from sklearn.utils.estimator_checks import check_estimator, parametrize_with_che
 import classgap as cg
 from classgap.remedies import ClassOffsetClassifierCV
 
-# Checks that may fail. scikit-learn excuses its threshold estimators from some; none is needed here.
-EXPECTED_FAILURES: dict[str, str] = {}
 
-
-@parametrize_with_checks(
-    [ClassOffsetClassifierCV(LogisticRegression(C=1), cv=3)], expected_failed_checks=lambda _: EXPECTED_FAILURES
-)
+@parametrize_with_checks([ClassOffsetClassifierCV(LogisticRegression(C=1), cv=3)])
 def test_scikit_learn_checks(estimator, check):
     check(estimator)
 
@@ -48,15 +42,7 @@ def test_scikit_learn_checks(estimator, check):
 @pytest.mark.parametrize("base", [GaussianNB(), LinearSVC(), RandomForestClassifier(5, random_state=0)], ids=repr)
 @pytest.mark.parametrize("goal", ["hard", "balanced"])
 def test_scikit_learn_checks_of_other_estimators_and_goals(base, goal):
-    model = ClassOffsetClassifierCV(base, goal=goal, max_easy_loss=100, max_overall_loss=100, cv=3)
-    check_estimator(model, expected_failed_checks=EXPECTED_FAILURES)
-
-
-def test_expected_failures_are_those_of_scikit_learns_threshold_estimators():
-    instances = pytest.importorskip("sklearn.utils._test_common.instance_generator")
-    excused = instances.PER_ESTIMATOR_XFAIL_CHECKS
-    assert excused[TunedThresholdClassifierCV]
-    assert EXPECTED_FAILURES.keys() <= {*excused[TunedThresholdClassifierCV], *excused[FixedThresholdClassifier]}
+    check_estimator(ClassOffsetClassifierCV(base, goal=goal, max_easy_loss=100, max_overall_loss=100, cv=3))
 
 
 @cache
@@ -78,11 +64,6 @@ BASES = {
     "pipeline": make_pipeline(StandardScaler(), LogisticRegression(C=0.1)),
 }
 FREE = {"max_easy_loss": 100, "max_overall_loss": 100, "max_medium_loss": 100}
-
-
-def softmax(scores):
-    powers = np.exp(scores - scores.max(axis=1, keepdims=True))
-    return powers / powers.sum(axis=1, keepdims=True)
 
 
 def balanced_accuracy(y, predicted):

@@ -7,8 +7,10 @@ from fix_cases import biased, biased_logits, softmax
 
 from classgap.audit.io.predictions import Predictions
 from classgap.remedies import fix
-from classgap.remedies.checks import check_costs, check_disjoint, check_points, check_priors
+from classgap.remedies.checks import check_disjoint
+from classgap.remedies.class_values import check_costs, check_priors
 from classgap.remedies.duplicates import shared_samples
+from classgap.remedies.rule import check_points
 
 NAMES = ("a", "b", "c")
 

@@ -12,8 +12,8 @@ from numpy.typing import NDArray
 from classgap.audit._types import Floats, Integers
 from classgap.audit.audit import Audit
 from classgap.audit.diagnosis.budget import Assignment
-from classgap.audit.diagnosis.causes import Evidence
 from classgap.audit.diagnosis.diagnose import ROUNDING, diagnose
+from classgap.audit.diagnosis.evidence import Evidence
 from classgap.audit.diagnosis.examined import examined_rows
 from classgap.audit.diagnosis.loss_trend import LossTrend
 from classgap.audit.diagnosis.offset_change import offset_change

@@ -11,7 +11,7 @@ import numpy as np
 
 from classgap.audit._types import Floats, Integers, SampleId
 from classgap.audit.diagnosis.budget import Assignment
-from classgap.audit.diagnosis.causes import Evidence
+from classgap.audit.diagnosis.evidence import Evidence
 from classgap.audit.figures import FIGURES, ClassResult
 from classgap.audit.geometry.boundaries import Boundaries
 from classgap.audit.geometry.class_clouds import ClassClouds

@@ -15,6 +15,7 @@ from pathlib import Path
 from types import NoneType, UnionType
 from typing import Any, ClassVar, Literal, TypeVar, Union, get_args, get_origin, get_type_hints
 
+from classgap._csv_cells import is_number
 from classgap._synonyms import find_synonym
 from classgap.registry import nearest
 
@@ -274,17 +275,9 @@ def _prepare(words: Sequence[str]) -> list[str]:
     for word in words:
         if options and word == "--":
             options = False
-        elif not options or (word.startswith("-") and _is_number(word)):
+        elif not options or (word.startswith("-") and is_number(word)):
             result.append(VALUE + word)
         else:
             name, equals, value = word.partition("=")
             result.append(name.replace("_", "-") + equals + value if word.startswith("--") else word)
     return result
-
-
-def _is_number(text: str) -> bool:
-    try:
-        float(text)
-    except ValueError:
-        return False
-    return True

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 import torch
 
+from classgap._csv_cells import is_number
 from classgap._regular_files import check_regular_file
 from classgap.audit.io.labels import encode
 from classgap.data import load
@@ -159,7 +160,7 @@ def _read_csv(path: Path) -> tuple[np.ndarray, np.ndarray | None]:
             rows = csv.reader(file, strict=True)
             header = [column.strip() for column in next(rows, [])]
             places = [place for place, name in enumerate(header) if name != TARGET]
-            if header and all(map(_is_number, header)):
+            if header and all(map(is_number, header)):
                 raise ValueError("the first row must be a header with column names, got numbers.")
             values: list[np.ndarray] = []
             targets: list[str] = []
@@ -183,17 +184,9 @@ def _numbers(cells: Sequence[str], header: Sequence[str], places: Sequence[int],
         with np.errstate(over="ignore"):  # infinities are reported
             return np.array(cells, dtype=np.float32)
     except ValueError:
-        bad = next(place for place, cell in zip(places, cells, strict=True) if not _is_number(cell))
+        bad = next(place for place, cell in zip(places, cells, strict=True) if not is_number(cell))
         cell = cells[places.index(bad)]
         raise ValueError(f"line {line}: column {header[bad]!r} must be a number, got {cell[:40]!r}.") from None
-
-
-def _is_number(text: str) -> bool:
-    try:
-        float(text)
-    except ValueError:
-        return False
-    return True
 
 
 def _join(parts: Sequence[InputSamples]) -> InputSamples:

@@ -14,6 +14,7 @@ Pixels = NDArray[np.uint8]
 
 MAX_ROWS = 40  # classes of the accuracy figure, the hardest ones
 MAX_CLASSES = 1000  # of the confusion figure; larger matrices are summed over blocks
+MAX_LETTERS = 26  # of a class name
 ROW, NAME_WIDTH, PLOT_WIDTH, MARGIN = 18, 180, 400, 10
 SIDE = 512  # smallest side of the confusion figure
 INK, GRID, BAR = (60, 60, 60), (225, 225, 225), (120, 160, 205)
@@ -66,5 +67,5 @@ def confusion_image(audit: Audit) -> Pixels:
     return colors.round().astype(np.uint8).repeat(scale, axis=0).repeat(scale, axis=1)
 
 
-def _shorten(name: str, letters: int = 26) -> str:
-    return name if len(name) <= letters else name[: letters - 1] + "…"
+def _shorten(name: str) -> str:
+    return name if len(name) <= MAX_LETTERS else name[: MAX_LETTERS - 1] + "…"

@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Sequence
 
 import numpy as np
 import torch
 
-from classgap.audit._types import Floats, Integers
-from classgap.audit.io.predictions import Predictions, to_tensor
+from classgap.audit._types import Integers
+from classgap.audit.io.predictions import Predictions
 from classgap.audit.io.probabilities import probability_rows
 from classgap.audit.io.rows import as_tensor, row_chunks
-from classgap.remedies.class_values import costs_from_mapping, priors_from_mapping
 from classgap.remedies.duplicates import SharedRows, count_near_copies, rows_in, shared_samples
 
 MIN_SAMPLES = 2  # of each class: one to fit on and one to judge by
@@ -289,53 +287,3 @@ def check_training_rows(fit: Predictions, *others: Predictions) -> tuple[Integer
     if count > 1:
         were = "samples that are also fitting or test samples were"
     return np.flatnonzero(~shared_M), (f"{count} training {were} left out of the refitted heads.",)
-
-
-def check_points(what: str, value: float) -> float:
-    """Convert percentage points to a fraction.
-
-    >>> check_points("max_easy_loss", 0.5)
-    0.005
-    """
-    if not 0 <= value <= 100:
-        raise ValueError(f"{what} must be in percentage points, from 0 to 100; got {value}.")
-    return value / 100
-
-
-def check_costs(costs: Any, class_names: Sequence[str]) -> Floats | None:
-    """Check a cost matrix (K, K), or a mapping from true to predicted classes to costs.
-
-    Raises:
-        ValueError: if it has another shape, or an entry is negative or not finite.
-    """
-    if costs is None:
-        return None
-    classes = len(class_names)
-    if isinstance(costs, Mapping):
-        costs = costs_from_mapping(costs, class_names)
-    cost_KK = to_tensor("costs", costs).double().numpy()
-    if cost_KK.shape != (classes, classes):
-        raise ValueError(f"costs must have shape ({classes}, {classes}), rows are true classes; got {cost_KK.shape}.")
-    if not np.isfinite(cost_KK).all() or (cost_KK < 0).any():
-        row, column = np.argwhere(~(np.isfinite(cost_KK) & (cost_KK >= 0)))[0]
-        raise ValueError(f"costs must be finite and not negative, got {cost_KK[row, column]} at [{row}, {column}].")
-    return cost_KK
-
-
-def check_priors(priors: Any, class_names: Sequence[str]) -> Floats | None:
-    """Check class frequencies (K,), or a mapping by class name, and scale them to sum to 1.
-
-    >>> check_priors([1, 3], ["a", "b"]).tolist()
-    [0.25, 0.75]
-    """
-    if priors is None:
-        return None
-    if isinstance(priors, Mapping):
-        priors = priors_from_mapping(priors, class_names)
-    prior_K = to_tensor("priors", priors).double().numpy()
-    if prior_K.shape != (len(class_names),):
-        raise ValueError(f"priors must have shape ({len(class_names)},), one per class; got {prior_K.shape}.")
-    bad = np.flatnonzero(~(np.isfinite(prior_K) & (prior_K > 0)))
-    if len(bad):
-        raise ValueError(f"priors must be positive, got {prior_K[bad[0]]} for class {class_names[bad[0]]!r}.")
-    return prior_K / prior_K.sum()

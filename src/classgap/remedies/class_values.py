@@ -11,39 +11,62 @@ from typing import Any, Literal
 import numpy as np
 
 from classgap._array_files import map_npy
+from classgap._csv_cells import is_number
 from classgap._regular_files import check_regular_file
 from classgap.audit._types import Floats
+from classgap.audit.io.arrays import to_tensor
 from classgap.audit.serialization import read_json
 from classgap.registry import nearest
 
 Kind = Literal["costs", "priors"]
 
 
-def priors_from_mapping(priors: Mapping[str, Any], class_names: Sequence[str]) -> Floats:
-    """Return the prior of each class.
+def check_costs(costs: Any, class_names: Sequence[str]) -> Floats | None:
+    """Check a cost matrix (K, K), or a mapping from true to predicted classes to costs.
+
+    Costs missing in a mapping are 1, and 0 on the diagonal.
 
     Raises:
-        ValueError: if a class is missing or unknown, or a prior is no number.
-
-    >>> priors_from_mapping({"dog": 3, "cat": 1}, ("cat", "dog")).tolist()
-    [1.0, 3.0]
+        ValueError: if the shape is wrong, a class is unknown, or a cost is negative, not finite or no number.
     """
-    _check_names("priors", priors, class_names)
-    missing = [name for name in class_names if name not in priors]
-    if missing:
-        raise ValueError(f"priors must have a value for each class, but class {missing[0]!r} has none.")
-    return np.array([_number(f"priors[{name!r}]", priors[name]) for name in class_names])
+    if costs is None:
+        return None
+    classes = len(class_names)
+    if isinstance(costs, Mapping):
+        costs = _costs_from_mapping(costs, class_names)
+    cost_KK = to_tensor("costs", costs).double().numpy()
+    if cost_KK.shape != (classes, classes):
+        raise ValueError(f"costs must have shape ({classes}, {classes}), rows are true classes; got {cost_KK.shape}.")
+    if not np.isfinite(cost_KK).all() or (cost_KK < 0).any():
+        row, column = np.argwhere(~(np.isfinite(cost_KK) & (cost_KK >= 0)))[0]
+        raise ValueError(f"costs must be finite and not negative, got {cost_KK[row, column]} at [{row}, {column}].")
+    return cost_KK
 
 
-def costs_from_mapping(costs: Mapping[str, Any], class_names: Sequence[str]) -> Floats:
-    """Return the cost matrix (K, K); a missing cost is 1, and 0 on the diagonal.
+def check_priors(priors: Any, class_names: Sequence[str]) -> Floats | None:
+    """Check class frequencies (K,), or a mapping by class name, and scale them to sum to 1.
 
     Raises:
-        ValueError: if a class is unknown, or a cost is no number.
+        ValueError: if the shape is wrong, a class is missing or unknown, or a prior is not positive or no number.
 
-    >>> costs_from_mapping({"cat": {"dog": 5}}, ("cat", "dog")).tolist()
-    [[0.0, 5.0], [1.0, 0.0]]
+    >>> check_priors([1, 3], ["a", "b"]).tolist()
+    [0.25, 0.75]
     """
+    if priors is None:
+        return None
+    if isinstance(priors, Mapping):
+        priors = _priors_from_mapping(priors, class_names)
+    prior_K = to_tensor("priors", priors).double().numpy()
+    if prior_K.shape != (len(class_names),):
+        raise ValueError(f"priors must have shape ({len(class_names)},), one per class; got {prior_K.shape}.")
+    bad = np.flatnonzero(~(np.isfinite(prior_K) & (prior_K > 0)))
+    if len(bad):
+        raise ValueError(f"priors must be positive, got {prior_K[bad[0]]} for class {class_names[bad[0]]!r}.")
+    return prior_K / prior_K.sum()
+
+
+def _costs_from_mapping(costs: Mapping[str, Any], class_names: Sequence[str]) -> Floats:
+    """Return the cost matrix (K, K)."""
     _check_names("costs", costs, class_names)
     cost_KK = 1 - np.eye(len(class_names))
     at = {name: k for k, name in enumerate(class_names)}
@@ -56,12 +79,21 @@ def costs_from_mapping(costs: Mapping[str, Any], class_names: Sequence[str]) -> 
     return cost_KK
 
 
+def _priors_from_mapping(priors: Mapping[str, Any], class_names: Sequence[str]) -> Floats:
+    """Return the prior of each class."""
+    _check_names("priors", priors, class_names)
+    missing = [name for name in class_names if name not in priors]
+    if missing:
+        raise ValueError(f"priors must have a value for each class, but class {missing[0]!r} has none.")
+    return np.array([_number(f"priors[{name!r}]", priors[name]) for name in class_names])
+
+
 def read_class_values(path: str | os.PathLike[str], kind: Kind) -> Any:
     """Read costs or priors from a file, as an array or as a mapping by class name.
 
-    ``.json`` holds a list, or a mapping as for :func:`costs_from_mapping` and :func:`priors_from_mapping`. ``.csv``
-    holds numbers only, or names too: priors as rows "class,prior", costs as a table with the true classes in the first
-    column and the predicted ones in the first row; empty cells are missing costs.
+    ``.json`` holds a list, or a mapping as for :func:`check_costs` and :func:`check_priors`. ``.csv`` holds
+    numbers only, or names too: priors as rows "class,prior", costs as a table with the true classes in the first column
+    and the predicted ones in the first row; empty cells are missing costs.
 
     Raises:
         ValueError: if the file cannot be read.
@@ -118,14 +150,14 @@ def _priors_from_rows(rows: list[list[str]]) -> Any:
         return np.array([_number("prior", cell) for row in rows for cell in row])
     if len(rows[0]) != 2:
         raise ValueError(f"priors must have the columns class and prior, got {len(rows[0])} columns.")
-    if not _is_number(rows[0][1]):
+    if not is_number(rows[0][1]):
         rows = rows[1:]  # a header
     _check_unique(row[0] for row in rows)
     return {name: _number(f"prior of {name!r}", cell) for name, cell in rows}
 
 
 def _costs_from_rows(rows: list[list[str]]) -> Any:
-    if all(_is_number(cell) for row in rows for cell in row):
+    if all(is_number(cell) for row in rows for cell in row):
         return np.array([[float(cell) for cell in row] for row in rows])
     predicted = rows[0][1:]
     _check_unique(predicted)
@@ -153,14 +185,6 @@ def _check_names(what: str, given: Mapping[str, Any], class_names: Sequence[str]
         if name not in class_names:
             near = nearest(str(name), class_names)
             raise ValueError(f"{what} has the unknown class {name!r}{f'; did you mean {near!r}?' if near else '.'}")
-
-
-def _is_number(text: str) -> bool:
-    try:
-        float(text)
-    except ValueError:
-        return False
-    return True
 
 
 def _number(what: str, value: Any) -> float:

@@ -21,11 +21,12 @@ from torch import nn
 from classgap.audit._types import Floats, Integers
 from classgap.audit.diagnosis.counterfactuals import TopScores, fit_temperature
 from classgap.remedies.adjustments import Adjustment, Calibrated, Candidate, Context, adjustments
-from classgap.remedies.checks import MIN_SAMPLES, check_costs, check_points, check_priors
+from classgap.remedies.checks import MIN_SAMPLES
+from classgap.remedies.class_values import check_costs, check_priors
 from classgap.remedies.evaluation import Ranking
 from classgap.remedies.modules import ClassAffine, ExpectedCost
 from classgap.remedies.out_of_fold import make_splits, out_of_fold_scores, response_scores
-from classgap.remedies.rule import GOALS
+from classgap.remedies.rule import GOALS, check_points
 from classgap.remedies.selection import Limits, Option, choose, cross_fit
 from classgap.remedies.sources import Source
 

@@ -17,7 +17,7 @@ from torch import Tensor, nn
 from classgap._atomic_write import atomic_write, atomic_write_text
 from classgap._regular_files import check_regular_file, to_path
 from classgap._tensor_files import has_valid_checksum, serialize_checked
-from classgap.audit.io.predictions import to_tensor
+from classgap.audit.io.arrays import to_tensor
 from classgap.audit.io.probabilities import log_probabilities, probability_rows
 from classgap.audit.serialization import is_fix_result, read_json
 from classgap.remedies.modules import ExpectedCost, Part, build_part, describe_part

@@ -10,12 +10,23 @@ import numpy as np
 
 from classgap.audit._types import Floats
 from classgap.remedies.adjustments import Context
-from classgap.remedies.checks import check_costs, check_points, check_priors
+from classgap.remedies.class_values import check_costs, check_priors
 from classgap.remedies.selection import Limits
 
 GOALS = ("hard", "worst", "balanced", "cost")
 EASY_LIMIT, MEDIUM_LIMIT = 0.3, 1.0  # percentage points
 IMBALANCED = 2.0  # ratio of training samples between the most and the least frequent class
+
+
+def check_points(what: str, value: float) -> float:
+    """Convert percentage points to a fraction.
+
+    >>> check_points("max_easy_loss", 0.5)
+    0.005
+    """
+    if not 0 <= value <= 100:
+        raise ValueError(f"{what} must be in percentage points, from 0 to 100; got {value}.")
+    return value / 100
 
 
 @dataclass(frozen=True)

@@ -1,4 +1,4 @@
-"""Numbers as text: percentages with one decimal, signed points, and a dash for missing values."""
+"""Text of reports: percentages with one decimal, signed points, a dash for missing values, and escaped names."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ import unicodedata
 from classgap.audit.results import Interval
 
 MISSING = "–"
+MARKUP = re.compile(r"([\\`*_{}\[\]<>|#&~$])")
 
 
 def format_level(confidence_level: float) -> str:
@@ -118,6 +119,15 @@ def printable(text: str) -> str:
     'cat\ufffd[31m\ufffd'
     """
     return "".join(letter if letter.isprintable() else "\ufffd" for letter in text)
+
+
+def escape_markdown(text: str) -> str:
+    """Escape what Markdown would interpret, as in class names and error messages, on one line.
+
+    >>> print(escape_markdown("a|b_c\\n *d*"))
+    a\\|b\\_c \\*d\\*
+    """
+    return MARKUP.sub(r"\\\1", printable(" ".join(text.split())))
 
 
 def truncate(text: str, width: int) -> str:

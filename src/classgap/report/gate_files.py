@@ -3,17 +3,14 @@
 from __future__ import annotations
 
 import os
-import re
 from collections.abc import Sequence
 from pathlib import Path
 from xml.etree import ElementTree
 
 from classgap._atomic_write import atomic_write, atomic_write_text, name_in_errors
 from classgap.audit.gate_results import GateResult
-from classgap.report.formatting import format_count, printable
+from classgap.report.formatting import escape_markdown, format_count, printable
 from classgap.report.gate_text import (
-    ACCURACY_HEADERS,
-    CLASS_HEADERS,
     GROUP_HEADERS,
     gate_headline,
     group_row,
@@ -22,12 +19,12 @@ from classgap.report.gate_text import (
     power_warnings,
     rule_sentence,
     rule_title,
+    violation_headers,
     violation_row,
 )
 from classgap.report.match_text import match_sentences
 
 MAX_ROWS = 20
-MARKUP = re.compile(r"([\\`*_{}\[\]<>|#&~$])")
 
 
 def write_junit(result: GateResult, path: str | os.PathLike[str]) -> None:
@@ -61,8 +58,8 @@ def write_junit(result: GateResult, path: str | os.PathLike[str]) -> None:
             continue
         failure = ElementTree.SubElement(case, "failure", {"message": sentence, "type": rule.rule})
         rows = [", ".join(violation_row(rule, violation)) for violation in rule.violations]
-        headers = CLASS_HEADERS if rule.rule == "max_class_drop" else ACCURACY_HEADERS
-        failure.text = "\n".join([sentence, *([", ".join(headers)] if rows else []), *map(printable, rows)])
+        headers = [", ".join(violation_headers(rule))] if rows else []
+        failure.text = "\n".join([sentence, *headers, *map(printable, rows)])
     ElementTree.SubElement(suite, "system-out").text = printable(
         " ".join(
             [
@@ -117,14 +114,14 @@ def render_markdown(result: GateResult) -> str:
     >>> print(render_markdown(result).splitlines()[0])
     ## classgap gate: audit → audit
     """
-    title = f"classgap gate: {_escape(result.before_name)} → {_escape(result.after_name)}"
+    title = f"classgap gate: {escape_markdown(result.before_name)} → {escape_markdown(result.after_name)}"
     rules = [
-        ("✅" if rule.passed else "❌", f"`{_code(rule_title(rule))}`", _escape(rule_sentence(rule)))
+        ("✅" if rule.passed else "❌", f"`{_code(rule_title(rule))}`", escape_markdown(rule_sentence(rule)))
         for rule in result.rules
     ]
-    warnings = [_escape(sentence) for sentence in power_warnings(result)]
+    warnings = [escape_markdown(sentence) for sentence in power_warnings(result)]
     parts = [f"## {title}", f"**{gate_headline(result)}**", *warnings, _table(("", "rule", "result"), rules, text=3)]
-    groups = [tuple(map(_escape, group_row(group))) for group in result.groups.values()]
+    groups = [tuple(map(escape_markdown, group_row(group))) for group in result.groups.values()]
     parts += [
         "### Groups of the baseline",
         "Accuracies in %, changes in percentage points.",
@@ -132,13 +129,12 @@ def render_markdown(result: GateResult) -> str:
     ]
     for rule in result.broken:
         if rule.violations:
-            headers = CLASS_HEADERS if rule.rule == "max_class_drop" else ACCURACY_HEADERS
-            rows = [tuple(map(_escape, violation_row(rule, each))) for each in rule.violations[:MAX_ROWS]]
-            parts += [f"### `{_code(rule_title(rule))}`", _table(headers, rows)]
+            rows = [tuple(map(escape_markdown, violation_row(rule, each))) for each in rule.violations[:MAX_ROWS]]
+            parts += [f"### `{_code(rule_title(rule))}`", _table(violation_headers(rule), rows)]
             if len(rule.violations) > MAX_ROWS:
                 parts.append(f"… and {format_count(len(rule.violations) - MAX_ROWS)} more.")
     notes = [*match_sentences(result), power_sentence(result), level_sentence(result)]
-    parts.append("\n".join(f"- {_escape(note)}" for note in notes))
+    parts.append("\n".join(f"- {escape_markdown(note)}" for note in notes))
     return "\n\n".join(parts) + "\n"
 
 
@@ -146,15 +142,6 @@ def _table(headers: Sequence[str], rows: Sequence[Sequence[str]], text: int = 1)
     """A table whose first ``text`` columns are aligned to the left, the others to the right."""
     rule = ["---" if i < text else "--:" for i in range(len(headers))]
     return "\n".join(f"| {' | '.join(cells)} |" for cells in (headers, rule, *rows))
-
-
-def _escape(text: str) -> str:
-    """Escape what Markdown would interpret.
-
-    >>> _escape("a|b_c")
-    'a\\\\|b\\\\_c'
-    """
-    return MARKUP.sub(r"\\\1", printable(text))
 
 
 def _code(text: str) -> str:

@@ -134,8 +134,13 @@ def group_row(group: GroupDrop) -> tuple[str, ...]:
     )
 
 
+def violation_headers(rule: RuleResult) -> tuple[str, ...]:
+    """Return the headers of the classes that break a rule."""
+    return CLASS_HEADERS if rule.rule == "max_class_drop" else ACCURACY_HEADERS
+
+
 def violation_row(rule: RuleResult, violation: Violation) -> tuple[str, ...]:
-    """Return the cells of ``CLASS_HEADERS`` or ``ACCURACY_HEADERS``."""
+    """Return the cells below :func:`violation_headers`."""
     sides = (violation.name, _points(violation.before), _points(violation.after))
     bounds = (_points(violation.value), _points(violation.bound))
     return (*sides, *(bounds if rule.rule == "max_class_drop" else bounds[1:]), format_count(violation.support))

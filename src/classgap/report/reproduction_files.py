@@ -9,7 +9,7 @@ from collections.abc import Sequence
 
 from classgap._atomic_write import atomic_write_text
 from classgap._csv_cells import escape_cell
-from classgap.report.gate_files import MARKUP
+from classgap.report.formatting import escape_markdown
 from classgap.report.reproduction_rows import (
     LEGEND,
     part_table,
@@ -100,11 +100,6 @@ def markdown_table(header: Sequence[str], rows: Sequence[Sequence[str]]) -> list
     """Return the lines of a Markdown table with escaped cells."""
     body = ["| " + " | ".join(map(escape_markdown, row)) + " |" for row in rows]
     return ["| " + " | ".join(map(escape_markdown, header)) + " |", "|---" * len(header) + "|", *body]
-
-
-def escape_markdown(text: str) -> str:
-    """Escape markup, as in class names and error messages."""
-    return MARKUP.sub(r"\\\1", " ".join(text.split()))
 
 
 def _plain(value: float | str | None) -> str:

@@ -75,7 +75,7 @@ class ThumbnailSection:
     unreadable: int
 
 
-def thumbnail_section(audit: Audit, samples: SamplesByNumber, *, max_bytes: int = MAX_BYTES) -> ThumbnailSection:
+def thumbnail_section(audit: Audit, samples: SamplesByNumber) -> ThumbnailSection:
     """Read and shrink the samples to show, for the classes with the lowest accuracy.
 
     A row's first sample comes before any row's second, so the budget cuts all rows alike.
@@ -83,7 +83,6 @@ def thumbnail_section(audit: Audit, samples: SamplesByNumber, *, max_bytes: int 
     Args:
         audit: the audit.
         samples: test samples by number; see the module's docstring.
-        max_bytes: largest size of the section.
 
     Raises:
         ValueError: if no sample can be read.
@@ -91,7 +90,7 @@ def thumbnail_section(audit: Audit, samples: SamplesByNumber, *, max_bytes: int 
     wanted = _wanted(audit)
     ids = {sample_number(key): key for key in samples if isinstance(key, str)} if isinstance(samples, Mapping) else {}
     predicted = predicted_classes(audit, {n for rows in wanted.values() for numbers in rows.values() for n in numbers})
-    room = max_bytes - sum(MARKUP_BYTES + _size(Markup.escape(audit.class_names[index])) for index in wanted)
+    room = MAX_BYTES - sum(MARKUP_BYTES + _size(Markup.escape(audit.class_names[index])) for index in wanted)
     found: dict[tuple[int, str], list[Markup]] = {}
     left_out, unreadable, reason = 0, 0, ""
     for index, title, sample in _round_robin(wanted):

@@ -7,7 +7,8 @@ from statistics import NormalDist
 import numpy as np
 
 from classgap.audit._types import Floats, Integers
-from classgap.audit.diagnosis.causes import CAUSES, REMOVED, Evidence, overlap_with_several, samples_for_3_points
+from classgap.audit.diagnosis.causes import CAUSES, REMOVED, overlap_with_several, samples_for_3_points
+from classgap.audit.diagnosis.evidence import Evidence
 from classgap.audit.results import Cause
 from classgap.audit.stats.intervals import wilson_interval
 from classgap.audit.stats.paired_tests import benjamini_hochberg

@@ -18,8 +18,8 @@ import numpy as np
 
 from classgap._array_files import map_npy
 from classgap._regular_files import check_regular_file
+from classgap.audit.io.arrays import to_tensor
 from classgap.audit.io.labels import are_integers, infer_class_names
-from classgap.audit.io.predictions import to_tensor
 from classgap.audit.io.rows import stack_rows
 from classgap.audit.io.shards import find_shards
 

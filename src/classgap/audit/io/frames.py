@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 from torch import Tensor
 
+from classgap.audit.io.arrays import to_tensor
 from classgap.audit.io.labels import BINARY, are_integers, is_text
-from classgap.audit.io.predictions import to_tensor
 
 
 def names_from_columns(*scores: Any) -> tuple[str, ...] | None:

@@ -11,7 +11,8 @@ from torch import Tensor, nn
 from torch.utils.data import DistributedSampler
 
 from classgap._eval_mode import evaluating
-from classgap.audit.io.predictions import Predictions, to_tensor
+from classgap.audit.io.arrays import to_tensor
+from classgap.audit.io.predictions import Predictions
 from classgap.audit.io.sample_ids import find_conflict
 from classgap.audit.results import Notice
 from classgap.distributed import Shards, all_agree, world_size

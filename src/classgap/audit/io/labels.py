@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -64,6 +65,24 @@ def check_class_names(
             raise ValueError(f"class_names must be unique, but {text!r} {how}.")
         first[bare] = text
     return texts
+
+
+def parse_names(text: str | bytes) -> list[Any]:
+    """Return the class names in the metadata of a file.
+
+    Raises:
+        ValueError: if ``text`` is not a JSON list.
+
+    >>> parse_names('["cat", "dog"]')
+    ['cat', 'dog']
+    """
+    try:
+        names = json.loads(text)
+    except (ValueError, RecursionError):
+        names = None
+    if not isinstance(names, list):
+        raise ValueError("class_names in the metadata must be a JSON list of strings.")
+    return names
 
 
 def is_text(values: Any) -> bool:

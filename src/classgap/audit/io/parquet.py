@@ -30,6 +30,7 @@ from numpy.typing import NDArray
 from classgap.audit.io.csv import Content, split_labels
 from classgap.audit.io.csv_layouts import LABELS, PREDICTED, is_timm, timm_content
 from classgap.audit.io.fields import SAMPLE_COLUMNS
+from classgap.audit.io.labels import parse_names
 from classgap.audit.io.rows import MAX_COPIED
 from classgap.audit.io.wanted import NOTHING, Wanted
 from classgap.audit.results import Notice
@@ -154,16 +155,10 @@ def _allocate(rows: int, example_BK: NDArray[Any]) -> NDArray[Any]:
         return np.memmap(file, kind, "w+", shape=shape)
 
 
-def _class_names(schema: Any, targets: list[str]) -> list[str] | None:
+def _class_names(schema: Any, targets: list[str]) -> list[Any] | None:
     metadata = schema.metadata or {}
     if b"class_names" in metadata:
-        try:
-            names = json.loads(metadata[b"class_names"])
-        except (ValueError, RecursionError):
-            names = None
-        if not isinstance(names, list):
-            raise ValueError("class_names in the metadata must be a JSON list of strings.")
-        return names
+        return parse_names(metadata[b"class_names"])
     try:
         features = json.loads(metadata[b"huggingface"])["info"]["features"]
         names = features[targets[0]]["names"]

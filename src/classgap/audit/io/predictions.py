@@ -2,19 +2,18 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
 import torch
-from numpy.typing import NDArray
 from torch import Tensor, nn
 
 from classgap.audit._types import Floats, Integers
+from classgap.audit.io.arrays import check_range, in_range, to_column, to_matrix, to_tensor, two_dimensional
 from classgap.audit.io.label_sets import LabelSets, check_label_sets
-from classgap.audit.io.labels import BINARY, check_class_names, encode, infer_class_names, is_text, plain_tensor
+from classgap.audit.io.labels import BINARY, check_class_names, encode, infer_class_names, is_text
 from classgap.audit.io.probabilities import (
     are_probabilities,
     check_probabilities,
@@ -24,23 +23,19 @@ from classgap.audit.io.probabilities import (
 )
 from classgap.audit.io.rows import (
     Matrix,
-    Rows,
     as_tensor,
     convert_rows,
     keep_freed_memory,
     predict_labels,
-    row_chunks,
     take_rows,
 )
 from classgap.audit.io.sample_ids import check_duplicates, dropped_duplicates, encode_ids, hashed_ids
 from classgap.audit.io.slice_columns import SliceColumn, check_slices
+from classgap.audit.io.training_inputs import check_train_counts, check_train_features, check_train_labels
 from classgap.audit.metrics.scores import SampleScores, score_samples
 from classgap.audit.results import AuditSource, Notice
 
-MAX_LOGIT = 1e100  # variances of margins must not overflow
-MAX_FEATURE = 1e15  # sums of squares over all samples and features must not overflow in single precision
 MAX_CLASSES = 1_000_000  # of labels without scores: a damaged label would need a name for every number below it
-WIDE_UNSIGNED = (torch.uint16, torch.uint32, torch.uint64)  # torch implements few operations for these
 
 
 @dataclass(frozen=True)
@@ -154,16 +149,16 @@ class Predictions:
         kind = _only_kind(given)
         if targets is None:
             raise ValueError("targets is required: pass the true label of each sample.")
-        scores = None if predictions is not None else _two_dimensional(kind, given[kind])
+        scores = None if predictions is not None else two_dimensional(kind, given[kind])
         weight, bias = _head(head)
         if train_counts is not None:
-            train_counts = _column("train_counts", train_counts)
+            train_counts = to_column("train_counts", train_counts)
         if scores is not None and scores.shape[1] == 1 and _has_two_classes(class_names, targets):
             raise ValueError(f"{kind} must have one column per class, got 1 column for 2 classes: {BINARY}.")
         names = _names(class_names, _num_classes(scores, weight, train_counts), targets, predictions)
         targets_N = encode("targets", targets, names)
         given_N: Any = encode("predictions", predictions, names) if scores is None else scores
-        features_ND = None if features is None else _matrix("features", features)
+        features_ND = None if features is None else to_matrix("features", features)
         index_N = None if index is None else _indices(index)
         _check_lengths(targets_N, {kind: given_N, "features": features_ND, "index": index_N})
         notices: list[Notice] = []
@@ -171,7 +166,7 @@ class Predictions:
         if scores is None:
             labels = given_N
         elif kind == "probabilities" or are_probabilities(scores):
-            _check_range(kind, scores)
+            check_range(kind, scores)
             labels = predict_labels(scores)
             if kind == "logits":
                 kind = "probabilities"
@@ -180,8 +175,8 @@ class Predictions:
                 check_probabilities(scores)
         else:
             samples = score_samples(scores, targets_N)  # logits are checked in the pass that scores them
-            if not _in_range(*samples.limits):
-                _check_range(kind, scores)
+            if not in_range(*samples.limits):
+                check_range(kind, scores)
             labels = samples.predictions_N
         if scores is not None and kind == "probabilities":
             zeros = count_zero_margins(scores, targets_N)
@@ -189,8 +184,8 @@ class Predictions:
             if zeros:
                 notices.append(Notice("zero-probabilities", {"zeros": zeros, "samples": len(targets_N)}))
         _check_head(weight, bias, len(names), features_ND)
-        train_labels, train_truth = _training(train_predictions, train_targets, names)
-        train_features_MD = _train_features(train_features, train_truth, features_ND)
+        train_labels, train_truth = check_train_labels(train_predictions, train_targets, names)
+        train_features_MD = check_train_features(train_features, train_truth, features_ND)
         sets = None
         if valid_labels is not None:
             sets, found = check_label_sets(valid_labels, names, targets_N, index_N, by_name=is_text(targets))
@@ -203,7 +198,7 @@ class Predictions:
             features_ND=features_ND,
             weight_KD=weight,
             bias_K=bias,
-            train_counts_K=_counts(train_counts, train_truth, names),
+            train_counts_K=check_train_counts(train_counts, train_truth, names),
             train_targets_M=train_truth,
             train_predictions_M=train_labels,
             train_features_MD=train_features_MD,
@@ -258,43 +253,6 @@ class Predictions:
         )
 
 
-def to_tensor(what: str, values: Any) -> Tensor:
-    """Convert an array-like to a CPU tensor, without a copy where possible."""
-    if isinstance(values, Tensor):
-        values = plain_tensor(what, values)
-        if values.dtype not in WIDE_UNSIGNED:
-            return values
-        values = values.numpy()
-    try:
-        array = np.asarray(values)
-        if array.dtype.kind not in "fiub":
-            raise ValueError(array.dtype)
-    except ValueError:
-        raise ValueError(
-            f"{what} must be a numeric array, got a {type(values).__name__} that is not numeric."
-        ) from None
-    if array.dtype.kind == "f" and array.dtype.itemsize > 8:  # torch has no long double
-        with np.errstate(over="ignore"):  # infinities are reported where values must be finite
-            array = array.astype(np.float64)
-    if not array.dtype.isnative:
-        array = array.astype(array.dtype.newbyteorder("="))
-    if array.dtype.kind == "u" and array.dtype.itemsize > 1:
-        array = _signed(what, array)
-    # torch rejects negative strides. A reversed array of one row counts as contiguous.
-    if any(stride < 0 for stride in array.strides):
-        array = array.copy()
-    with warnings.catch_warnings():  # torch warns about read-only arrays, such as memory-mapped files; none is written
-        warnings.simplefilter("ignore", UserWarning)
-        return torch.from_numpy(np.ascontiguousarray(array))
-
-
-def _signed(what: str, array: NDArray[Any]) -> Integers:
-    most = np.iinfo(np.int64).max
-    if array.size and int(array.max()) > most:
-        raise ValueError(f"{what} must be integers up to {most}, got {array.max()}: count from 0.")
-    return array.astype(np.int64)
-
-
 def _only_kind(given: dict[str, Any]) -> str:
     """Return the only kind of predictions given."""
     kinds = [kind for kind, value in given.items() if value is not None]
@@ -326,59 +284,8 @@ def _check_lengths(targets_N: Integers, columns: dict[str, Any]) -> None:
         raise ValueError("targets is empty: an audit needs at least one sample.")
 
 
-def _matrix(what: str, values: Any) -> Matrix:
-    matrix = _two_dimensional(what, values)
-    _check_range(what, matrix)
-    return matrix
-
-
-def _two_dimensional(what: str, values: Any) -> Matrix:
-    matrix = values if isinstance(values, Rows) else to_tensor(what, values)
-    if len(matrix.shape) != 2 or matrix.shape[1] == 0:
-        hint = ""
-        if len(matrix.shape) == 1 and what in ("logits", "probabilities"):
-            hint = f": pass predicted labels as predictions=; {BINARY}"
-        raise ValueError(f"{what} must be a 2-D array with at least one column, got shape {tuple(matrix.shape)}{hint}.")
-    return matrix if matrix.dtype.is_floating_point else convert_rows(matrix, Tensor.float, torch.float32)
-
-
-def _in_range(lowest: float, highest: float) -> bool:
-    return lowest >= -MAX_LOGIT and highest <= MAX_LOGIT  # false for NaN
-
-
-def _check_range(what: str, matrix: Matrix) -> None:
-    """Check that all entries are finite and small enough to be squared.
-
-    Raises:
-        ValueError: if one is not, with its row.
-    """
-    largest = 0.0
-    for rows in row_chunks(*matrix.shape):
-        block = matrix[rows]
-        lowest, highest = block.aminmax()  # NaN if anything is
-        if not bool(lowest.isfinite() & highest.isfinite()):
-            row = rows.start + int((~block.isfinite()).any(dim=1).nonzero()[0, 0])
-            raise ValueError(f"{what} must be finite, but row {row} contains NaN or infinity.")
-        largest = max(largest, abs(float(lowest)), abs(float(highest)))
-    if largest > MAX_FEATURE and what in ("features", "train_features", "head weight"):
-        raise ValueError(
-            f"{what} must be at most {MAX_FEATURE:g} in absolute value to be squared, got {largest:g}: rescale it."
-        )
-    if largest > MAX_LOGIT:
-        raise ValueError(
-            f"{what} must be at most {MAX_LOGIT:g} in absolute value to be squared, got {largest:g}: rescale it."
-        )
-
-
 def _working_dtype(scores_NK: Matrix) -> torch.dtype:
     return torch.promote_types(scores_NK.dtype, torch.float32)
-
-
-def _column(what: str, values: Any) -> Tensor:
-    tensor = to_tensor(what, values)
-    if tensor.dim() != 1:
-        raise ValueError(f"{what} must be a 1-D array, got shape {tuple(tensor.shape)}.")
-    return tensor
 
 
 def _head(head: Any) -> tuple[Tensor | None, Tensor | None]:
@@ -394,7 +301,7 @@ def _head(head: Any) -> tuple[Tensor | None, Tensor | None]:
         raise ValueError(
             f"head must be a layer with a weight, a weight (K, D) or a tuple (weight, bias), got {type(head).__name__}."
         )
-    weight_KD = as_tensor(_matrix("head weight", weight)).float()
+    weight_KD = as_tensor(to_matrix("head weight", weight)).float()
     return weight_KD, None if bias is None else to_tensor("head bias", bias).float()
 
 
@@ -431,58 +338,6 @@ def _names(
             "pass class names instead of indices."
         )
     return tuple(str(k) for k in range(largest + 1))
-
-
-def _counts(given: Tensor | None, train_truth: Integers | None, names: tuple[str, ...]) -> Floats | None:
-    if given is None:
-        return None if train_truth is None else np.bincount(train_truth, minlength=len(names)).astype(np.float64)
-    counts = given.double().numpy()
-    wanted = f"train_counts must be {len(names)} non-negative numbers, one per class"
-    if counts.shape != (len(names),):
-        raise ValueError(f"{wanted}, got shape {counts.shape}.")
-    bad = np.flatnonzero(~(np.isfinite(counts) & (counts >= 0)))
-    if len(bad):
-        raise ValueError(f"{wanted}, got {counts[bad[0]]:g} for class {names[bad[0]]!r}.")
-    return counts
-
-
-def _training(predictions: Any, targets: Any, names: tuple[str, ...]) -> tuple[Integers | None, Integers | None]:
-    if targets is None and predictions is None:
-        return None, None
-    if targets is None:
-        raise ValueError("train_predictions requires train_targets: pass the true labels of the training samples.")
-    truth = encode("train_targets", targets, names)
-    if predictions is None:
-        return None, truth
-    if isinstance(predictions, Rows) or (
-        not is_text(predictions) and to_tensor("train_predictions", predictions).dim() == 2
-    ):
-        scores = _matrix("train_predictions", predictions)
-        if scores.shape[1] != len(names):
-            raise ValueError(f"train_predictions must have {len(names)} columns, one per class, got {scores.shape[1]}.")
-        predictions = predict_labels(scores)
-    labels = encode("train_predictions", predictions, names)
-    if len(labels) != len(truth):
-        raise ValueError(
-            f"train_predictions and train_targets must have the same length, got {len(labels)} and {len(truth)}."
-        )
-    return labels, truth
-
-
-def _train_features(values: Any, targets_M: Integers | None, features_ND: Matrix | None) -> Matrix | None:
-    if values is None:
-        return None
-    if targets_M is None:
-        raise ValueError("train_features requires train_targets: pass the true labels of the training samples.")
-    if features_ND is None:
-        raise ValueError("train_features requires features: pass the features of the test samples too.")
-    features_MD = _matrix("train_features", values)
-    if features_MD.shape != (len(targets_M), features_ND.shape[1]):
-        raise ValueError(
-            f"train_features must have shape ({len(targets_M)}, {features_ND.shape[1]}), one row per training sample "
-            f"and the columns of features, got {tuple(features_MD.shape)}."
-        )
-    return features_MD
 
 
 def _indices(values: Any) -> Integers:

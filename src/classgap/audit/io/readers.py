@@ -33,6 +33,7 @@ from classgap.audit.io.companions import TARGETS_ADVICE, add_companions, read_co
 from classgap.audit.io.csv import Content, read_csv
 from classgap.audit.io.fields import FIELDS, KINDS, NAMES, PREDICTED, SAMPLE_COLUMNS, suggest_rename
 from classgap.audit.io.label_sets import RaggedLabels, sets_from
+from classgap.audit.io.labels import parse_names
 from classgap.audit.io.parquet import read_parquet
 from classgap.audit.io.predictions import Predictions
 from classgap.audit.io.run_settings import describe_source
@@ -317,13 +318,7 @@ def _read_safetensors(path: Path, wanted: Wanted) -> Content:
     if not has_valid_checksum(content, metadata):
         raise ValueError("the contents do not match the checksum, so the file is damaged: restore it or train again.")
     if "class_names" in metadata:
-        try:
-            names = json.loads(metadata["class_names"])
-        except (ValueError, RecursionError):
-            names = None
-        if not isinstance(names, list):
-            raise ValueError("class_names in the metadata must be a JSON list of strings.")
-        content["class_names"] = names
+        content["class_names"] = parse_names(metadata["class_names"])
     if wanted.key is not None and wanted.key in SAMPLE_COLUMNS.values() and wanted.key in metadata:
         try:
             content[wanted.key] = [str(text) for text in json.loads(metadata[wanted.key])]

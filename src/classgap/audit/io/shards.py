@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 from torch import Tensor
 
+from classgap.audit.io.arrays import to_tensor
 from classgap.audit.io.fields import NAMES, SAMPLE_COLUMNS
 from classgap.audit.io.rows import Rows, stack_rows
 
@@ -110,8 +111,6 @@ def _check_same(
 
 
 def _stack(values: Sequence[Any]) -> Any:
-    from classgap.audit.io.predictions import to_tensor  # imports modules that import this one
-
     if all(isinstance(value, Tensor | Rows) or np.ndim(value) == 2 for value in values) and len(values[0].shape) == 2:
         return stack_rows([value if isinstance(value, Rows) else to_tensor("shards", value) for value in values])
     return np.concatenate([_as_array(value) for value in values])

@@ -23,6 +23,7 @@ EPSILON = 1e-9  # statistics this close are equal
 SHIFTS = (-1.0, 0.0, 1.0)  # standard errors from the estimate at which the p-value is computed
 STEPS = 14  # of bisections; 0.01 percentage points
 CHUNK_CELLS = 2_000_000
+POWER = 0.8  # probability of finding a detectable drop
 EXACT_POWER = 400  # samples up to which detectable drops are exact
 MAX_SIZES = 24  # numbers of samples at which detectable drops are computed
 
@@ -120,21 +121,20 @@ def largest_limits(p_values: Callable[[Integers, Floats], Floats], drop_U: Float
     return bounds_U
 
 
-def detectable_drops(support_U: ArrayLike, fixed_rate: float, limit: float, alpha: float, power: float = 0.8) -> Floats:
-    """Smallest true drop of each class that the test finds with probability ``power``, (U,); NaN if there is none.
+def detectable_drops(support_U: ArrayLike, fixed_rate: float, limit: float, alpha: float) -> Floats:
+    """Smallest true drop of each class that the test finds with probability ``POWER``, (U,); NaN if there is none.
 
     Args:
         support_U: samples of each class.
         fixed_rate: probability that a sample is fixed.
         limit: largest drop allowed.
         alpha: level of each test.
-        power: probability of finding the drop.
 
     >>> detectable_drops([50, 5000, 3], 0.02, 0.0, 0.05).round(3).tolist()
     [0.142, 0.008, nan]
     """
     return interpolate_sizes(
-        np.asarray(support_U, dtype=np.int64), lambda n: _detectable_drop(n, fixed_rate, limit, alpha, power)
+        np.asarray(support_U, dtype=np.int64), lambda n: _detectable_drop(n, fixed_rate, limit, alpha, POWER)
     )
 
 

@@ -10,6 +10,7 @@ import numpy as np
 
 from classgap.audit._types import Floats, Integers
 from classgap.audit.metrics.gaps import sums_by_third
+from classgap.audit.stats.drop_test import POWER
 
 SWAPS = 2000
 LEAST_DROP = -1.0  # from accuracy 0 to 1
@@ -57,14 +58,14 @@ class GroupNull:
         drop, error = self.crossfit
         return min(bound, drop - NormalDist().inv_cdf(1 - alpha) * error)
 
-    def detectable(self, limit: float, alpha: float, power: float = 0.8) -> float:
-        """Smallest true drop that is found with probability ``power``, by a normal approximation.
+    def detectable(self, limit: float, alpha: float) -> float:
+        """Smallest true drop that is found with probability ``POWER``, by a normal approximation.
 
         The random swaps show the spread of the drop from the samples that changed. A drop d changes a fraction of at
         least d, even if few samples or none have changed, and has a variance of at least d times ``spread``.
         """
         reach = _quantile(self.null_R, alpha) - self.expected_by_chance
-        z_alpha, z_power = (NormalDist().inv_cdf(level) for level in (1 - alpha, power))
+        z_alpha, z_power = (NormalDist().inv_cdf(level) for level in (1 - alpha, POWER))
         least, z = limit + self.step, z_alpha + z_power
         half = z**2 * self.spread / 2
         own = least + half + float(np.sqrt(half**2 + 2 * half * least))  # solves d = least + z √(d · spread)

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from classgap.audit._types import Floats, Integers
 from classgap.audit.audit import Audit
 from classgap.audit.stats.intervals import agresti_min_bounds, bessel_factor
-from classgap.audit.stats.matching import MatchedSamples, match_samples
+from classgap.audit.stats.matching import MatchedSamples
 from classgap.audit.stats.multiple_tests import attainable_mcnemar
 from classgap.audit.stats.paired_tests import mcnemar_test, pooled_t_test, sign_flip_test
 
@@ -149,16 +149,6 @@ class PairedCounts:
             before.append(cells_RUBA.sum(axis=3) @ times / trials_U)
             after.append(cells_RUBA.sum(axis=2) @ times / trials_U)
         return np.concatenate(before), np.concatenate(after)
-
-
-def pair_audits(befores: Sequence[Audit], afters: Sequence[Audit]) -> PairedCounts:
-    """Count the joint outcomes of two sides.
-
-    Raises:
-        ValueError: if the audits have no samples in common.
-    """
-    check_runs(befores, afters)
-    return count_pairs(match_samples(befores, afters))
 
 
 def check_runs(befores: Sequence[Audit], afters: Sequence[Audit], *, hint: str = "") -> None:

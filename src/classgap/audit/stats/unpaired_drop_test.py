@@ -21,6 +21,7 @@ from classgap.audit.stats.drop_test import (
     EPSILON,
     EXACT_POWER,
     NEGLIGIBLE_SDS,
+    POWER,
     SHIFTS,
     STEPS,
     binomial,
@@ -116,9 +117,9 @@ def unpaired_bounds(
 
 
 def unpaired_detectable(
-    before_n_U: Integers, after_n_U: Integers, accuracy: float, limit: float, alpha: float, power: float = 0.8
+    before_n_U: Integers, after_n_U: Integers, accuracy: float, limit: float, alpha: float
 ) -> Floats:
-    """Smallest true drop of each class that the test finds with probability ``power``, (U,); NaN if there is none.
+    """Smallest true drop of each class that the test finds with probability ``POWER``, (U,); NaN if there is none.
 
     Args:
         before_n_U: samples before.
@@ -126,13 +127,12 @@ def unpaired_detectable(
         accuracy: accuracy before.
         limit: largest drop allowed.
         alpha: level of each test.
-        power: probability of finding the drop.
 
     >>> unpaired_detectable(np.array([50, 2]), np.array([50, 2]), 0.8, 0.0, 0.05).round(2).tolist()
     [0.23, nan]
     """
     each_U = np.maximum(np.round(2 / (1 / before_n_U + 1 / after_n_U)), 1).astype(np.int64)
-    return interpolate_sizes(each_U, lambda n: _detectable_drop(n, accuracy, limit, alpha, power))
+    return interpolate_sizes(each_U, lambda n: _detectable_drop(n, accuracy, limit, alpha, POWER))
 
 
 def _detectable_drop(n: int, accuracy: float, limit: float, alpha: float, power: float) -> float:

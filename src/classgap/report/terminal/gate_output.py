@@ -11,8 +11,6 @@ from rich.table import Table
 from classgap.audit.gate_results import GateResult, RuleResult
 from classgap.report.formatting import format_count
 from classgap.report.gate_text import (
-    ACCURACY_HEADERS,
-    CLASS_HEADERS,
     GROUP_HEADERS,
     gate_headline,
     group_row,
@@ -21,6 +19,7 @@ from classgap.report.gate_text import (
     power_warnings,
     rule_sentence,
     rule_title,
+    violation_headers,
     violation_row,
 )
 from classgap.report.match_text import match_sentences
@@ -90,8 +89,7 @@ def _class_table(rule: RuleResult) -> Table:
     caption = rule_title(rule) + (
         f": the first {MAX_CLASSES} of {format_count(len(rule.violations))}" if more > 0 else ""
     )
-    headers = CLASS_HEADERS if rule.rule == "max_class_drop" else ACCURACY_HEADERS
-    table = new_table(caption, *headers)
+    table = new_table(caption, *violation_headers(rule))
     for violation in rule.violations[:MAX_CLASSES]:
         name, *cells = violation_row(rule, violation)
         table.add_row(name_cell(name), *cells)
