@@ -16,10 +16,10 @@ from classgap.data.splits import other_rows
 from classgap.engine.random_state import preserve_random_state
 from classgap.engine.train import choose_device
 from classgap.remedies.checks import MIN_SAMPLES, check_support
-from classgap.remedies.fix import Samples
 from classgap.remedies.network_sources import ScoredNetwork, mean_sources, possible_views, score_network, view_sources
 from classgap.remedies.networks import Network
 from classgap.remedies.refits import refit_run
+from classgap.remedies.samples import Samples
 from classgap.remedies.scoring import accuracy, duplicate_rows
 from classgap.remedies.soup import average_weights, batch_norms, recompute_batch_norm
 from classgap.remedies.sources import Source, ensemble

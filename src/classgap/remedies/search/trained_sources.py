@@ -11,9 +11,9 @@ from classgap.audit.io.predictions import Predictions
 from classgap.data.splits import other_rows
 from classgap.engine.train import choose_device
 from classgap.remedies.checks import check_support
-from classgap.remedies.fix import Samples
 from classgap.remedies.network_sources import ScoredNetwork, mean_sources, score_network, view_sources
 from classgap.remedies.runs import HOPELESS, Progress, read_runs
+from classgap.remedies.samples import Samples
 from classgap.remedies.scoring import NetworkScores, accuracy, duplicate_rows
 from classgap.remedies.search.records import PREFIX, SearchResult, TrialRecord, best_by_method
 from classgap.remedies.sources import Source
