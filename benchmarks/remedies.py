@@ -31,10 +31,11 @@ from classgap.audit import AuditSettings, read_predictions
 from classgap.audit.io.predictions import Predictions
 from classgap.engine import RunDirectory
 from classgap.remedies.evaluation import Ranking, group_weights, measure
-from classgap.remedies.fix import Samples, fix, fix_samples
+from classgap.remedies.fix import fix, fix_samples
 from classgap.remedies.results import FixResult
 from classgap.remedies.rule import Rule
 from classgap.remedies.runs import read_runs
+from classgap.remedies.samples import Samples
 
 RESULTS = stored.RESULTS / "remedies.jsonl"
 SECTION = stored.Section("docs/remedies.md", "tables")

@@ -48,7 +48,7 @@ ALLOWED = {
     "theory": {"functional"},
     "audit": {"functional", "theory", "features", "distributed", "registry", *_BASE},
     "recipes": set(),
-    "reproduce": {"audit", "data", "engine", "inference", "recipes", "registry", "remedies", *_BASE},
+    "reproduce": {"audit", "data", "engine", "inference", "recipes", "registry", *_BASE},
     "report": {"audit", "remedies", "reproduce", *_BASE},
     "models": {"features", "registry", "_tensor_files", "_text_checksums", "_yaml_files"},
     "data": {"functional", "distributed", "registry", *_BASE},

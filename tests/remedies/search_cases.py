@@ -9,9 +9,9 @@ from typing import Any
 
 import numpy as np
 
+from classgap.engine.executors import Workers
 from classgap.remedies.adjustments import Context
 from classgap.remedies.search import SearchConfig, SearchProgress, SearchResult, TrialRecord, search
-from classgap.remedies.search.executors import Workers
 from classgap.remedies.selection import Limits
 
 SMALL: dict[str, Any] = {

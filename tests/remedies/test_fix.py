@@ -13,7 +13,8 @@ from classgap.audit import AuditSettings
 from classgap.audit.io.predictions import Predictions
 from classgap.remedies import fix
 from classgap.remedies.adjustments import Adjustment, Candidate, Context
-from classgap.remedies.fix import Samples, fix_samples
+from classgap.remedies.fix import fix_samples
+from classgap.remedies.samples import Samples
 from classgap.remedies.selection import Limits
 from classgap.remedies.sources import Source
 

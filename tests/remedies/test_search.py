@@ -21,10 +21,10 @@ from classgap.audit import read_predictions
 from classgap.audit.diagnosis.counterfactuals import stratified_folds
 from classgap.data import load
 from classgap.engine import RunDirectory
+from classgap.engine.executors import ProcessExecutor, Workers
 from classgap.remedies.evaluation import Measured
 from classgap.remedies.search import SearchConfig, SearchResult, TrialRecord, fix_by_training, search
 from classgap.remedies.search.budget import parse_budget
-from classgap.remedies.search.executors import ProcessExecutor, Workers
 from classgap.remedies.search.pruning import N_STARTUP_TRIALS, WARMUP
 from classgap.remedies.search.records import best_by_method
 from classgap.remedies.search.space import Space

@@ -13,8 +13,8 @@ import pytest
 from search_cases import Recorder, outcomes, run_search
 
 from classgap.engine import RunDirectory
+from classgap.engine.executors import ProcessExecutor, Workers, open_executor
 from classgap.remedies.search import SearchResult
-from classgap.remedies.search.executors import ProcessExecutor, Workers, open_executor
 from classgap.remedies.search.trial import TrialTask, run_trial
 
 SETTINGS = {"n_trials": 5, "prune": False}
@@ -124,20 +124,3 @@ def test_a_trial_whose_process_died_twice_failed(tmp_path: Path, workers: Worker
     assert [each.status for each in result.trials] == ["complete", "failed", "complete"]
     assert "died 2 times" in result.trials[1].error
     assert worker_pid(workers) != first
-
-
-def test_an_address_without_a_scheduler_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("classgap.remedies.search.executors.CONNECT_SECONDS", 1)
-    with pytest.raises(ValueError, match="no Dask scheduler"), open_executor("dask:tcp://127.0.0.1:9"):
-        pass
-
-
-def test_dask_workers_with_several_threads_are_named() -> None:
-    from distributed import LocalCluster
-
-    with (
-        LocalCluster(n_workers=1, processes=False, threads_per_worker=2, dashboard_address=":0") as threads,
-        pytest.raises(ValueError, match="--nthreads 1"),
-        open_executor(f"dask:{threads.scheduler_address}"),
-    ):
-        pass

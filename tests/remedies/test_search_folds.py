@@ -19,9 +19,9 @@ from search_cases import CONTEXT, LIMITS, config, run_search, write_features
 from classgap.audit import read_predictions
 from classgap.data import load
 from classgap.engine import RunDirectory, TrainingInterrupted
+from classgap.engine.executors import ProcessExecutor, Workers
 from classgap.remedies.results import FixResult
 from classgap.remedies.search import SearchConfig, SearchResult, fix_by_training, search
-from classgap.remedies.search.executors import ProcessExecutor, Workers
 from classgap.remedies.search.finalists import affordable, fold_count
 from classgap.remedies.search.records import PREFIX
 from classgap.remedies.search.trained import describe_choice

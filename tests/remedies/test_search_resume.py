@@ -13,9 +13,9 @@ import pytest
 from search_cases import Recorder, outcomes, run_search
 
 from classgap.engine import RunDirectory, TrainingInterrupted
+from classgap.engine.executors import ProcessExecutor, Workers
 from classgap.remedies.search import SearchResult
 from classgap.remedies.search.directory import SearchDirectory
-from classgap.remedies.search.executors import ProcessExecutor, Workers
 
 SETTINGS = {"n_trials": 6, "epochs": 24}  # long enough to be interrupted in the middle of a trial
 

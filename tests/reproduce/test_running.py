@@ -8,6 +8,7 @@ import subprocess
 import sys
 import time
 from concurrent.futures import Executor, Future
+from concurrent.futures.process import BrokenProcessPool
 from dataclasses import replace
 from pathlib import Path
 
@@ -16,7 +17,7 @@ import yaml
 from recipe_cases import MOONS, moons_plan
 
 from classgap.cli.main import main
-from classgap.remedies.search.executors import Workers
+from classgap.engine.executors import Workers
 from classgap.report import render_html, reproduction_text
 from classgap.report.reproduction_files import reproduction_markdown, write_reproduction_csv
 from classgap.reproduce.cells import make_plan
@@ -197,6 +198,28 @@ def test_runs_that_another_command_finishes_are_not_failures(
     assert run_plan(moons_plan(), ResultStore(tmp_path), workers=workers, on_progress=seen.append) == {}
     assert [(each.done, each.total) for each in seen] == [(done, 4) for done in range(5)]
     assert {each.outcome.status for each in seen[1:]} == {"finished"}
+
+
+def test_a_run_whose_worker_died_is_tried_once_more(stored: tuple[ResultStore, list[Progress]], tmp_path: Path) -> None:
+    started: list[str] = []
+
+    class Dying(Here):
+        """The worker of the first run dies once, that of the second run always."""
+
+        def submit(self, fn, /, task):  # type: ignore[no-untyped-def]
+            started.append(task.key)
+            if len(started) != 2:
+                future: Future = Future()
+                future.set_exception(BrokenProcessPool("A process terminated abruptly."))
+                return future
+            return super().submit(lambda: Outcome(task.key, "finished", stored[0].get(task.key)))
+
+    reasons = run_plan(moons_plan(1), ResultStore(tmp_path), workers=Workers(Dying(), lambda: 1))
+    assert started[0] == started[1] != started[2] == started[3]
+    assert len(started) == 4
+    assert list(ResultStore(tmp_path).keys()) == started[:1]
+    (reason,) = reasons.values()
+    assert reason.startswith("its worker process died 2 times")
 
 
 def test_seeds_begin_with_the_first_seed(tmp_path: Path) -> None:

@@ -3,37 +3,25 @@
 from __future__ import annotations
 
 import math
-import os
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
-from pathlib import Path
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
 import torch
 from torch import nn
 
-from classgap.audit import Audit, AuditDiff, AuditSettings, read_predictions
+from classgap.audit import Audit, AuditDiff, AuditSettings
 from classgap.audit._types import Integers
 from classgap.audit.diagnosis.counterfactuals import stratified_folds
 from classgap.audit.io.predictions import Predictions
-from classgap.audit.io.rows import as_tensor
 from classgap.remedies.adjustments import Context, adjustments
-from classgap.remedies.checks import (
-    check_disjoint,
-    check_distinct,
-    check_models,
-    check_same_classes,
-    check_same_models,
-    check_support,
-    find_ambiguous,
-    order_notices,
-)
 from classgap.remedies.evaluation import Measured, Ranking, average, class_accuracies, group_weights, measure, resample
 from classgap.remedies.fixed_model import Fix
 from classgap.remedies.modules import Part
+from classgap.remedies.reading import FilePath, read_samples
 from classgap.remedies.results import Excluded, FixResult, Proof, RemedyResult
 from classgap.remedies.rule import Rule, is_imbalanced
+from classgap.remedies.samples import Samples
 from classgap.remedies.selection import (
     N_FOLDS,
     Limits,
@@ -45,70 +33,9 @@ from classgap.remedies.selection import (
     is_within,
     predict,
 )
-from classgap.remedies.sources import READS_PROBABILITIES, Source, ensemble
+from classgap.remedies.sources import Source
 
-FilePath = str | os.PathLike[str]
 FEW_SAMPLES = 10  # per class: the standard error of an accuracy of 90 % is 9 points
-
-
-@dataclass(frozen=True)
-class Samples:
-    """Fitting and test samples, checked.
-
-    Attributes:
-        fit: predictions of the model to fix for the fitting samples.
-        test: its predictions for the test samples, or ``None``.
-        sources: scores to choose from; the first is the model to fix.
-        notices: remarks about the inputs.
-    """
-
-    fit: Predictions
-    test: Predictions | None
-    sources: tuple[Source, ...]
-    notices: tuple[str, ...] = ()
-
-    @classmethod
-    def from_predictions(cls, fit: Sequence[Predictions], test: Sequence[Predictions] | None = None) -> Samples:
-        """Check the predictions of one model or several; the model to fix is the most accurate one.
-
-        Raises:
-            ValueError: if scores are missing, files do not match, a class has too few samples, or fitting samples are
-                test samples.
-        """
-        if test is not None and len(test) != len(fit):
-            raise ValueError(f"fit and test must have one file per model each, got {len(fit)} and {len(test)} files.")
-        check_models(fit)
-        check_distinct(fit)
-        notices: tuple[str, ...] = ()
-        left_out = 0
-        if test is not None:
-            check_models(test)
-            check_same_classes(fit[0], test[0])
-            check_same_models(fit, test)
-            check_distinct(test)
-            shared_N, notices = check_disjoint(fit, test)
-            notices = (*order_notices(fit, test), *notices)
-            left_out = len(shared_N)
-            if left_out:
-                kept_N = np.setdiff1d(np.arange(len(fit[0])), shared_N)
-                fit = [each.take(kept_N) for each in fit]
-        check_support(fit[0], None if test is None else test[0], left_out)
-        best = int(np.argmax([np.mean(each.predictions_N == each.targets_N) for each in fit]))
-        order = [best, *(i for i in range(len(fit)) if i != best)]
-        ambiguous, ambiguity = find_ambiguous(fit)
-        models = [
-            Source(
-                fit[i].name,
-                _logits(fit[i]),
-                None if test is None else _logits(test[i]),
-                is_baseline=i == best,
-                details=((READS_PROBABILITIES, False),) if ambiguous[i] else (),
-            )
-            for i in order
-        ]
-        by_place = [models[order.index(i)] for i in range(len(fit))]  # an ensemble keeps the order of the files
-        sources = (models[0], *([ensemble(by_place)] if len(models) > 1 else []))
-        return cls(fit[best], None if test is None else test[best], sources, (*notices, *ambiguity))
 
 
 def fix(
@@ -166,25 +93,6 @@ def fix(
     return fix_samples(samples, context, limits, settings)
 
 
-def read_samples(
-    fit: FilePath | Predictions | Sequence[FilePath | Predictions],
-    test: FilePath | Predictions | Sequence[FilePath | Predictions] | None,
-    progress: Callable[[str], None] | None = None,
-) -> Samples:
-    """Read prediction files, or run directories with their validation samples; see :func:`fix`."""
-    if test is None and (paths := _run_paths(fit)):
-        from classgap.remedies.runs import read_runs
-
-        return read_runs(paths, progress or (lambda message: None))
-    samples = Samples.from_predictions(_read(fit), None if test is None else _read(test))
-    if samples.fit.train_features_MD is None:
-        return samples
-    from classgap.remedies.refits import refit_predictions
-
-    heads, notices = refit_predictions(samples.fit, samples.test, progress or (lambda message: None))
-    return replace(samples, sources=(*samples.sources, *heads), notices=(*samples.notices, *notices))
-
-
 def fix_samples(samples: Samples, context: Context, limits: Limits, settings: AuditSettings) -> FixResult:
     """Choose on the fitting samples, and prove on the test samples or by nested cross-fitting."""
     labels_N = samples.fit.targets_N
@@ -217,42 +125,6 @@ def fix_samples(samples: Samples, context: Context, limits: Limits, settings: Au
         diff=diff,
         fix=None if chosen is None else _build(chosen, samples, context),
     )
-
-
-def _read(given: FilePath | Predictions | Sequence[FilePath | Predictions]) -> list[Predictions]:
-    sources = _as_list(given)
-    if not sources:
-        raise ValueError("fit and test must name at least one prediction file, got none.")
-    read = [each if isinstance(each, Predictions) else read_predictions(each) for each in sources]
-    if len({each.name for each in read}) < len(read):
-        names = [f"model {i}" if isinstance(each, Predictions) else str(each) for i, each in enumerate(sources)]
-        read = [replace(each, name=name) for each, name in zip(read, names, strict=True)]
-    return read
-
-
-def _as_list(given: Any) -> list[FilePath | Predictions]:
-    one = isinstance(given, str | os.PathLike | Predictions)
-    sources = list(given) if isinstance(given, Iterable) and not (one or isinstance(given, Mapping)) else [given]
-    wrong = next((each for each in sources if not isinstance(each, str | os.PathLike | Predictions)), sources)
-    if wrong is not sources:
-        raise ValueError(
-            f"fit and test must be prediction files, run directories or Predictions, got a {type(wrong).__name__}: for "
-            "arrays, pass classgap.audit.Predictions.from_arrays(targets, logits=...)."
-        )
-    return sources
-
-
-def _run_paths(given: FilePath | Predictions | Sequence[FilePath | Predictions]) -> list[Path]:
-    """Return the paths if all of them are run directories, otherwise none."""
-    sources = _as_list(given)
-    paths = [Path(each) for each in sources if not isinstance(each, Predictions)]
-    files = [path / name for path in paths for name in ("config.yaml", "env.json")]
-    return paths if len(paths) == len(sources) and all(file.is_file() for file in files) else []
-
-
-def _logits(data: Predictions) -> torch.Tensor:
-    assert data.logits_NK is not None
-    return as_tensor(data.logits_NK)
 
 
 def _ranking(source: Source, labels_N: Integers, context: Context) -> Ranking:

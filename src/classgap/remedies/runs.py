@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import torch
@@ -13,20 +12,19 @@ from torch import Tensor
 
 from classgap.audit.io.predictions import Predictions
 from classgap.data.dataset import Split
-from classgap.data.preprocessing import Preprocessing
 from classgap.data.splits import other_rows
 from classgap.engine.random_state import preserve_random_state
 from classgap.engine.train import choose_device
 from classgap.remedies.checks import MIN_SAMPLES, check_support
-from classgap.remedies.fix import Samples
-from classgap.remedies.modules import Part, mean_probability
-from classgap.remedies.networks import MeanNetwork, Network
+from classgap.remedies.network_sources import ScoredNetwork, mean_sources, possible_views, score_network, view_sources
+from classgap.remedies.networks import Network
 from classgap.remedies.refits import refit_run
-from classgap.remedies.scoring import NetworkScores, duplicate_rows, input_details, input_kind, score
+from classgap.remedies.samples import Samples
+from classgap.remedies.scoring import accuracy, duplicate_rows
 from classgap.remedies.soup import average_weights, batch_norms, recompute_batch_norm
 from classgap.remedies.sources import Source, ensemble
 from classgap.remedies.stored_runs import StoredRun, open_runs
-from classgap.remedies.views import VIEWS, Views, shift_size
+from classgap.remedies.views import VIEWS
 
 Progress = Callable[[str], None]
 HOPELESS = 0.05  # accuracy below that of the baseline; no adjustment makes up for it
@@ -54,8 +52,8 @@ def read_runs(paths: Sequence[Path], progress: Progress = lambda message: None) 
     scored = _score_runs(runs, fit, test, device, progress)
     for run, each in zip(runs, scored, strict=True):
         run.check_predictions(each.test.logits_NK.argmax(dim=1).numpy())
-    best = int(np.argmax([_accuracy(each.fit.logits_NK, fit) for each in scored]))
-    sources = [_baseline(runs[best].name, scored[best]), *_view_sources("", [scored[best]], runs[best].preprocessing)]
+    best = int(np.argmax([accuracy(each.fit.logits_NK, fit.targets) for each in scored]))
+    sources = [_baseline(runs[best].name, scored[best]), *view_sources("", [scored[best]], is_average=True)]
     if len(runs) > 1:
         sources += _ensemble_sources(runs, scored)
         if _are_alike(runs) and all(run.network.same_architecture(runs[0].network) for run in runs):
@@ -70,15 +68,6 @@ def read_runs(paths: Sequence[Path], progress: Progress = lambda message: None) 
     ]
     check_support(data[0], data[1])
     return Samples(data[0], data[1], tuple(sources), notices)
-
-
-@dataclass(frozen=True)
-class _Scored:
-    """A network with its scores of the fitting and the test samples."""
-
-    network: Network
-    fit: NetworkScores
-    test: NetworkScores
 
 
 def _fitting_samples(runs: Sequence[StoredRun]) -> tuple[Split, tuple[str, ...]]:
@@ -113,45 +102,18 @@ def _are_alike(runs: Sequence[StoredRun]) -> bool:
 
 def _score_runs(
     runs: Sequence[StoredRun], fit: Split, test: Split, device: torch.device, progress: Progress
-) -> list[_Scored]:
+) -> list[ScoredNetwork]:
     found = []
     for run in runs:
-        views = max([VIEWS[name] for name in _possible_views(run.preprocessing)], default=1)
+        views = max([VIEWS[name] for name in possible_views(run.preprocessing)], default=1)
         each = f" in {views} views" if views > 1 else ""
         progress(f"scoring {len(fit)} validation and {len(test)} test samples with {run.name}{each}")
-        found += _score([run.network], run.preprocessing, fit, test, device)
+        found.append(ScoredNetwork.from_splits(run.network, run.preprocessing, fit, test, device))
     return found
 
 
-def _score(
-    networks: Sequence[Network],
-    preprocessing: Preprocessing,
-    fit: Split,
-    test: Split,
-    device: torch.device,
-    *,
-    with_views: bool = True,
-) -> list[_Scored]:
-    views = _possible_views(preprocessing) if with_views else ()
-    shift = shift_size(preprocessing.shape) if views else 1
-    for network in networks:
-        network.to(device)
-    scores = [score(networks, split, preprocessing, device, views=views, shift=shift) for split in (fit, test)]
-    return [_Scored(network.cpu(), *both) for network, *both in zip(networks, *scores, strict=True)]
-
-
-def _possible_views(preprocessing: Preprocessing) -> tuple[str, ...]:
-    if not preprocessing.is_image or min(preprocessing.shape[1:]) < 2:
-        return ()
-    return tuple(VIEWS)
-
-
-def _accuracy(logits_NK: Tensor, split: Split) -> float:
-    return float((logits_NK.argmax(dim=1) == split.targets).double().mean())
-
-
 def _lowest_accuracy(sources: Sequence[Source], fit: Split) -> float:
-    return _accuracy(sources[0].logits_NK, fit) - HOPELESS
+    return accuracy(sources[0].logits_NK, fit.targets) - HOPELESS
 
 
 def _promising(sources: Sequence[Source], fit: Split) -> list[Source]:
@@ -162,7 +124,7 @@ def _promising(sources: Sequence[Source], fit: Split) -> list[Source]:
     lowest = _lowest_accuracy(sources, fit)
     kept: dict[str, Source] = {}
     for source in sources:
-        good = _accuracy(source.logits_NK, fit) >= lowest
+        good = accuracy(source.logits_NK, fit.targets) >= lowest
         origin = kept.get(source.name.partition("+")[0])
         if good or origin is None or origin.adjustable:
             kept[source.name] = source if good else replace(source, adjustable=False)
@@ -179,62 +141,15 @@ def _predictions(split: Split, logits_NK: Tensor, run: StoredRun) -> Predictions
     )
 
 
-def _baseline(name: str, scored: _Scored) -> Source:
+def _baseline(name: str, scored: ScoredNetwork) -> Source:
     return Source(name, scored.fit.logits_NK, scored.test.logits_NK, is_baseline=True)
 
 
-def _ensemble_sources(runs: Sequence[StoredRun], scored: Sequence[_Scored]) -> list[Source]:
+def _ensemble_sources(runs: Sequence[StoredRun], scored: Sequence[ScoredNetwork]) -> list[Source]:
     if _are_alike(runs):
-        return _named_sources("ensemble", scored, runs[0].preprocessing, tuple(run.name for run in runs))
+        return mean_sources("ensemble", scored, [("models", [run.name for run in runs])], is_average=True)
     # Networks that take different inputs are averaged by their logits.
     return [ensemble([_baseline(run.name, each) for run, each in zip(runs, scored, strict=True)])]
-
-
-def _named_sources(
-    name: str, scored: Sequence[_Scored], preprocessing: Preprocessing, models: tuple[str, ...] = ()
-) -> list[Source]:
-    """Return a source for the mean of some networks, and for views of it."""
-    networks: list[Part] = [each.network for each in scored]
-    plain = Source(
-        name,
-        _mean([each.fit.logits_NK for each in scored]),
-        _mean([each.test.logits_NK for each in scored]),
-        inputs=input_kind(preprocessing),
-        module=networks[0] if len(networks) == 1 else MeanNetwork(networks),
-        passes=float(len(networks)),
-        is_average=True,
-        details=(*input_details(preprocessing), *_models(models)),
-    )
-    return [plain, *_view_sources(f"{name}+", scored, preprocessing, models)]
-
-
-def _view_sources(
-    prefix: str, scored: Sequence[_Scored], preprocessing: Preprocessing, models: tuple[str, ...] = ()
-) -> list[Source]:
-    found = []
-    for views in scored[0].fit.views:
-        parts = [Views(each.network, views, shift_size(preprocessing.shape)) for each in scored]
-        found.append(
-            Source(
-                f"{prefix}{views}",
-                _mean([each.fit.views[views] for each in scored]),
-                _mean([each.test.views[views] for each in scored]),
-                inputs="images",
-                module=parts[0] if len(parts) == 1 else MeanNetwork(parts),
-                passes=float(len(parts) * VIEWS[views]),
-                is_average=True,
-                details=(*input_details(preprocessing), *_models(models)),
-            )
-        )
-    return found
-
-
-def _models(names: tuple[str, ...]) -> tuple[tuple[str, Any], ...]:
-    return (("models", list(names)),) if names else ()
-
-
-def _mean(logits: Sequence[Tensor]) -> Tensor:
-    return logits[0] if len(logits) == 1 else mean_probability(logits)
 
 
 def _soup_sources(
@@ -242,8 +157,10 @@ def _soup_sources(
 ) -> list[Source]:
     """Return a source for the mean of the weights, and for views of it if it is about as accurate as the baseline."""
     soup, preprocessing = _make_soup(runs, device), runs[0].preprocessing
-    good = _accuracy(score([soup.to(device)], fit, preprocessing, device)[0].logits_NK, fit) >= lowest
-    return _named_sources("soup", _score([soup], preprocessing, fit, test, device, with_views=good), preprocessing)
+    plain = score_network(soup, fit, preprocessing, device, with_views=False)
+    good = accuracy(plain.logits_NK, fit.targets) >= lowest
+    scored = ScoredNetwork.from_splits(soup, preprocessing, fit, test, device, with_views=good)
+    return mean_sources("soup", [scored], is_average=True)
 
 
 def _make_soup(runs: Sequence[StoredRun], device: torch.device) -> Network:

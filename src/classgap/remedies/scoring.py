@@ -1,4 +1,4 @@
-"""Scores of several networks, and of several views of each image, in one pass over the samples."""
+"""Scores of a network, and of several views of each image, in one pass over the samples."""
 
 from __future__ import annotations
 
@@ -48,30 +48,36 @@ class NetworkScores:
 
 @torch.no_grad()
 def score(
-    networks: Sequence[Network],
+    network: Network,
     split: Split,
     preprocessing: Preprocessing,
     device: torch.device,
     *,
     views: Sequence[str] = (),
     shift: int = 1,
-) -> list[NetworkScores]:
-    """Score all samples of a split with each network.
+) -> NetworkScores:
+    """Score all samples of a split.
 
     Args:
-        networks: networks that take the same inputs, on ``device`` and in evaluation mode.
+        network: network on ``device``, in evaluation mode.
         split: samples.
         preprocessing: preparation of the inputs.
-        device: device of the networks.
+        device: device of the network.
         views: names of :data:`VIEWS`.
         shift: size of a shift in pixels.
     """
-    rows: list[list[dict[str, Tensor]]] = [[] for _ in networks]
-    for batch in preprocessing.batches(split, device):
-        for place, network in enumerate(networks):
-            rows[place].append(_score_batch(network, batch.inputs, views, shift))
-    merged = [{name: torch.cat([part[name] for part in parts]) for name in parts[0]} for parts in rows]
-    return [NetworkScores(each.pop(""), each) for each in merged]
+    parts = [_score_batch(network, batch.inputs, views, shift) for batch in preprocessing.batches(split, device)]
+    merged = {name: torch.cat([part[name] for part in parts]) for name in parts[0]}
+    return NetworkScores(merged.pop(""), merged)
+
+
+def accuracy(logits_NK: Tensor, targets_N: Tensor) -> float:
+    """Return the fraction of samples whose highest score is that of their class.
+
+    >>> accuracy(torch.tensor([[1.0, 0.0], [1.0, 0.0]]), torch.tensor([0, 1]))
+    0.5
+    """
+    return float((logits_NK.argmax(dim=1) == targets_N).double().mean())
 
 
 def _score_batch(network: Network, inputs: Tensor, views: Sequence[str], shift: int) -> dict[str, Tensor]:

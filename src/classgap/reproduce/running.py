@@ -7,20 +7,17 @@ import secrets
 import shutil
 import time
 from collections.abc import Callable, Mapping, Sequence
-from concurrent.futures import FIRST_COMPLETED, Future, wait
 from contextlib import nullcontext
 from dataclasses import dataclass
 
 from classgap._atomic_write import atomic_write_text
 from classgap.engine import TrainingInterrupted
+from classgap.engine.executors import Workers, check_executor, open_executor
 from classgap.engine.signals import StopRequest
-from classgap.remedies.search.executors import Workers, check_executor, open_executor
+from classgap.engine.task_pool import Ended, TaskPool
 from classgap.reproduce.cells import EXTRAS, Cell, Plan
 from classgap.reproduce.store import ResultStore
 from classgap.reproduce.task import Outcome, Task, run_task
-
-WAIT_SECONDS = 0.2
-MAX_ATTEMPTS = 2
 
 
 @dataclass(frozen=True)
@@ -126,7 +123,6 @@ class _Runs:
         self._token = secrets.token_hex(8)
         self._session = store.path / ".work" / f"session-{self._token}.json"
         self._began = time.monotonic()
-        self._attempts: dict[str, int] = {}
 
     def run(self, missing: Sequence[tuple[Cell, int]], workers: Workers, stop: StopRequest) -> None:
         """Run until all have ended or a signal arrives.
@@ -135,26 +131,24 @@ class _Runs:
             TrainingInterrupted: If a signal was received.
         """
         rest = list(reversed(missing))
-        active: dict[Future[Outcome], tuple[Cell, int]] = {}
+        pool = TaskPool[tuple[Cell, int], Outcome](workers)
         self._write_session(self._token)
         try:
-            while rest or active:
-                while rest and not stop.name and len(active) < workers.count():
+            while rest or pool:
+                while rest and not stop.name and pool.has_room:
                     cell, seed = rest.pop()
                     if cell in self.impossible:
                         self.total -= 1
                     else:
-                        future = self._start(workers, cell, seed)
-                        if future is not None:
-                            active[future] = (cell, seed)
+                        self._start(pool, cell, seed)
                 if stop.name:
                     rest.clear()
                     self._write_session("")
-                done, _ = wait(active, timeout=WAIT_SECONDS, return_when=FIRST_COMPLETED)
-                for future in done:
-                    cell, seed = active.pop(future)
-                    if self._end(future, cell, seed):
-                        rest.append((cell, seed))
+                for ended in pool.wait():
+                    if ended.again:
+                        rest.append(ended.key)
+                    else:
+                        self._end(ended)
         finally:
             self._session.unlink(missing_ok=True)
         if stop.name:
@@ -172,29 +166,25 @@ class _Runs:
             first = cell.first_seed if cell is not None else 0
             self.on_progress(Progress(self.done, self.total, left, cell, first + seed, outcome))
 
-    def _start(self, workers: Workers, cell: Cell, seed: int) -> Future[Outcome] | None:
+    def _start(self, pool: TaskPool[tuple[Cell, int], Outcome], cell: Cell, seed: int) -> None:
         key = cell.key(seed)
         try:
             config = cell.config(seed, self.files, out=self.store.work(cell.work_name(seed)), audit=False)
         except ValueError as error:
             self._give_up(cell, seed, Outcome(key, "impossible", error=str(error)))
-            return None
+            return
         extras = cell.to_dict()
         maps = tuple(str(extras["map"]).split(",")) if "map" in extras else ()
         task = Task(key, config.to_dict(), self._session, self._token, maps, bool(extras.get("corruptions")))
-        return workers.executor.submit(run_task, task)
+        pool.start((cell, seed), run_task, task)
 
-    def _end(self, future: Future[Outcome], cell: Cell, seed: int) -> bool:
-        """Store the outcome of a run; return whether to try it again because its worker died."""
-        key = cell.key(seed)
-        error = RuntimeError("the cluster canceled it") if future.cancelled() else future.exception()
-        if error is not None:
-            self._attempts[key] = self._attempts.get(key, 0) + 1
-            if self._attempts[key] < MAX_ATTEMPTS:
-                return True
-            self._give_up(cell, seed, Outcome(key, "failed", error=f"its worker died ({error})"))
-            return False
-        outcome = future.result()
+    def _end(self, ended: Ended[tuple[Cell, int], Outcome]) -> None:
+        """Store the outcome of a run."""
+        cell, seed = ended.key
+        key, outcome = cell.key(seed), ended.outcome
+        if outcome is None:
+            self._give_up(cell, seed, Outcome(key, "failed", error=ended.error))
+            return
         stored = self.store.get(key) if outcome.status in ("failed", "impossible") else None
         if stored is not None and cell.is_stored(seed, stored):  # another command has finished it and removed its files
             self.done += 1
@@ -214,7 +204,6 @@ class _Runs:
             self.show(cell, seed, outcome)
         elif outcome.status != "stopped":
             self._give_up(cell, seed, outcome)
-        return False
 
     def _give_up(self, cell: Cell, seed: int, outcome: Outcome) -> None:
         self.impossible.setdefault(cell, outcome.error)

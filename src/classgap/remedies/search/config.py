@@ -8,10 +8,10 @@ from typing import Any
 
 from classgap.engine import TrainConfig
 from classgap.engine.defaults import default_directory
+from classgap.engine.executors import check_executor
 from classgap.methods import names as method_names
 from classgap.registry import suggestion
 from classgap.remedies.search.budget import parse_budget
-from classgap.remedies.search.executors import check_executor
 
 _LIMITS = ("out", "budget", "n_trials", "executor", "device", "cross_validate")  # may change when a search continues
 

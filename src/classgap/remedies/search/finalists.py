@@ -3,24 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import FIRST_COMPLETED, Future, wait
 from dataclasses import dataclass, replace
 from pathlib import Path
 
 from classgap.data.splits import count_folds
 from classgap.engine import RunDirectory, TrainConfig
+from classgap.engine.executors import Workers
+from classgap.engine.task_pool import TaskPool
 from classgap.remedies.search.config import SearchConfig
 from classgap.remedies.search.directory import SearchDirectory
-from classgap.remedies.search.executors import Workers
 from classgap.remedies.search.records import Finalist, TrialRecord
 from classgap.remedies.search.space import Space
-from classgap.remedies.search.trial import MAX_ATTEMPTS, TrialOutcome, TrialTask, exception_of, explain, run_trial
+from classgap.remedies.search.trial import TrialOutcome, TrialTask, run_trial
 
 MAX_FOLDS = 5
 MAX_FINALISTS = 2  # besides the baseline
 MAX_SHARE = 0.75  # of the budget
 SLOWER = 1.25  # a run on all samples, and the start of each run, take longer than a trial
-WAIT_SECONDS = 0.2
 
 
 def fold_count(config: SearchConfig) -> int:
@@ -90,42 +89,38 @@ def train_finalists(
         The finalists whose runs are all finished, and number of a trial → reason why a run of it failed. The other
         runs of a trial that failed are not started, nor any run after the baseline failed.
     """
-    waiting = [_Attempt(each.record.number, run) for each in finalists for run in _missing_runs(each, config, space)]
+    waiting = [each for finalist in finalists for each in _missing_runs(finalist, config, space)]
     total, done = len(waiting), 0
-    running: dict[Future[TrialOutcome], _Attempt] = {}
+    pool = TaskPool[_MissingRun, TrialOutcome](workers)
     failures: dict[int, str] = {}
-    while waiting or running:
-        while waiting and len(running) < workers.count() and not is_over():
-            attempt = waiting.pop(0)
-            progress(f"cross-validating the best trials: run {done + len(running) + 1} of {total}")
-            running[workers.executor.submit(run_trial, _task(attempt.config, directory))] = attempt
+    while waiting or pool:
+        while waiting and pool.has_room and not is_over():
+            run = waiting.pop(0)
+            progress(f"cross-validating the best trials: run {done + len(pool) + 1} of {total}")
+            pool.start(run, run_trial, _task(run.config, directory))
         if is_over():
             waiting = []
             directory.end_session()
-        finished, _ = wait(running, timeout=WAIT_SECONDS, return_when=FIRST_COMPLETED)
-        for future in finished:
-            attempt = running.pop(future)
-            error = exception_of(future)
-            if error is not None and attempt.count < MAX_ATTEMPTS and not is_over():
-                waiting.insert(0, replace(attempt, count=attempt.count + 1))
+        for ended in pool.wait():
+            if ended.again and not is_over():
+                waiting.insert(0, ended.key)
                 continue
             done += 1
-            outcome = future.result() if error is None else TrialOutcome("failed", error=explain(error))
-            if outcome.error and not is_over():
-                failures.setdefault(attempt.number, f"{_relative(attempt.config, directory)}: {outcome.error}")
+            error = ended.error if ended.outcome is None else ended.outcome.error
+            if error and not is_over():
+                failures.setdefault(ended.key.number, f"{_relative(ended.key.config, directory)}: {error}")
         waiting = [each for each in waiting if failures.keys().isdisjoint({0, each.number})]
     complete = [each for each in finalists if all(RunDirectory(run).finished() for run in (*each.folds, each.refit))]
     return complete, failures
 
 
-@dataclass(frozen=True)
-class _Attempt:
+@dataclass(frozen=True, eq=False)  # hashable, unlike its settings
+class _MissingRun:
     number: int  # of the trial
     config: TrainConfig
-    count: int = 1
 
 
-def _missing_runs(finalist: Finalist, config: SearchConfig, space: Space) -> Iterator[TrainConfig]:
+def _missing_runs(finalist: Finalist, config: SearchConfig, space: Space) -> Iterator[_MissingRun]:
     settings = space.settings(finalist.record.params)
     wanted = [
         replace(config.train_config(out, **settings), val_fold=fold) for fold, out in enumerate(finalist.folds) if fold
@@ -134,7 +129,7 @@ def _missing_runs(finalist: Finalist, config: SearchConfig, space: Space) -> Ite
     for each in wanted:
         assert each.out is not None
         if not RunDirectory(each.out).finished():
-            yield each
+            yield _MissingRun(finalist.record.number, each)
 
 
 def _relative(config: TrainConfig, directory: SearchDirectory) -> str:

@@ -4,20 +4,20 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
-from concurrent.futures import FIRST_COMPLETED, Future, wait
 from contextlib import nullcontext
-from dataclasses import astuple, dataclass, replace
+from dataclasses import astuple, replace
 from typing import Any
 
 from classgap.engine import RunDirectory, TrainingInterrupted
+from classgap.engine.executors import Workers, open_executor
 from classgap.engine.signals import StopRequest
+from classgap.engine.task_pool import Ended, TaskPool
 from classgap.engine.train import load_dataset
 from classgap.models.catalog import MODELS
 from classgap.remedies.adjustments import Context
 from classgap.remedies.search.budget import format_seconds
 from classgap.remedies.search.config import SearchConfig
 from classgap.remedies.search.directory import SearchDirectory
-from classgap.remedies.search.executors import Workers, open_executor
 from classgap.remedies.search.finalists import (
     MAX_SHARE,
     affordable,
@@ -38,10 +38,9 @@ from classgap.remedies.search.records import (
 )
 from classgap.remedies.search.space import Space
 from classgap.remedies.search.study import Asked, TrialStudy
-from classgap.remedies.search.trial import MAX_ATTEMPTS, TrialOutcome, TrialTask, exception_of, explain, run_trial
+from classgap.remedies.search.trial import TrialOutcome, TrialTask, run_trial
 from classgap.remedies.selection import Limits
 
-WAIT_SECONDS = 0.2
 SAVE_SECONDS = 2.0
 METRICS = {"hard": "val_hard", "worst": "val_worst", "balanced": "val_balanced", "cost": "val_balanced"}
 
@@ -84,12 +83,6 @@ def search(
         return running.cross_validate(running.result(), stop, progress)
 
 
-@dataclass
-class _Attempt:
-    asked: Asked
-    count: int = 1
-
-
 class _Search:
     """State of a running search."""
 
@@ -109,7 +102,7 @@ class _Search:
         self.study = TrialStudy(directory, space, config.seed)
         self.judge: Judge | None = None
         self.baseline_seconds: float | None = None
-        self.running: dict[Future[TrialOutcome], _Attempt] = {}
+        self.pool = TaskPool[Asked, TrialOutcome](workers)
         self.held: list[tuple[Asked, TrialOutcome]] = []  # finished before the baseline, which judges them
         self.stopping = False
         self._began, self._spent = time.monotonic(), directory.seconds
@@ -125,16 +118,16 @@ class _Search:
         """
         while True:
             while self._may_start():
-                self._start(_Attempt(self.study.ask()))
-            if not self.running:
+                self._start(self.study.ask())
+            if not self.pool:
                 break
             if not self.stopping and (stop.name or self._trial_seconds_left() == 0):
                 self.stopping = True
                 self.directory.end_session()
-            done, _ = wait(self.running, timeout=WAIT_SECONDS, return_when=FIRST_COMPLETED)
+            done = self.pool.wait()
             self._save_time(force=bool(done))
-            for future in done:
-                self._handle(future, self.running.pop(future))
+            for each in done:
+                self._handle(each)
         self._check_stopped(stop)
 
     def cross_validate(self, result: SearchResult, stop: StopRequest, progress: Callable[[str], None]) -> SearchResult:
@@ -191,13 +184,12 @@ class _Search:
         return SearchResult(self.directory.path, self.context.goal, tuple(records), self.directory.seconds)
 
     def _may_start(self) -> bool:
-        if self.stopping or self._trial_seconds_left() == 0 or len(self.running) >= self.workers.count():
+        if self.stopping or self._trial_seconds_left() == 0 or not self.pool.has_room:
             return False
         limit = self.config.n_trials
         return self.study.has_waiting or limit is None or self.study.count < limit
 
-    def _start(self, attempt: _Attempt) -> None:
-        asked = attempt.asked
+    def _start(self, asked: Asked) -> None:
         config = self.config.train_config(self.directory.run(asked.number), **self.space.settings(asked.params))
         task = TrialTask(
             settings=config.to_dict(),
@@ -207,20 +199,19 @@ class _Search:
             token=self.directory.token,
             attempts=self.directory.attempts / f"{asked.number:03d}",
         )
-        self.running[self.workers.executor.submit(run_trial, task)] = attempt
+        self.pool.start(asked, run_trial, task)
         self._show(asked.number)
 
-    def _handle(self, future: Future[TrialOutcome], attempt: _Attempt) -> None:
+    def _handle(self, ended: Ended[Asked, TrialOutcome]) -> None:
         """Record the outcome of a trial; a trial whose worker died is tried once more."""
-        error = exception_of(future)
-        if error is None:
-            self._record(attempt.asked, future.result())
+        if ended.outcome is not None:
+            self._record(ended.key, ended.outcome)
         elif self.stopping:
             return  # it stays in the journal as running, and the next search resumes it
-        elif attempt.count < MAX_ATTEMPTS:
-            self._start(replace(attempt, count=attempt.count + 1))
+        elif ended.again:
+            self._start(ended.key)
         else:
-            self._record(attempt.asked, TrialOutcome("failed", error=explain(error)))
+            self._record(ended.key, TrialOutcome("failed", error=ended.error))
 
     def _record(self, asked: Asked, outcome: TrialOutcome) -> None:
         if outcome.status == "stopped":

@@ -28,7 +28,7 @@ def name_damage(journal: Path) -> Iterator[None]:
         raise ValueError(f"{journal} is damaged ({reason}); choose another --study-dir.") from None
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)  # hashable, unlike its parameters
 class Asked:
     """A trial to run.
 

@@ -6,6 +6,7 @@ from dataclasses import replace
 from typing import Any
 
 from classgap.audit import AuditSettings
+from classgap.engine.executors import Workers
 from classgap.engine.train import load_dataset
 from classgap.remedies.fix import fix_samples
 from classgap.remedies.results import FixResult, RemedyResult
@@ -13,7 +14,6 @@ from classgap.remedies.rule import Rule
 from classgap.remedies.runs import Progress
 from classgap.remedies.search.budget import format_seconds
 from classgap.remedies.search.config import SearchConfig
-from classgap.remedies.search.executors import Workers
 from classgap.remedies.search.loop import describe_time, search
 from classgap.remedies.search.records import PREFIX, OnProgress, SearchResult, TrialRecord, best_by_method
 from classgap.remedies.search.trained_sources import cross_validated_samples, trained_samples

@@ -3,26 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
-from typing import Any
+from dataclasses import replace
 
 import torch
-from torch import Tensor
 
 from classgap.audit.io.predictions import Predictions
-from classgap.data.dataset import Split
 from classgap.data.splits import other_rows
 from classgap.engine.train import choose_device
 from classgap.remedies.checks import check_support
-from classgap.remedies.fix import Samples
-from classgap.remedies.modules import Part, mean_probability
-from classgap.remedies.networks import MeanNetwork
+from classgap.remedies.network_sources import ScoredNetwork, mean_sources, score_network, view_sources
 from classgap.remedies.runs import HOPELESS, Progress, read_runs
-from classgap.remedies.scoring import NetworkScores, duplicate_rows, input_details, input_kind, score
+from classgap.remedies.samples import Samples
+from classgap.remedies.scoring import NetworkScores, accuracy, duplicate_rows
 from classgap.remedies.search.records import PREFIX, SearchResult, TrialRecord, best_by_method
 from classgap.remedies.sources import Source
-from classgap.remedies.stored_runs import StoredRun, open_runs
-from classgap.remedies.views import VIEWS, Views, shift_size
+from classgap.remedies.stored_runs import open_runs
 
 MAX_MEMBERS = 4  # models of the ensemble
 MAX_BEHIND = 0.02  # overall accuracy by which a member may be behind the baseline; worse ones lower the average
@@ -44,12 +39,12 @@ def trained_samples(result: SearchResult, progress: Progress = lambda message: N
     scored = _score({each.number: each for each in (*best.values(), *members)}, progress)
     for title, record in best.items():
         described = {"run": str(record.run), "training_seconds": record.seconds, **record.params}
-        found = _sources(title, [scored[record.number]], described, views=record == result.best)
+        found = mean_sources(title, [scored[record.number]], described.items(), views=record == result.best)
         adjustable = record.estimate["overall"].change >= -HOPELESS
         sources += [replace(each, adjustable=adjustable) for each in found]
     if len(members) > 1:
         described = {"models": [str(each.run) for each in members]}
-        sources += _sources("ensemble", [scored[each.number] for each in members], described, views=True)
+        sources += mean_sources("ensemble", [scored[each.number] for each in members], described.items())
     assert all(len(each.logits_NK) == len(base.fit) for each in sources)
     return Samples(replace(base.fit, name=name), base.test, tuple(sources), base.notices)
 
@@ -76,30 +71,32 @@ def cross_validated_samples(result: SearchResult, progress: Progress = lambda me
     for each in finalists:
         progress(f"scoring trial {each.record.number}")
         refit = runs[each.refit]
-        parts = [_score_split(runs[fold], runs[fold].validation, device) for fold in each.folds]
-        found = _Scored(refit, _concatenate(parts).take(places[kept]), _score_split(refit, test, device))
-        refit.check_predictions(found.test.logits_NK.argmax(dim=1).numpy())
-        refit.network.cpu()
-        scored.append(found)
+        network, prepared = refit.network, refit.preprocessing
+        folds = [runs[fold] for fold in each.folds]
+        parts = [score_network(fold.network, fold.validation, fold.preprocessing, device) for fold in folds]
+        tested = score_network(network, test, prepared, device)
+        refit.check_predictions(tested.logits_NK.argmax(dim=1).numpy())
+        scored.append(ScoredNetwork(network, prepared, _concatenate(parts).take(places[kept]), tested))
     targets = train.targets[held_out[kept]]
-    base, name = scored[0], f"{finalists[0].refit.parent.name}/{finalists[0].refit.name}"
+    base, about = scored[0], runs[finalists[0].refit].data
+    name = f"{finalists[0].refit.parent.name}/{finalists[0].refit.name}"
     sources = [Source(name, base.fit.logits_NK, base.test.logits_NK, is_baseline=True)]
-    sources += [replace(each, is_average=True) for each in _views("", [base], ())]
+    sources += view_sources("", [base], is_average=True)
     for finalist, found in zip(finalists[1:], scored[1:], strict=True):
         record = finalist.record
         described = {"run": str(finalist.refit), "training_seconds": record.seconds, **record.params}
-        sources += _sources(f"{PREFIX}{record.method}", [found], described, views=True)
-    lowest = _accuracy(base, targets) - MAX_BEHIND
-    members = [i for i, found in enumerate(scored) if _accuracy(found, targets) >= lowest]
+        sources += mean_sources(f"{PREFIX}{record.method}", [found], described.items())
+    lowest = accuracy(base.fit.logits_NK, targets) - MAX_BEHIND
+    members = [i for i, found in enumerate(scored) if accuracy(found.fit.logits_NK, targets) >= lowest]
     if len(members) > 1:
         described = {"models": [str(finalists[i].refit) for i in members]}
-        sources += _sources("ensemble", [scored[i] for i in members], described, views=True)
+        sources += mean_sources("ensemble", [scored[i] for i in members], described.items())
     data = [
         Predictions.from_arrays(
             labels,
             logits=logits_NK,
-            class_names=base.run.data.class_names,
-            train_counts=base.run.data.train_counts,
+            class_names=about.class_names,
+            train_counts=about.train_counts,
             name=name,
         )
         for labels, logits_NK in ((targets, base.fit.logits_NK), (test.targets, base.test.logits_NK))
@@ -113,83 +110,18 @@ def _concatenate(parts: Sequence[NetworkScores]) -> NetworkScores:
     return NetworkScores(torch.cat([each.logits_NK for each in parts]), views)
 
 
-def _accuracy(scored: _Scored, targets_N: Tensor) -> float:
-    return float((scored.fit.logits_NK.argmax(dim=1) == targets_N).double().mean())
-
-
 def _members(result: SearchResult) -> list[TrialRecord]:
     """Return the best trials that are about as accurate as the baseline, which is one of them or behind them."""
     return [each for each in result.ranked() if each.estimate["overall"].change >= -MAX_BEHIND][:MAX_MEMBERS]
 
 
-@dataclass(frozen=True)
-class _Scored:
-    """A run with its scores of the fitting and the test samples."""
-
-    run: StoredRun
-    fit: NetworkScores
-    test: NetworkScores
-
-
-def _score(records: Mapping[int, TrialRecord], progress: Progress) -> dict[int, _Scored]:
+def _score(records: Mapping[int, TrialRecord], progress: Progress) -> dict[int, ScoredNetwork]:
     runs = open_runs([each.run for each in records.values()])
     validation, test, device = runs[0].validation, runs[0].data.test, choose_device("auto")
     fit = validation.subset(other_rows(duplicate_rows(validation, test), len(validation)))
     found = {}
     for number, run in zip(records, runs, strict=True):
         progress(f"scoring trial {number}")
-        found[number] = _Scored(run, *(_score_split(run, split, device) for split in (fit, test)))
+        found[number] = ScoredNetwork.from_splits(run.network, run.preprocessing, fit, test, device)
         run.check_predictions(found[number].test.logits_NK.argmax(dim=1).numpy())
-        run.network.cpu()
     return found
-
-
-def _score_split(run: StoredRun, split: Split, device: torch.device) -> NetworkScores:
-    shape, is_image = run.preprocessing.shape, run.preprocessing.is_image
-    views = tuple(VIEWS) if is_image and min(shape[1:]) > 1 else ()
-    shift = shift_size(shape) if views else 1
-    return score([run.network.to(device)], split, run.preprocessing, device, views=views, shift=shift)[0]
-
-
-def _sources(name: str, scored: Sequence[_Scored], described: Mapping[str, Any], *, views: bool) -> list[Source]:
-    """Return a source for the mean of some networks, and for views of it. All trials prepare inputs alike."""
-    prepared = scored[0].run.preprocessing
-    inputs = input_kind(prepared)
-    details = (*input_details(prepared), *described.items())
-    found = [
-        Source(
-            name,
-            _mean([each.fit.logits_NK for each in scored]),
-            _mean([each.test.logits_NK for each in scored]),
-            inputs=inputs,
-            module=_average([each.run.network for each in scored]),
-            passes=float(len(scored)),
-            details=details,
-        )
-    ]
-    return [*found, *(_views(f"{name}+", scored, details) if views else ())]
-
-
-def _views(prefix: str, scored: Sequence[_Scored], details: tuple[tuple[str, Any], ...]) -> list[Source]:
-    """Return a source for each set of views of the mean of some networks."""
-    prepared = scored[0].run.preprocessing
-    return [
-        Source(
-            f"{prefix}{kind}",
-            _mean([each.fit.views[kind] for each in scored]),
-            _mean([each.test.views[kind] for each in scored]),
-            inputs="images",
-            module=_average([Views(each.run.network, kind, shift_size(prepared.shape)) for each in scored]),
-            passes=float(len(scored) * VIEWS[kind]),
-            details=details or input_details(prepared),
-        )
-        for kind in scored[0].fit.views
-    ]
-
-
-def _mean(logits: Sequence[Tensor]) -> Tensor:
-    return logits[0] if len(logits) == 1 else mean_probability(logits)
-
-
-def _average(parts: Sequence[Part]) -> Part:
-    return parts[0] if len(parts) == 1 else MeanNetwork(parts)

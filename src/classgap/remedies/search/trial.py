@@ -3,18 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from concurrent.futures import Future
-from concurrent.futures.process import BrokenProcessPool
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
 
 from classgap.engine import NonFiniteLossError, RunDirectory, TrainConfig, TrainingInterrupted
 from classgap.engine.config import parse_settings
+from classgap.engine.task_pool import MAX_ATTEMPTS, died_message
 from classgap.engine.workers import SessionStop, train_in_worker
 from classgap.remedies.search.pruning import Pruner
-
-MAX_ATTEMPTS = 2
 
 Status = Literal["finished", "pruned", "stopped", "failed", "diverged"]
 
@@ -83,22 +80,6 @@ def run_trial(task: TrialTask) -> TrialOutcome:
 def watched_values(lines: Sequence[Mapping[str, Any]], metric: str) -> tuple[float, ...]:
     """Return a metric per epoch."""
     return tuple(line[metric] for line in lines if metric in line)
-
-
-def died_message(times: int) -> str:
-    """Explain that a worker died."""
-    return f"its worker process died {times} times, perhaps because memory ran out; try a smaller model or batch size"
-
-
-def exception_of(future: Future[TrialOutcome]) -> BaseException | None:
-    """Return the exception of a task that is done, also if a cluster canceled it."""
-    return RuntimeError("the cluster canceled it") if future.cancelled() else future.exception()
-
-
-def explain(error: BaseException) -> str:
-    """Describe the exception of a task."""
-    killed = isinstance(error, BrokenProcessPool) or type(error).__name__ == "KilledWorker"
-    return died_message(MAX_ATTEMPTS) if killed else f"{type(error).__name__}: {error}"
 
 
 class TrialStop(SessionStop):

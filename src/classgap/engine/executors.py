@@ -1,4 +1,4 @@
-"""Where trials run: processes of this machine, or a Dask cluster, both behind ``concurrent.futures``."""
+"""Where tasks run: processes of this machine, or a Dask cluster, both behind ``concurrent.futures``."""
 
 from __future__ import annotations
 
@@ -23,10 +23,10 @@ CONNECT_SECONDS = 30
 
 @dataclass(frozen=True)
 class Workers:
-    """An executor and the number of trials it runs at once.
+    """An executor and the number of tasks it runs at once.
 
     Attributes:
-        executor: Runs the trials.
+        executor: Runs the tasks.
         count: Returns the number of workers; it may change on a cluster.
     """
 
@@ -125,7 +125,7 @@ def _dask(address: str) -> Iterator[Workers]:
 
 
 def _check_threads(threads: dict[str, int]) -> None:
-    """Training uses the global random state of its process, so a worker may run one trial at a time."""
+    """Training uses the global random state of its process, so a worker may run one at a time."""
     several = {name: count for name, count in threads.items() if count > 1}
     if several:
         name, count = next(iter(several.items()))
@@ -137,7 +137,7 @@ def _check_threads(threads: dict[str, int]) -> None:
 
 def _start_worker(threads: int) -> None:
     torch.set_num_threads(threads)
-    for number in (signal.SIGINT, signal.SIGTERM):  # Ctrl-C reaches all processes; the search stops its trials itself
+    for number in (signal.SIGINT, signal.SIGTERM):  # Ctrl-C reaches all processes; the parent stops its tasks
         signal.signal(number, signal.SIG_IGN)
     threading.Thread(target=_end_with_parent, daemon=True).start()
 
@@ -145,5 +145,5 @@ def _start_worker(threads: int) -> None:
 def _end_with_parent() -> None:
     parent = multiprocessing.parent_process()
     if parent is not None:
-        parent.join()  # a killed parent cannot stop its trials; their checkpoints are complete at any moment
+        parent.join()  # a killed parent cannot stop its tasks; their checkpoints are complete at any moment
         os._exit(1)
