@@ -8,9 +8,9 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from doc_pages import read_page, run_page
 
 from classgap.audit import Audit
+from doc_pages import read_page, run_page
 
 ROOT = Path(__file__).parents[2]
 DATA = ROOT.parent / "shared" / "data"

@@ -9,12 +9,12 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from doc_pages import read_page
 
 from classgap.audit import Audit
 from classgap.cli import main
 from classgap.cli.demo_command import ADVICE, DemoCommand
 from classgap.methods import METHODS
+from doc_pages import read_page
 
 ROOT = Path(__file__).parents[2]
 RESULTS = ROOT / "benchmarks" / "results"
