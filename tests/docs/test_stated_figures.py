@@ -4,7 +4,6 @@ import gzip
 import json
 import re
 import shlex
-import sys
 from pathlib import Path
 
 import numpy as np
@@ -15,6 +14,7 @@ from classgap.cli import main
 from classgap.cli.demo_command import ADVICE, DemoCommand
 from classgap.methods import METHODS
 from doc_pages import read_page
+from scripts import load_script
 
 ROOT = Path(__file__).parents[2]
 RESULTS = ROOT / "benchmarks" / "results"
@@ -29,12 +29,7 @@ def imagenet():
 
 @pytest.fixture(scope="module")
 def demo():
-    sys.path.insert(0, str(ROOT / "benchmarks"))
-    try:
-        import demo
-    finally:
-        sys.path.pop(0)
-    return demo
+    return load_script("benchmarks/demo.py")
 
 
 def words(text: str) -> str:
