@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import sys
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
@@ -24,7 +23,7 @@ from classgap.engine import RunDirectory
 from classgap.remedies.evaluation import Measured
 from classgap.remedies.search import SearchConfig, SearchResult, TrialRecord, fix_by_training, search
 from classgap.remedies.search.budget import parse_budget
-from classgap.remedies.search.executors import ProcessExecutor, Workers
+from classgap.remedies.search.executors import Workers
 from classgap.remedies.search.pruning import N_STARTUP_TRIALS, WARMUP
 from classgap.remedies.search.records import best_by_method
 from classgap.remedies.search.space import Space
@@ -38,13 +37,6 @@ EPOCHS = 12
 def _short_refits() -> Iterator[None]:
     with short_refits():
         yield
-
-
-@pytest.fixture(scope="module")
-def workers() -> Iterator[Workers]:
-    with ProcessExecutor(1) as executor:
-        executor.submit(os.getpid).result()  # it has started: budgets do not pay for that
-        yield Workers(executor, lambda: 1)
 
 
 @pytest.fixture(scope="module")

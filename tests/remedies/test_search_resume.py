@@ -6,7 +6,6 @@ import os
 import signal
 import subprocess
 import sys
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -15,16 +14,9 @@ from search_cases import Recorder, outcomes, run_search
 from classgap.engine import RunDirectory, TrainingInterrupted
 from classgap.remedies.search import SearchResult
 from classgap.remedies.search.directory import SearchDirectory
-from classgap.remedies.search.executors import ProcessExecutor, Workers
+from classgap.remedies.search.executors import Workers
 
 SETTINGS = {"n_trials": 6, "epochs": 24}  # long enough to be interrupted in the middle of a trial
-
-
-@pytest.fixture(scope="module")
-def workers() -> Iterator[Workers]:
-    with ProcessExecutor(1) as executor:
-        executor.submit(os.getpid).result()  # it has started: budgets do not pay for that
-        yield Workers(executor, lambda: 1)
 
 
 @pytest.fixture(scope="module")
