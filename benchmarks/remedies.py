@@ -334,13 +334,7 @@ def markdown_table(lines: list[dict[str, Any]]) -> str:
 def describe(values: np.ndarray[Any, Any]) -> str:
     """Mean and range of changes."""
     low, high = np.quantile(values, [0.025, 0.975])
-    return f"{signed(values.mean())} ({signed(low)} to {signed(high)})"
-
-
-def signed(value: float) -> str:
-    """A change in points."""
-    text = f"{value:+.1f}"
-    return "0.0" if text in ("+0.0", "-0.0") else text.replace("-", "−")
+    return f"{stored.signed(values.mean())} ({stored.signed(low)} to {stored.signed(high)})"
 
 
 def tables() -> str:

@@ -61,7 +61,7 @@ def test_table_is_the_mean_over_splits(remedies):
     own = [line for line in remedies.stored.read_lines(remedies.RESULTS) if line["problem"] == "20news"]
     hard = [100 * line.get("proof", {"hard": 0.0})["hard"] for line in own]
     first = remedies.markdown_table(own).splitlines()[2]
-    assert first.startswith(f"| **classgap fix** | {remedies.signed(float(np.mean(hard)))} (")
+    assert first.startswith(f"| **classgap fix** | {remedies.stored.signed(float(np.mean(hard)))} (")
 
 
 def test_no_split_is_stored_twice(remedies):
