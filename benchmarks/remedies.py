@@ -80,19 +80,9 @@ FIT = {
 
 
 def take(data: Predictions, rows: np.ndarray[Any, Any], name: str) -> Predictions:
-    """Some of the samples."""
-    assert data.logits_NK is not None
+    """Some of the samples, with their scores but without features and the head."""
     return replace(
-        data,
-        targets_N=data.targets_N[rows],
-        predictions_N=data.predictions_N[rows],
-        logits_NK=data.logits_NK[torch.from_numpy(rows)],
-        features_ND=None,
-        weight_KD=None,
-        bias_K=None,
-        train_features_MD=None,
-        index_N=None,
-        name=name,
+        data.take(rows), features_ND=None, weight_KD=None, bias_K=None, train_features_MD=None, index_N=None, name=name
     )
 
 
