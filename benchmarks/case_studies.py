@@ -124,20 +124,15 @@ def render(study: str, results: dict[str, Any]) -> str:
         "one": lambda value: f"{value:.1f}",
         "pct": lambda value: f"{100 * value:.1f}",
         "pct_ci": lambda figure: _with_interval(figure, signed=False),
-        "pts": lambda value: _signed(100 * value),
-        "pts1": _signed,
+        "pts": lambda value: stored.signed(100 * value),
+        "pts1": stored.signed,
         "pts_ci": lambda figure: _with_interval(figure, signed=True),
     }
     return pages.get_template(f"{study}.md").render(r=results[study])
 
 
-def _signed(value: float) -> str:
-    text = f"{value:+.1f}"
-    return "0.0" if float(text) == 0 else text.replace("-", "−")
-
-
 def _with_interval(figure: Sequence[float], signed: bool) -> str:
-    value, low, high = (_signed(100 * part) if signed else f"{100 * part:.1f}" for part in figure)
+    value, low, high = (stored.signed(100 * part) if signed else f"{100 * part:.1f}" for part in figure)
     return f"{value} ({low}\N{NO-BREAK SPACE}to\N{NO-BREAK SPACE}{high})"
 
 

@@ -13,7 +13,8 @@ from typing import Any
 from zlib import crc32
 
 import numpy as np
-from diagnosis_models import SEPARATION, Floats, Integers, Outputs, Samples, draw_digits, draw_gaussian, fit
+from diagnosis_changes import map_class, move_class, split_class, turn_row
+from diagnosis_models import SEPARATION, Integers, Outputs, Samples, draw_digits, draw_gaussian, fit
 
 NO_CLAIM = ("too-few-test-samples", "not-enough-evidence")
 UNDER = {"gaussian": (2, 0.03), "digits": (12, 0.05)}  # epochs and learning rate
@@ -237,9 +238,9 @@ def twins(draw: Draw) -> Problem:
     """One class under two labels."""
     samples, a, b = draw.samples(easier=0.4), draw.first, draw.second
     if samples.means_KD is None:
-        samples = _split_class(samples, a, b, draw.rng)
+        samples = split_class(samples, a, b, draw.rng)
     else:
-        samples = _move_class(samples, b, samples.means_KD[a] - samples.means_KD[b])
+        samples = move_class(samples, b, samples.means_KD[a] - samples.means_KD[b])
     return Problem(samples, draw.fit(samples), (a, b), ("overlap",))
 
 
@@ -248,7 +249,7 @@ def near_duplicates(draw: Draw) -> Problem:
     samples, a, b = draw.samples(easier=0.6), draw.first, draw.second
     assert samples.means_KD is not None
     way_D = samples.means_KD[a] - samples.means_KD[b]
-    samples = _move_class(samples, b, way_D * (1 - 1.5 / (SEPARATION[draw.configuration.model] + 0.6)))
+    samples = move_class(samples, b, way_D * (1 - 1.5 / (SEPARATION[draw.configuration.model] + 0.6)))
     return Problem(samples, draw.fit(samples), (a, b), ("overlap",))
 
 
@@ -257,7 +258,7 @@ def between_others(draw: Draw) -> Problem:
     samples, a = draw.samples(), draw.first
     assert samples.means_KD is not None
     others = (a + 1 + draw.rng.choice(samples.num_classes - 1, 3, replace=False)) % samples.num_classes
-    samples = _move_class(samples, a, samples.means_KD[others].mean(axis=0) - samples.means_KD[a])
+    samples = move_class(samples, a, samples.means_KD[others].mean(axis=0) - samples.means_KD[a])
     return Problem(samples, draw.fit(samples), (a, *others.tolist()), ("overlap",))
 
 
@@ -292,7 +293,7 @@ def turned_head_row(draw: Draw) -> Problem:
     of all other classes, and an offset would then repair a part of the damage.
     """
     samples, a = draw.samples(easier=0.2), draw.first
-    outputs = _turn_row(draw.fit(samples), samples.train_targets, a, draw.rng, lost=0.3)
+    outputs = turn_row(draw.fit(samples), samples.train_targets, a, draw.rng, lost=0.3)
     accepted = ["close-boundary"]
     if draw.configuration.inputs == "all":
         # With equal accuracies in training and test and a better head at hand, more training would turn it back.
@@ -305,7 +306,7 @@ def large_spread(draw: Draw) -> Problem:
     samples, a = draw.samples(easier=0.8), draw.first
     assert samples.means_KD is not None
     mean_D = samples.means_KD[a]
-    samples = _map_class(samples, a, lambda inputs_ND: mean_D + 2.0 * (inputs_ND - mean_D))
+    samples = map_class(samples, a, lambda inputs_ND: mean_D + 2.0 * (inputs_ND - mean_D))
     # No head and no nearest neighbors on these features separate the class: its spread is how the features fail.
     return Problem(samples, draw.fit(samples), (a,), ("large-spread", "representation"))
 
@@ -385,64 +386,3 @@ def _mislabel(draw: Draw, test: float = 0.35, train: float = 0.0, source: int | 
     test_targets, train_targets = relabel(samples.test_targets, test), relabel(samples.train_targets, train)
     samples = replace(samples, test_targets=test_targets, train_targets=train_targets)
     return Problem(samples, draw.fit(samples), (a,), ("wrong-labels",), mislabeled=(a,), shown=shown)
-
-
-def _map_class(samples: Samples, k: int, change: Callable[[Floats], Floats]) -> Samples:
-    train_ND, test_ND = samples.train_ND.copy(), samples.test_ND.copy()
-    for inputs_ND, targets in ((train_ND, samples.train_targets), (test_ND, samples.test_targets)):
-        inputs_ND[targets == k] = change(inputs_ND[targets == k])
-    return replace(samples, train_ND=train_ND, test_ND=test_ND)
-
-
-def _move_class(samples: Samples, k: int, way_D: Floats) -> Samples:
-    return _map_class(samples, k, lambda inputs_ND: inputs_ND + way_D)
-
-
-def _split_class(samples: Samples, a: int, b: int, rng: np.random.Generator) -> Samples:
-    """Drop class ``b``, give its label to half the samples of ``a``, and halve the other classes in training."""
-
-    def split(targets: Integers, kept: Integers) -> Integers:
-        changed = targets[kept].copy()
-        own = np.flatnonzero(changed == a)
-        changed[rng.permutation(own)[: len(own) // 2]] = b
-        return changed
-
-    each = int((samples.train_targets == a).sum()) // 2
-    train = [np.flatnonzero(samples.train_targets == k) for k in range(samples.num_classes) if k != b]
-    train_kept = np.concatenate([own if samples.train_targets[own[0]] == a else own[:each] for own in train])
-    test_kept = np.flatnonzero(samples.test_targets != b)
-    return replace(
-        samples,
-        train_ND=samples.train_ND[train_kept],
-        train_targets=split(samples.train_targets, train_kept),
-        test_ND=samples.test_ND[test_kept],
-        test_targets=split(samples.test_targets, test_kept),
-    )
-
-
-def _turn_row(outputs: Outputs, train_targets: Integers, k: int, rng: np.random.Generator, lost: float) -> Outputs:
-    """Add a direction without class means to a row of the head, as strong as costs the class ``lost`` in training."""
-    assert outputs.head is not None
-    weight_KD, bias_K = outputs.head
-    features_ND, own_N = outputs.train_features, train_targets == k
-    means_KD = np.stack([features_ND[train_targets == j].mean(axis=0) for j in np.unique(train_targets)])
-    basis_DR, _ = np.linalg.qr((means_KD - means_KD.mean(axis=0)).T)
-    turn_D = rng.normal(size=features_ND.shape[1])
-    turn_D -= basis_DR @ (basis_DR.T @ turn_D)
-    turn_D /= ((features_ND - features_ND.mean(axis=0)) @ turn_D).std()
-
-    def turned(size: float) -> Outputs:
-        weight, bias = weight_KD.copy(), bias_K.copy()
-        weight[k] = weight_KD[k] + size * turn_D
-        scores_NK = features_ND @ weight.T
-        lead_N = scores_NK[:, k] - np.delete(scores_NK + bias, k, axis=1).max(axis=1)
-        bias[k] = -np.sort(lead_N)[-int(own_N.sum())]  # as many predictions as samples
-        return outputs.with_head(weight, bias)
-
-    low, high = 0.0, 100.0 * float(np.abs(outputs.train_logits).max())
-    goal = float((outputs.train_logits.argmax(axis=1) == k)[own_N].mean()) - lost
-    for _ in range(40):
-        middle = (low + high) / 2
-        right = float((turned(middle).train_logits.argmax(axis=1) == k)[own_N].mean())
-        low, high = (middle, high) if right > goal else (low, middle)
-    return turned(high)

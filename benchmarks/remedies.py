@@ -81,19 +81,9 @@ FIT = {
 
 
 def take(data: Predictions, rows: np.ndarray[Any, Any], name: str) -> Predictions:
-    """Some of the samples."""
-    assert data.logits_NK is not None
+    """Some of the samples, with their scores but without features and the head."""
     return replace(
-        data,
-        targets_N=data.targets_N[rows],
-        predictions_N=data.predictions_N[rows],
-        logits_NK=data.logits_NK[torch.from_numpy(rows)],
-        features_ND=None,
-        weight_KD=None,
-        bias_K=None,
-        train_features_MD=None,
-        index_N=None,
-        name=name,
+        data.take(rows), features_ND=None, weight_KD=None, bias_K=None, train_features_MD=None, index_N=None, name=name
     )
 
 
@@ -335,13 +325,7 @@ def markdown_table(lines: list[dict[str, Any]]) -> str:
 def describe(values: np.ndarray[Any, Any]) -> str:
     """Mean and range of changes."""
     low, high = np.quantile(values, [0.025, 0.975])
-    return f"{signed(values.mean())} ({signed(low)} to {signed(high)})"
-
-
-def signed(value: float) -> str:
-    """A change in points."""
-    text = f"{value:+.1f}"
-    return "0.0" if text in ("+0.0", "-0.0") else text.replace("-", "−")
+    return f"{stored.signed(values.mean())} ({stored.signed(low)} to {stored.signed(high)})"
 
 
 def tables() -> str:

@@ -46,6 +46,12 @@ class Section:
         return before + begin, shown, end + after
 
 
+def signed(value: float) -> str:
+    """Format a change with one decimal and its sign; 0 has none."""
+    text = f"{value:+.1f}"
+    return "0.0" if text in ("+0.0", "-0.0") else text.replace("-", "−")
+
+
 def environment() -> dict[str, Any]:
     """PyTorch version, CPUs that this process may use, and threads of PyTorch."""
     import torch

@@ -2,7 +2,7 @@
 
     python benchmarks/stress_strength.py                       # MR² with its defaults, about ten minutes on one core
     python benchmarks/stress_strength.py --methods mr2 spread-out --seeds 0 1
-    python benchmarks/stress_strength.py --store FILE.jsonl    # stores results and resumes
+    python benchmarks/stress_strength.py --store benchmarks/results/stress_strength.jsonl    # resumes what is stored
 
 Two problems (MNIST-1D with a convolution; 150 Gaussian classes with a hidden layer). Starting from a default setting,
 the grid changes one factor at a time, then several: learning rate × {0.3, 1, 3}, epochs {5, 40, 200}, batch size

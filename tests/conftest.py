@@ -14,6 +14,9 @@ from browser import Browser, find_chromium
 from classgap.testing import Processes
 from classgap.testing.loss_case import seed_torch
 
+# Doctests are not looked for in these files: pytest cannot import several modules of one name to do so.
+collect_ignore_glob = ["*conftest.py"]
+
 # The fewest steps of t-SNE, a quarter of the default. Text, because other processes cannot import this file.
 SHORT_MAPS = "from classgap.audit import build; build.STEPS = 250"
 

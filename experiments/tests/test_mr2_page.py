@@ -143,7 +143,7 @@ def test_the_best_setting_fits_the_training_samples(generator: ModuleType, searc
 @pytest.mark.parametrize("method", ["mr2", "feature-norm"])
 def test_the_page_matches_the_stress_grid(method: str) -> None:
     page = " ".join(PAGE.read_text(encoding="utf-8").split())
-    stored = (ROOT / "benchmarks" / "stress_strength.jsonl").read_text().splitlines()
+    stored = (ROOT / "benchmarks" / "results" / "stress_strength.jsonl").read_text().splitlines()
     hard = {(cell, name): value for (cell, name, _), value in map(json.loads, stored)}
     cells = {cell for cell, _ in hard}
     able = {cell for cell in cells if hard[cell, "erm"] >= 20}  # where cross-entropy itself can train

@@ -1,22 +1,15 @@
 """The cost of audits of files on docs/audit.md is the stored one."""
 
-import sys
-from pathlib import Path
 from types import ModuleType
 
 import pytest
 
-ROOT = Path(__file__).parents[2]
+from scripts import load_script
 
 
 @pytest.fixture(scope="module")
 def audit_cost() -> ModuleType:
-    sys.path.insert(0, str(ROOT / "benchmarks"))
-    try:
-        import audit_cost
-    finally:
-        sys.path.pop(0)
-    return audit_cost
+    return load_script("benchmarks/audit_cost.py")
 
 
 def test_page_shows_the_stored_cost(audit_cost: ModuleType) -> None:

@@ -1,12 +1,13 @@
 """The public files of the case studies become the files of their pages, here with excerpts in the same formats."""
 
 import json
-import sys
 from pathlib import Path
 from types import ModuleType
 
 import numpy as np
 import pytest
+
+from scripts import load_script
 
 ROOT = Path(__file__).parents[2]
 DATA = ROOT.parent / "shared" / "data"
@@ -16,12 +17,7 @@ DINO = [(293, 0), (2138, 391), (3014, 0), (6697, 0), (10306, 133), (37375, 389),
 
 @pytest.fixture(scope="module")
 def converter() -> ModuleType:
-    sys.path.insert(0, str(ROOT / "benchmarks"))
-    try:
-        import case_study_data
-    finally:
-        sys.path.pop(0)
-    return case_study_data
+    return load_script("benchmarks/case_study_data.py")
 
 
 def write_rows(path: Path, header: str, rows: list[tuple[int, int]]) -> None:

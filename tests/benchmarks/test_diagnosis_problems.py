@@ -1,7 +1,6 @@
 """The problems of benchmarks/diagnosis.py have the cause that they claim, and the benchmark counts correctly."""
 
 import json
-import sys
 from collections import Counter
 from pathlib import Path
 
@@ -10,13 +9,11 @@ import pytest
 from scipy.stats import chi2_contingency
 from sklearn.linear_model import LogisticRegression
 
-FOLDER = Path(__file__).parents[2] / "benchmarks"
-sys.path.insert(0, str(FOLDER))
-import diagnosis  # noqa: E402
-import diagnosis_problems as problems  # noqa: E402
-from diagnosis_grid import CONFIGURATIONS  # noqa: E402
+from scripts import load_script
 
-sys.path.remove(str(FOLDER))
+diagnosis = load_script("benchmarks/diagnosis.py")
+problems = load_script("benchmarks/diagnosis_problems.py")
+CONFIGURATIONS = load_script("benchmarks/diagnosis_grid.py").CONFIGURATIONS
 SLOW_MODELS = ("forest", "mlp", "mlp-long")
 
 

@@ -1,24 +1,17 @@
 """The tables of docs/gate.md are those of the stored results, and false alarms stay within the level."""
 
-import sys
 from collections import Counter
-from pathlib import Path
 
 import numpy as np
 import pytest
 from scipy import stats
 
-ROOT = Path(__file__).parents[2]
+from scripts import load_script
 
 
 @pytest.fixture(scope="module")
 def benchmark():
-    sys.path.insert(0, str(ROOT / "benchmarks"))
-    try:
-        import gate
-    finally:
-        sys.path.pop(0)
-    return gate
+    return load_script("benchmarks/gate.py")
 
 
 def test_page_shows_the_stored_results(benchmark):

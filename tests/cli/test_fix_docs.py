@@ -2,35 +2,22 @@
 
 import json
 import re
-import shlex
 from pathlib import Path
 
 import numpy as np
 import pytest
 
 import classgap as cg
-from classgap.cli import main
 from classgap.remedies.adjustments import Context, adjustments
-
-DOCS = Path(__file__).parents[2] / "docs" / "fix.md"
+from doc_pages import read_commands, read_page, run_page
 
 
 def test_the_page_works_from_top_to_bottom(tmp_path: Path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
-    text = DOCS.read_text(encoding="utf-8")
     names: dict = {}
-    commands = 0
-    for kind, block in re.findall(r"```(python|console)\n(.*?)```", text, flags=re.DOTALL):
-        if kind == "python":
-            exec(block, names)
-            continue
-        for line in block.splitlines():
-            program, *words = shlex.split(line)
-            assert program == "classgap"
-            assert main(words) == 0, line
-            assert capsys.readouterr().err == ""
-            commands += 1
-    assert commands >= 6
+    run_page("fix.md", namespace=names)
+    assert capsys.readouterr().err == ""
+    assert len(read_commands("fix.md")) >= 6
     result = json.loads(Path("fix.json").read_text(encoding="utf-8"))
     assert result["chosen"] is not None  # the page goes on to use it
     assert result["proof"]["hard"]["change"] > 0.02
@@ -44,5 +31,5 @@ def test_the_page_works_from_top_to_bottom(tmp_path: Path, monkeypatch, capsys):
 def test_the_page_lists_the_adjustments():
     context = Context(3, "cost", np.array([5.0, 3.0, 1.0]), None, 1 - np.eye(3))
     found = {adjustment.name for adjustment in adjustments(context)}
-    listed = set(re.findall(r"^\| `([a-z][a-z-]+)` \|", DOCS.read_text(encoding="utf-8"), flags=re.MULTILINE))
+    listed = set(re.findall(r"^\| `([a-z][a-z-]+)` \|", read_page("fix.md"), flags=re.MULTILINE))
     assert found | {"ensemble", "soup"} == listed

@@ -16,10 +16,10 @@ from classgap.data import load
 from classgap.data.sources.encoded_images import EncodedImages
 from classgap.engine import RunDirectory
 from classgap.engine.errors import TrainingInterrupted
-from classgap.engine.signals import StopRequest
 from classgap.engine.storage.checkpoint import load_weights
 from classgap.engine.storage.fingerprint import fingerprint
 from classgap.inference.inputs import read_inputs
+from stop_after import StopAfter
 from text_encoders import make_texts, save_encoder
 
 NAMES = ["cat", "dog", "fox"]
@@ -105,19 +105,6 @@ def test_parquet_and_arrow_files(tmp_path: Path, suffix: str) -> None:
     data = load(f"hf:{tmp_path / f'train.{suffix}'},{tmp_path / f'test.{suffix}'}")
     assert data.class_names == tuple(NAMES)
     np.testing.assert_array_equal(all_rows(data.test).numpy(), pixels(6, 1).transpose(0, 3, 1, 2))
-
-
-class StopAfter(StopRequest):
-    """Ask to stop after some steps."""
-
-    def __init__(self, steps: int) -> None:
-        super().__init__()
-        self.steps = steps
-
-    def poll(self) -> None:
-        self.steps -= 1
-        if self.steps == 0:
-            self.name = "the test"
 
 
 def test_a_run_resumes_with_the_same_data_only(photos: Path, tmp_path: Path) -> None:

@@ -2,15 +2,15 @@
 
 import json
 import re
-import sys
 from collections import Counter
 from pathlib import Path
 
 import numpy as np
 import pytest
-from doc_pages import read_page, run_page
 
 from classgap.audit import Audit
+from doc_pages import read_page, run_page
+from scripts import load_script
 
 ROOT = Path(__file__).parents[2]
 DATA = ROOT.parent / "shared" / "data"
@@ -19,12 +19,7 @@ GATES = {"classgap gate baseline.json accident.npz": 1}
 
 @pytest.fixture(scope="module")
 def studies():
-    sys.path.insert(0, str(ROOT / "benchmarks"))
-    try:
-        import case_studies
-    finally:
-        sys.path.pop(0)
-    return case_studies
+    return load_script("benchmarks/case_studies.py")
 
 
 @pytest.fixture(scope="module")

@@ -3,10 +3,10 @@
 import re
 
 import pytest
-from doc_pages import read_page, run_page
 
 from classgap.audit.diagnosis.causes import CAUSES
 from classgap.report.causes import SENTENCES
+from doc_pages import read_page, run_page
 
 
 @pytest.fixture(scope="module")

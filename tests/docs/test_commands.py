@@ -6,7 +6,6 @@ import tomllib
 from pathlib import Path
 
 import pytest
-from doc_pages import DOCS, read_page
 from torch.distributed.run import parse_args
 
 from classgap.cli.main import COMMANDS
@@ -14,6 +13,7 @@ from classgap.cli.parser import parse
 from classgap.methods import METHODS
 from classgap.registry import Spec
 from classgap.reproduce.catalog import recipe_names
+from doc_pages import DOCS, read_page
 
 ROOT = DOCS.parent
 PAGES = [ROOT / "README.md", *sorted(DOCS.rglob("*.md"))]

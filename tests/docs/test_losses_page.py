@@ -4,16 +4,15 @@ import re
 from pathlib import Path
 
 import classgap as cg
+from doc_pages import read_page, run_page
 
-PAGE = (Path(__file__).parents[2] / "docs" / "losses.md").read_text(encoding="utf-8")
+PAGE = read_page("losses.md")
 
 
 def test_the_page_works_from_top_to_bottom(tmp_path: Path, monkeypatch) -> None:
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("CLASSGAP_CACHE", str(tmp_path / "cache"))
-    names: dict[str, object] = {}
-    for block in re.findall(r"```python\n(.*?)```", PAGE, flags=re.DOTALL):
-        exec(compile(block, "losses.md", "exec"), names)
+    run_page("losses.md")
     assert (tmp_path / "runs" / "from-python" / "report.html").exists()
 
 

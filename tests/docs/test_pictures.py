@@ -1,24 +1,17 @@
 """The pictures show the reports of today: their texts are those of the reports, and each picture has its text."""
 
-import sys
 from pathlib import Path
 from types import ModuleType
 
 import pytest
 
 from browser import find_chromium
-
-ROOT = Path(__file__).parents[2]
+from scripts import load_script
 
 
 @pytest.fixture(scope="module")
 def pictures() -> ModuleType:
-    sys.path.insert(0, str(ROOT / "benchmarks"))
-    try:
-        import case_study_pictures
-    finally:
-        sys.path.pop(0)
-    return case_study_pictures
+    return load_script("benchmarks/case_study_pictures.py")
 
 
 def test_each_picture_belongs_to_its_stored_text(pictures: ModuleType) -> None:

@@ -4,17 +4,17 @@ import gzip
 import json
 import re
 import shlex
-import sys
 from pathlib import Path
 
 import numpy as np
 import pytest
-from doc_pages import read_page
 
 from classgap.audit import Audit
 from classgap.cli import main
 from classgap.cli.demo_command import ADVICE, DemoCommand
 from classgap.methods import METHODS
+from doc_pages import read_page
+from scripts import load_script
 
 ROOT = Path(__file__).parents[2]
 RESULTS = ROOT / "benchmarks" / "results"
@@ -29,12 +29,7 @@ def imagenet():
 
 @pytest.fixture(scope="module")
 def demo():
-    sys.path.insert(0, str(ROOT / "benchmarks"))
-    try:
-        import demo
-    finally:
-        sys.path.pop(0)
-    return demo
+    return load_script("benchmarks/demo.py")
 
 
 def words(text: str) -> str:

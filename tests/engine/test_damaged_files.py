@@ -15,9 +15,9 @@ from classgap._text_checksums import CHECKSUMS, check_text, renew_checksum
 from classgap.audit import read_predictions
 from classgap.engine import RunDirectory, TrainConfig, train
 from classgap.engine.errors import TrainingInterrupted
-from classgap.engine.signals import StopRequest
 from classgap.engine.storage.checkpoint import load_checkpoint, load_weights, save_checkpoint, save_weights
 from classgap.inference import load_run
+from stop_after import StopAfter
 
 
 def flip_bits(path: Path, count: int, seed: int) -> None:
@@ -54,19 +54,6 @@ def test_flipped_bits_are_found_or_harmless(tmp_path: Path, count: int):
         flip_bits(weights, count, seed)
         with contextlib.suppress(ValueError):
             assert equal(load_weights(weights), dict(model.state_dict()))
-
-
-class StopAfter(StopRequest):
-    """Stop after some steps."""
-
-    def __init__(self, steps: int) -> None:
-        super().__init__()
-        self.steps = steps
-
-    def poll(self) -> None:
-        self.steps -= 1
-        if self.steps == 0:
-            self.name = "the test"
 
 
 SETTINGS = {"data": "two-moons:n_train=128:n_test=64", "epochs": 6, "batch_size": 32, "audit": False}

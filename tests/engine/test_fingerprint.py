@@ -7,7 +7,6 @@ from pathlib import Path
 import pytest
 import torch
 from PIL import Image
-from test_damaged_files import StopAfter
 
 from classgap.data.dataset import Dataset, Split
 from classgap.data.sources import images
@@ -15,6 +14,7 @@ from classgap.engine import TrainConfig, train
 from classgap.engine.errors import TrainingInterrupted
 from classgap.engine.storage import fingerprint as module
 from classgap.engine.storage.fingerprint import changes, fingerprint
+from stop_after import StopAfter
 
 
 def write_images(folder: Path, seed: int = 0, count: int = 6) -> None:

@@ -1,11 +1,12 @@
 """Comparison of methods: resuming after a kill, and failed runs."""
 
-import importlib.util
 import json
 from pathlib import Path
 from types import ModuleType
 
 import pytest
+
+from scripts import load_script
 
 SOURCE = Path(__file__).parents[2] / "examples" / "compare_methods.py"
 STORED = SOURCE.parents[1] / "experiments" / "compare_methods.jsonl"
@@ -14,11 +15,7 @@ METRICS = ("accuracy", "easy", "medium", "hard", "worst")
 
 @pytest.fixture(scope="module")
 def example() -> ModuleType:
-    spec = importlib.util.spec_from_file_location("compare_methods", SOURCE)
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
+    module = load_script("examples/compare_methods.py")
     module.Results.measure = lambda *args: None  # all is stored, or missing
     return module
 

@@ -1,10 +1,8 @@
 """The examples of the integrations run, and leave an audit behind."""
 
 import argparse
-import importlib.util
 import re
 from pathlib import Path
-from types import ModuleType
 
 import numpy as np
 import pytest
@@ -12,22 +10,14 @@ import torch
 from PIL import Image
 
 import classgap as cg
+from scripts import load_script
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
 
 
-def load(name: str) -> ModuleType:
-    spec = importlib.util.spec_from_file_location(name, EXAMPLES / f"{name}.py")
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
-
-
 @pytest.mark.parametrize("task", ["text", "image"])
 def test_hugging_face(task: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    load("huggingface_trainer").main(["--task", task, "--epochs", "1", "--out", str(tmp_path)])
+    load_script("examples/huggingface_trainer.py").main(["--task", task, "--epochs", "1", "--out", str(tmp_path)])
     audit = cg.Audit.load(tmp_path / "eval" / "audit.json")
     assert audit.class_names == ("plain", "mixed", "noisy")
     assert audit.overall.accuracy > 0.4  # chance is 0.33
@@ -35,7 +25,7 @@ def test_hugging_face(task: str, tmp_path: Path, capsys: pytest.CaptureFixture[s
 
 
 def test_lightning(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    load("lightning_module").main(["--epochs", "2", "--out", str(tmp_path)])
+    load_script("examples/lightning_module.py").main(["--epochs", "2", "--out", str(tmp_path)])
     for stage in ("val", "test"):
         audit = cg.Audit.load(tmp_path / stage / "audit.json")
         assert audit.class_names == ("near", "middle", "far")
@@ -44,7 +34,7 @@ def test_lightning(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
 
 
 def test_torchmetrics(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    load("torchmetrics_loop").main(["--epochs", "3", "--out", str(tmp_path)])
+    load_script("examples/torchmetrics_loop.py").main(["--epochs", "3", "--out", str(tmp_path)])
     audit = cg.Audit.load(tmp_path / "audit.json")
     assert audit.overall.n_samples == 900
     assert audit.overall.accuracy > 0.5  # chance is 0.33
@@ -72,7 +62,7 @@ def photos(tmp_path: Path) -> Path:
 def test_timm_stopped_after_an_epoch_and_resumed(photos: Path, tmp_path: Path) -> None:
     words = f"--data-dir {photos} --model test_resnet --img-size 32 -b 8 --epochs 3 --lr 0.05 --clip-grad 1".split()
     words += ["--loss", "mr2:memory_size=8", "--eval-metric", "worst_class_accuracy"]
-    example = load("timm_train")
+    example = load_script("examples/timm_train.py")
     example.main([*words, "--output", str(tmp_path / "whole")])
     example.main(
         [*words, "--output", str(tmp_path / "resumed"), "--resume", str(tmp_path / "whole" / "checkpoint-0.pth.tar")]
@@ -92,12 +82,12 @@ def test_timm_stopped_after_an_epoch_and_resumed(photos: Path, tmp_path: Path) -
 @pytest.mark.parametrize("word", ["--mixup=0.2", "--amp", "--warmup=1"])
 def test_arguments_that_the_timm_script_does_not_have_are_errors(word: str, capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit, match="2"):
-        load("timm_train").main(["--data-dir", "photos", word])
+        load_script("examples/timm_train.py").main(["--data-dir", "photos", word])
     assert f"unrecognized arguments: {word}" in capsys.readouterr().err
 
 
 def test_the_timm_script_lists_its_arguments() -> None:
-    example = load("timm_train")
+    example = load_script("examples/timm_train.py")
     listed = set(re.findall(r"--[a-z-]+", example.__doc__))
     source = (EXAMPLES / "timm_train.py").read_text()
     assert listed == set(re.findall(r'add_argument\((?:"-\w", )?"(--[a-z-]+)"', source))

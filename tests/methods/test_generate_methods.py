@@ -1,6 +1,5 @@
 """docs/methods.md is up to date, and updating it keeps the handwritten part."""
 
-import importlib.util
 import re
 import resource
 import sys
@@ -9,16 +8,14 @@ from pathlib import Path
 import pytest
 
 from classgap.methods.catalog import METHODS
+from scripts import load_script
 
 DOCS = Path(__file__).parents[2] / "docs"
 
 
 @pytest.fixture(scope="module")
 def generator():
-    spec = importlib.util.spec_from_file_location("generate_methods", DOCS / "generate_methods.py")
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
+    return load_script("docs/generate_methods.py")
 
 
 def test_the_page_is_up_to_date(generator) -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import sys
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
@@ -21,7 +20,7 @@ from classgap.audit import read_predictions
 from classgap.audit.diagnosis.counterfactuals import stratified_folds
 from classgap.data import load
 from classgap.engine import RunDirectory
-from classgap.engine.executors import ProcessExecutor, Workers
+from classgap.engine.executors import Workers
 from classgap.remedies.evaluation import Measured
 from classgap.remedies.search import SearchConfig, SearchResult, TrialRecord, fix_by_training, search
 from classgap.remedies.search.budget import parse_budget
@@ -38,13 +37,6 @@ EPOCHS = 12
 def _short_refits() -> Iterator[None]:
     with short_refits():
         yield
-
-
-@pytest.fixture(scope="module")
-def workers() -> Iterator[Workers]:
-    with ProcessExecutor(1) as executor:
-        executor.submit(os.getpid).result()  # it has started: budgets do not pay for that
-        yield Workers(executor, lambda: 1)
 
 
 @pytest.fixture(scope="module")

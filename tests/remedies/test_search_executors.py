@@ -13,17 +13,11 @@ import pytest
 from search_cases import Recorder, outcomes, run_search
 
 from classgap.engine import RunDirectory
-from classgap.engine.executors import ProcessExecutor, Workers, open_executor
+from classgap.engine.executors import Workers, open_executor
 from classgap.remedies.search import SearchResult
 from classgap.remedies.search.trial import TrialTask, run_trial
 
 SETTINGS = {"n_trials": 5, "prune": False}
-
-
-@pytest.fixture(scope="module")
-def workers() -> Iterator[Workers]:
-    with ProcessExecutor(1) as executor:
-        yield Workers(executor, lambda: 1)
 
 
 @pytest.fixture(scope="module")

@@ -38,12 +38,6 @@ def _short_refits() -> Iterator[None]:
 
 
 @pytest.fixture(scope="module")
-def workers() -> Iterator[Workers]:
-    with ProcessExecutor(1) as executor:
-        yield Workers(executor, lambda: 1)
-
-
-@pytest.fixture(scope="module")
 def found(tmp_path_factory: pytest.TempPathFactory, workers: Workers) -> SearchResult:
     return run_search(tmp_path_factory.mktemp("folds") / "out", workers, **FOLDED)
 

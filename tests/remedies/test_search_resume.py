@@ -6,25 +6,17 @@ import os
 import signal
 import subprocess
 import sys
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 from search_cases import Recorder, outcomes, run_search
 
 from classgap.engine import RunDirectory, TrainingInterrupted
-from classgap.engine.executors import ProcessExecutor, Workers
+from classgap.engine.executors import Workers
 from classgap.remedies.search import SearchResult
 from classgap.remedies.search.directory import SearchDirectory
 
 SETTINGS = {"n_trials": 6, "epochs": 24}  # long enough to be interrupted in the middle of a trial
-
-
-@pytest.fixture(scope="module")
-def workers() -> Iterator[Workers]:
-    with ProcessExecutor(1) as executor:
-        executor.submit(os.getpid).result()  # it has started: budgets do not pay for that
-        yield Workers(executor, lambda: 1)
 
 
 @pytest.fixture(scope="module")

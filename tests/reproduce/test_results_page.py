@@ -1,6 +1,5 @@
 """docs/results.md and docs/open-questions.md are what ``make docs`` generates from results/."""
 
-import importlib.util
 import math
 from pathlib import Path
 from types import ModuleType
@@ -12,18 +11,14 @@ from classgap.reproduce.catalog import load_recipe
 from classgap.reproduce.results import EntryResult, RecipeResult
 from classgap.reproduce.store import ResultStore
 from classgap.reproduce.verdicts import Comparison
+from scripts import load_script
 
 ROOT = Path(__file__).parents[2]
 
 
 @pytest.fixture(scope="module")
 def generator() -> ModuleType:
-    spec = importlib.util.spec_from_file_location("generate_results", ROOT / "docs" / "generate_results.py")
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
+    return load_script("docs/generate_results.py")
 
 
 @pytest.mark.skipif(not (ROOT / "results").exists(), reason="the source distribution has no results/")

@@ -14,6 +14,7 @@ from classgap.report.charts.svg import (
     Scale,
     draw_both,
     draw_dots,
+    draw_levels,
     draw_lines,
     linear_scale,
     nice_ticks,
@@ -225,11 +226,7 @@ def _overlaps(a: Box, b: Box) -> bool:
 
 def draw_frame(axes: Axes, x: Scale, y: Scale, frame: Frame) -> Markup:
     """Draw grid lines, ticks and labels of both axes."""
-    y_ticks = nice_ticks(*axes.y_domain)
-    parts = [draw_lines((((frame.left, y(t)), (frame.right, y(t))) for t in y_ticks), "grid")]
-    parts += [
-        tag("text", axes.y_tick(t), class_="tick", x=frame.left - 8, y=y(t) + 4, text_anchor="end") for t in y_ticks
-    ]
+    parts = draw_levels(y, nice_ticks(*axes.y_domain), frame.left, frame.right, axes.y_tick)
     if axes.x_tick is not None:
         texts = [(x(t), axes.x_tick(t)) for t in nice_ticks(*axes.x_domain, frame.layout.ticks)]
         parts += [

@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
 from itertools import pairwise
 
 from markupsafe import Markup
 
 from classgap.audit.history import History
 from classgap.audit.results import Interval
+from classgap.report.charts.end_labels import place_end_labels
 from classgap.report.charts.svg import (
     Layout,
     draw_both,
     draw_dots,
+    draw_levels,
     draw_lines,
     linear_scale,
     nice_ticks,
@@ -23,7 +24,6 @@ from classgap.report.charts.svg import (
 from classgap.report.formatting import display_width, format_percent, truncate
 
 HEIGHT, TOP, BOTTOM = 380.0, 20.0, 44.0
-LINE_HEIGHT = 15.0
 LETTER_WIDTH = 7.5  # approximate
 MAX_LETTERS = 16  # of a release's name below the axis
 SERIES = (
@@ -49,11 +49,7 @@ def _draw(history: History, layout: Layout) -> Markup:
     ends = [end for _, _, points in lines for _, value, interval in points for end in (value, *(interval or ()))]
     low, high = min([0.0, *ends]), max([0.1, *(math.ceil(10 * end) / 10 for end in ends)])
     y = linear_scale((low, high), (HEIGHT - BOTTOM, TOP))
-    parts = [draw_lines((((left, y(t)), (right, y(t))) for t in nice_ticks(low, high)), "grid")]
-    parts += [
-        tag("text", f"{100 * t:g} %", class_="tick", x=left - 8, y=y(t) + 4, text_anchor="end")
-        for t in nice_ticks(low, high)
-    ]
+    parts = draw_levels(y, nice_ticks(low, high), left, right, lambda tick: f"{100 * tick:g} %")
     names = [truncate(release.name, MAX_LETTERS) for release in releases]
     needed = LETTER_WIDTH * (max(map(display_width, names)) + 1)
     for i in range(0, len(releases), math.ceil(needed / (x(1) - x(0)))):  # as many as fit side by side
@@ -64,8 +60,9 @@ def _draw(history: History, layout: Layout) -> Markup:
         steps = [((x(i), y(a)), (x(j), y(b))) for (i, a, _), (j, b, _) in pairwise(points) if j == i + 1]
         parts.append(draw_lines(steps, f"slope thick {kind}"))
         parts.append(draw_dots([(x(i), y(value)) for i, value, _ in points], f"large {kind}"))
-    ends_of = [(y(points[-1][1]), label, points[-1][1], kind) for label, kind, points in lines if points]
-    parts += _labels(ends_of, right + 8)
+    latest = [(label, kind, points[-1][1]) for label, kind, points in lines if points]
+    at_ends = [(y(value), _name_value(label, value), kind) for label, kind, value in latest]
+    parts += place_end_labels(at_ends, right + 8, HEIGHT - BOTTOM)
     last = releases[-1]
     description = (
         f"{len(releases)} releases. Last, {last.name}: accuracy {format_percent(last.overall)} %, worst class "
@@ -80,11 +77,5 @@ def _points(history: History, value: str, interval: str) -> list[Point]:
     return [(i, number, bounds) for i, number, bounds in found if number is not None]
 
 
-def _labels(labels: Sequence[tuple[float, str, float, str]], x: float) -> list[Markup]:
-    """Labels at the right end, pushed down where they overlap."""
-    placed, below = [], -LINE_HEIGHT
-    for y, label, value, kind in sorted(labels):
-        below = max(y, below + LINE_HEIGHT)
-        text = f"{label} {format_percent(value)} {'points' if label == 'gap' else '%'}"
-        placed.append(tag("text", text, class_=f"end {kind}", x=x, y=below + 4, text_anchor="start"))
-    return placed
+def _name_value(label: str, value: float) -> str:
+    return f"{label} {format_percent(value)} {'points' if label == 'gap' else '%'}"

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from markupsafe import Markup
 
+from classgap.report.charts.end_labels import place_end_labels
 from classgap.report.charts.svg import Layout, Scale, draw_both, draw_lines, linear_scale, nice_ticks, svg_chart, tag
 from classgap.report.formatting import format_percent, truncate
 
@@ -74,25 +75,10 @@ def _draw_slopes(
     ]
     labels = [(s, truncate(s.name, 15 if layout.narrow else NAME_WIDTH)) for s in [*thick, *thin] if s.name]
     before = [
-        (y(s.before), f"{'' if layout.narrow else name} {format_percent(s.before)}", s.kind) for s, name in labels
+        (y(s.before), f"{'' if layout.narrow else name} {format_percent(s.before)}".strip(), s.kind)
+        for s, name in labels
     ]
-    after = [(y(s.after), f"{format_percent(s.after)} {name}", s.kind) for s, name in labels]
-    parts += _place_labels(before, left - 10, "end")
-    parts += _place_labels(after, right + 10, "start")
+    after = [(y(s.after), f"{format_percent(s.after)} {name}".strip(), s.kind) for s, name in labels]
+    parts += place_end_labels(before, left - 10, HEIGHT - 6, anchor="end", line_height=LINE_HEIGHT)
+    parts += place_end_labels(after, right + 10, HEIGHT - 6, line_height=LINE_HEIGHT)
     return parts
-
-
-def _place_labels(labels: list[tuple[float, str, str]], x: float, anchor: str) -> list[Markup]:
-    """Place labels beside an axis, pushed down where they overlap and back up at the bottom of the chart."""
-    order = sorted((label for label in labels if label[1]), key=lambda label: label[0])
-    tops: list[float] = []
-    for y, _, _ in order:
-        tops.append(max(y, tops[-1] + LINE_HEIGHT) if tops else y)
-    limit = HEIGHT - 6
-    for i in reversed(range(len(tops))):
-        tops[i] = min(tops[i], limit)
-        limit = tops[i] - LINE_HEIGHT
-    return [
-        tag("text", text.strip(), class_=f"end {kind}", x=x, y=top + 4, text_anchor=anchor)
-        for top, (_, text, kind) in zip(tops, order, strict=True)
-    ]

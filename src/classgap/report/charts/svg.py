@@ -115,6 +115,18 @@ def nice_ticks(low: float, high: float, target: int = 5) -> list[float]:
     return [round(i * step, 12) for i in range(first, last + 1)]
 
 
+def draw_levels(
+    y: Scale, ticks: Sequence[float], left: float, right: float, text: Callable[[float], str]
+) -> list[Markup]:
+    """Draw a vertical axis: grid lines from ``left`` to ``right``, and the ticks at their left ends.
+
+    >>> draw_levels(lambda value: 100 - value, [50.0], 10, 90, "{:g} %".format)[1]
+    Markup('<text class="tick" x="2" y="54" text-anchor="end">50 %</text>')
+    """
+    grid = draw_lines((((left, y(tick)), (right, y(tick))) for tick in ticks), "grid")
+    return [grid, *(tag("text", text(t), class_="tick", x=left - 8, y=y(t) + 4, text_anchor="end") for t in ticks)]
+
+
 def draw_dots(points: Sequence[Point], class_: str, indices: Iterable[int] = ()) -> Markup:
     """Draw dots as one path of zero-length segments with round caps, a tenth of the size of as many circles.
 

@@ -8,11 +8,13 @@ from itertools import pairwise
 
 from markupsafe import Markup
 
+from classgap.report.charts.end_labels import place_end_labels
 from classgap.report.charts.svg import (
     Layout,
     Point,
     draw_both,
     draw_dots,
+    draw_levels,
     draw_lines,
     linear_scale,
     nice_ticks,
@@ -22,7 +24,6 @@ from classgap.report.charts.svg import (
 from classgap.report.formatting import truncate
 
 HEIGHT, TOP, BOTTOM = 380.0, 20.0, 56.0
-LINE_HEIGHT = 15.0
 N_TONES = 8
 MAX_LABEL = 22
 MAX_MARKED = 60  # points of a line that get dots; clouds always do
@@ -84,11 +85,7 @@ def xy_chart(
         left, right = (50.0, layout.width - 120.0) if layout.narrow else (70.0, layout.width - 210.0)
         x = linear_scale(x_domain, (left + 16, right - 16))
         y = linear_scale(y_domain, (HEIGHT - BOTTOM, TOP))
-        parts = [draw_lines((((left, y(t)), (right, y(t))) for t in nice_ticks(*y_domain)), "grid")]
-        parts += [
-            tag("text", f"{tick:g}", class_="tick", x=left - 8, y=y(tick) + 4, text_anchor="end")
-            for tick in nice_ticks(*y_domain)
-        ]
+        parts = draw_levels(y, nice_ticks(*y_domain), left, right, "{:g}".format)
         places = [*enumerate(axes.names)] if axes.names else [(t, f"{t:g}") for t in nice_ticks(*x_domain)]
         step = -(-len(places) // (4 if layout.narrow else 12))
         for place, name in places[::step]:
@@ -113,27 +110,12 @@ def xy_chart(
                 size = "tiny" if each.paper else "large" if len(points) <= MAX_MARKED else "small"
                 parts.append(draw_dots(points, f"{size} {kind}"))
             if points:
-                at_ends.append((points[-1][1], f"{each.label} (paper)" if each.paper else each.label, kind))
-        parts += _labels(at_ends, right + 6)
+                label = f"{each.label} (paper)" if each.paper else each.label
+                at_ends.append((points[-1][1], truncate(label, MAX_LABEL), kind))
+        parts += place_end_labels(at_ends, right + 6, HEIGHT - BOTTOM)
         return svg_chart(key, title, description, HEIGHT, *parts, layout=layout)
 
     return draw_both(draw)
-
-
-def _labels(labels: Sequence[tuple[float, str, str]], x: float) -> list[Markup]:
-    """Labels at the right end, pushed apart where they overlap, and up where they would leave the frame."""
-    ordered = sorted(labels)
-    places: list[float] = []
-    for y, _, _ in ordered:
-        places.append(max(y, places[-1] + LINE_HEIGHT) if places else y)
-    lowest = HEIGHT - BOTTOM
-    for i in reversed(range(len(places))):
-        places[i] = min(places[i], lowest)
-        lowest = places[i] - LINE_HEIGHT
-    return [
-        tag("text", truncate(label, MAX_LABEL), class_=f"end {kind}", x=x, y=place + 4, text_anchor="start")
-        for place, (_, label, kind) in zip(places, ordered, strict=True)
-    ]
 
 
 def _domain(values: Sequence[float], room: float) -> Point:

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from classgap.cli import main
 
-DOCS = Path(__file__).parents[2] / "docs"
+DOCS = Path(__file__).parents[1] / "docs"
 BLOCK = re.compile(r"^```(python|console|text)\n(.*?)^```", flags=re.DOTALL | re.MULTILINE)
 
 
@@ -23,7 +23,12 @@ def prose(text: str) -> str:
     return re.sub(r"```.*?```", "", text, flags=re.DOTALL)
 
 
-def run_page(name: str, exit_codes: Mapping[str, int] | None = None) -> str:
+def read_commands(name: str) -> list[str]:
+    """Return the lines of the ``console`` blocks of a page."""
+    return [line for kind, block in BLOCK.findall(read_page(name)) if kind == "console" for line in _split_lines(block)]
+
+
+def run_page(name: str, exit_codes: Mapping[str, int] | None = None, namespace: dict[str, object] | None = None) -> str:
     """Run the ``python`` and ``console`` blocks of a page in the current directory and return what they print.
 
     The Python blocks share one namespace. A ``text`` block states what the block above it prints, and must be right.
@@ -31,8 +36,9 @@ def run_page(name: str, exit_codes: Mapping[str, int] | None = None) -> str:
     Args:
         name: path below ``docs``.
         exit_codes: start of a command → its exit code; the other commands must succeed.
+        namespace: variables of the Python blocks; those that they set are added.
     """
-    namespace: dict[str, object] = {}
+    namespace = {} if namespace is None else namespace
     outputs: list[str] = []
     blocks = BLOCK.findall(read_page(name))
     assert blocks, f"{name} has no code blocks"
@@ -50,8 +56,12 @@ def run_page(name: str, exit_codes: Mapping[str, int] | None = None) -> str:
 
 
 def _run_commands(block: str, exit_codes: Mapping[str, int]) -> None:
-    for line in block.replace("\\\n", " ").splitlines():
+    for line in _split_lines(block):
         program, *words = shlex.split(line)
         assert program == "classgap", line
         expected = next((code for start, code in exit_codes.items() if line.startswith(start)), 0)
         assert main(words) == expected, line
+
+
+def _split_lines(block: str) -> list[str]:
+    return block.replace("\\\n", " ").splitlines()
