@@ -1,8 +1,9 @@
 """Train the networks of the league table: one run directory per problem, remedy and seed. Finished runs are kept.
 
 The learning rate and weight decay of each method are those that searches with equal budgets chose
-(experiments/mr2-search.yaml and remedies-search.yaml). Those of MNIST-1D are used with a long tail too. Methods for
-long tails and those on CIFAR-100 use the settings of cross-entropy. Seeds are fresh: no search has used them.
+(experiments/mr2-search.yaml and remedies-search.yaml). With a long tail, the methods of the first search and those for
+long tails have a search of their own, and the others use their settings on balanced MNIST-1D. Methods on CIFAR-100 use
+the settings of cross-entropy. Seeds are fresh: no search has used them.
 """
 
 from __future__ import annotations
@@ -62,12 +63,13 @@ def search() -> RecipeResult:
 
 def searched(problem: str) -> dict[str, dict[str, Any]]:
     """Return the settings of each method with the highest mean accuracy of the hard third in the search."""
-    part, column = search().recipe.parts["a"], COLUMNS[problem]
-    hard = {entry.row: entry.mean for entry in search().part("a") if entry.column == column}
     found = {}
-    for method in SEARCHED:
-        rows = [row for row in hard if row.startswith(f"{method}, ")]
-        found[method] = dict(part.rows[max(rows, key=lambda row: (hard[row] or 0.0, row))])
+    for name, column, methods in SEARCHES.get(problem, ()):
+        part = search().recipe.parts[name]
+        hard = {entry.row: entry.mean for entry in search().part(name) if entry.column == column}
+        for method in methods:
+            rows = [row for row in hard if row.startswith(f"{method}, ")]
+            found[method] = dict(part.rows[max(rows, key=lambda row: (hard[row] or 0.0, row))])
     return found
 
 
@@ -76,26 +78,23 @@ def also(methods: dict[str, dict[str, Any]], **others: dict[str, Any]) -> dict[s
     return methods | {name.replace("_", " "): methods[BASELINE] | extra for name, extra in others.items()}
 
 
-SEARCHED = ("EMA", "SWA", "ELM", "LMDL", "focal", "group DRO", "SAM", "DRoP", "CDB")
-COLUMNS = {
-    "mnist1d": "MNIST-1D, 40 epochs",
-    "mnist1d-lt": "MNIST-1D, 40 epochs",
-    "digits": "digits",
-    "clinc150": "CLINC150",
-}
-LONG_TAIL = {
-    "logit adjustment": {"method": "logit-adjustment"},
-    "balanced softmax": {"method": "balanced-softmax"},
-    "LDAM-DRW": {"method": "ldam-drw"},
-    "cRT": {"method": "crt"},
-    "class-balanced sampling": {"sampler": "class-balanced"},
+OTHERS = ("EMA", "SWA", "ELM", "LMDL", "focal", "group DRO", "SAM", "DRoP", "CDB")
+LONG_TAIL = ("logit adjustment", "balanced softmax", "LDAM-DRW", "cRT", "class-balanced sampling")
+SEARCHES = {  # problem → part and column of the recipe, and the methods that it has settings for
+    "mnist1d": [("a", "MNIST-1D, 40 epochs", OTHERS)],
+    "mnist1d-lt": [
+        ("b", "MNIST-1D with a long tail", (BASELINE, "MR²", "feature norm", *LONG_TAIL)),
+        ("a", "MNIST-1D, 40 epochs", OTHERS),
+    ],
+    "digits": [("a", "digits", OTHERS)],
+    "clinc150": [("a", "CLINC150", OTHERS)],
 }
 
 PROBLEMS: dict[str, dict[str, Any]] = {
     "mnist1d": {"base": {"data": "mnist1d:seed=3141:n_test=20000", "epochs": 40}, "methods": MNIST1D},
     "mnist1d-lt": {
         "base": {"data": "mnist1d:seed=3141:n_train=4000:n_test=20000:imbalance=20", "epochs": 40},
-        "methods": also(MNIST1D, **LONG_TAIL),
+        "methods": {"default settings, no search": {"method": "erm"}},
     },
     "digits": {"base": {"data": "digits:test_fraction=0.7", "model": "mlp:width=256", "epochs": 40},
                "methods": DIGITS},
@@ -123,13 +122,13 @@ PROBLEMS: dict[str, dict[str, Any]] = {
 
 def methods_of(problem: str) -> dict[str, dict[str, Any]]:
     """Return the settings of each method on a problem, the baseline first."""
-    methods = PROBLEMS[problem]["methods"]
-    return methods | searched(problem) if problem in COLUMNS else methods
+    methods = PROBLEMS[problem]["methods"] | searched(problem)
+    return {BASELINE: methods.pop(BASELINE)} | methods
 
 
 def method_names(problem: str) -> list[str]:
     """Return the names of :func:`methods_of`, without reading the search."""
-    return [*PROBLEMS[problem]["methods"], *(SEARCHED if problem in COLUMNS else ())]
+    return [*PROBLEMS[problem]["methods"], *(method for *_, names in SEARCHES.get(problem, ()) for method in names)]
 
 
 def run_path(runs: Path, problem: str, method: str, seed: int) -> Path:
