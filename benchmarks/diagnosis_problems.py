@@ -180,7 +180,7 @@ def no_cause(draw: Draw) -> Problem:
 
 
 def natural(draw: Draw) -> Problem:
-    """Real data as they are: classes differ for unknown causes, but wrong labels are not among them."""
+    """Unmodified real data: classes differ for unknown reasons, but not because of wrong labels."""
     samples = draw.samples()
     return Problem(samples, draw.fit(samples))
 
@@ -204,7 +204,7 @@ def long_tail(draw: Draw) -> Problem:
 
 
 def label_noise(draw: Draw) -> Problem:
-    """Training and test samples of all other classes that carry the label of one class."""
+    """Some training and test samples of every other class carry the label of one class."""
     return _mislabel(draw, train=0.35)
 
 
@@ -227,7 +227,7 @@ def label_noise_from_one_in_training(draw: Draw) -> Problem:
 
 
 def several_answers(draw: Draw) -> Problem:
-    """Test samples that show another class too, with the label of one class: both answers are valid."""
+    """Some test samples of one class also show another class, so that both labels are valid."""
     problem = _mislabel(draw)
     assert problem.shown is not None
     labeled = zip(problem.shown, problem.samples.test_targets.tolist(), strict=True)
@@ -287,7 +287,7 @@ def shifted_priors(draw: Draw) -> Problem:
 
 
 def turned_head_row(draw: Draw) -> Problem:
-    """The row of one class in the head plus a direction that separates no classes; the class loses 30 points.
+    """A direction that separates no classes is added to the weights of one class in the head; the class loses 30 points.
 
     The bias keeps the number of predictions of the class on the training set. A turned row alone would attract samples
     of all other classes, and an offset would then repair a part of the damage.
@@ -339,7 +339,7 @@ def under_trained(draw: Draw) -> Problem:
 
 
 def over_fitted(draw: Draw) -> Problem:
-    """One class whose training samples are a few samples, repeated: learned by heart, as many as the others have."""
+    """One class with as many training samples as the others, but only a few distinct ones, which the model memorizes."""
     samples, a = draw.samples(easier=-0.2), draw.first
     own = np.flatnonzero(samples.train_targets == a)
     train_ND = samples.train_ND.copy()
