@@ -287,7 +287,7 @@ def shifted_priors(draw: Draw) -> Problem:
 
 
 def turned_head_row(draw: Draw) -> Problem:
-    """A direction that separates no classes is added to the weights of one class in the head; the class loses 30 points.
+    """A direction that separates no classes is added to the head weights of one class; the class loses 30 points.
 
     The bias keeps the number of predictions of the class on the training set. A turned row alone would attract samples
     of all other classes, and an offset would then repair a part of the damage.
@@ -339,7 +339,7 @@ def under_trained(draw: Draw) -> Problem:
 
 
 def over_fitted(draw: Draw) -> Problem:
-    """One class with as many training samples as the others, but only a few distinct ones, which the model memorizes."""
+    """One class with as many training samples as the others, but few distinct ones, which the model memorizes."""
     samples, a = draw.samples(easier=-0.2), draw.first
     own = np.flatnonzero(samples.train_targets == a)
     train_ND = samples.train_ND.copy()
