@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import multiprocessing
 import os
+import socket
 import sys
 import traceback
 from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from multiprocessing.connection import Connection
 from typing import Any
 
@@ -37,6 +39,35 @@ def run_command(words: Sequence[str], stdout: int, stderr: int) -> int:
     process.join()
     assert process.exitcode is not None
     return process.exitcode
+
+
+def run_ranks(function: Callable[..., Any], *args: Any, world_size: int = 2) -> None:
+    """Run ``function(*args)`` in processes with the environment variables of torchrun; an error there is an error here.
+
+    torchrun itself imports torch once more, and so do its processes.
+    """
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+    with ThreadPoolExecutor(world_size) as threads:
+        ranks = [
+            threads.submit(run_forked, _run_rank, rank, world_size, port, function, args) for rank in range(world_size)
+        ]
+    for rank in ranks:
+        rank.result()
+
+
+def _run_rank(rank: int, world_size: int, port: int, function: Callable[..., Any], args: tuple[Any, ...]) -> None:
+    count = str(world_size)
+    places = {
+        "RANK": str(rank),
+        "LOCAL_RANK": str(rank),
+        "GROUP_RANK": "0",
+        "WORLD_SIZE": count,
+        "LOCAL_WORLD_SIZE": count,
+    }
+    os.environ |= places | {"MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(port), "TORCHELASTIC_RUN_ID": "test"}
+    function(*args)
 
 
 def _answer(connection: Connection, function: Callable[..., Any], args: tuple[Any, ...]) -> None:

@@ -1,10 +1,10 @@
 """Small Hugging Face models and data sets, built in code, and a step on two processes."""
 
-import sys
 from pathlib import Path
 from typing import Any
 
 import torch
+from accelerate.state import AcceleratorState
 from torch import Tensor
 from transformers import (
     BertConfig,
@@ -15,6 +15,7 @@ from transformers import (
 )
 
 import classgap as cg
+from classgap.distributed import rank
 from classgap.integrations.huggingface import AuditCallback, ClassGapTrainer
 
 CLASSES = 3
@@ -109,12 +110,9 @@ def audit_with_padding(folder: Path) -> None:
     trainer.evaluate()
 
 
-if __name__ == "__main__":  # one of two processes started by torchrun
-    target = Path(sys.argv[1])
-    from classgap.distributed import rank
-
-    torch.set_num_threads(1)
-    for step in JOINT_STEPS:
-        result = take_joint_step(target, step, 2)
-        torch.save(result, target / f"{step}-{rank()}.pt")
-    audit_with_padding(target)
+def take_joint_steps(folder: Path) -> None:
+    """Take the steps, and evaluate, as one of two processes."""
+    AcceleratorState._reset_state(reset_partial_state=True)  # a fork of the tests has that of one process
+    for name in JOINT_STEPS:
+        torch.save(take_joint_step(folder, name, 2), folder / f"{name}-{rank()}.pt")
+    audit_with_padding(folder)

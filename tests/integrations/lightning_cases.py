@@ -1,8 +1,6 @@
 """A small Lightning module and data, and what two processes do with them."""
 
 import json
-import sys
-import warnings
 from pathlib import Path
 from typing import Any
 
@@ -69,7 +67,7 @@ def take_steps(folder: Path, loss: str, **settings: Any) -> dict[str, Tensor]:
     return net.state_dict()
 
 
-def two_processes(folder: Path) -> None:
+def fit_and_audit(folder: Path) -> None:
     """Train, validate and test on two processes, which cannot divide 7 and 5 samples equally."""
     ddp = {"strategy": "ddp", "devices": 2}
     states = {loss: take_steps(folder, loss, **ddp) for loss in LOSSES}
@@ -88,9 +86,3 @@ def two_processes(folder: Path) -> None:
     audits = {name: audit.samples.targets.tolist() for name, audit in callback.audits.items()}
     result = {"audits": audits, "metrics": metrics, "unknown": unknown}
     (folder / f"result-{rank}.json").write_text(json.dumps(result))
-
-
-if __name__ == "__main__":  # Lightning starts the second process
-    warnings.simplefilter("ignore")
-    torch.set_num_threads(1)
-    two_processes(Path(sys.argv[1]))

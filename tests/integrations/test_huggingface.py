@@ -1,7 +1,5 @@
 """Hugging Face Trainer: gradients of the global batch, state in checkpoints, evaluation without learning, audits."""
 
-import subprocess
-import sys
 import warnings
 from pathlib import Path
 
@@ -15,6 +13,7 @@ from hf_cases import (
     samples,
     stacked,
     take_joint_step,
+    take_joint_steps,
     text_model,
 )
 from torch import Tensor, nn
@@ -22,6 +21,7 @@ from transformers import AutoModelForImageClassification, AutoModelForSequenceCl
 
 import classgap as cg
 from classgap.integrations.huggingface import AuditCallback, ClassGapTrainer, make_compute_loss_func
+from forked import run_ranks
 
 KINDS = {
     "text": (text_model, AutoModelForSequenceClassification),
@@ -91,12 +91,9 @@ def test_batches_without_a_count_are_averaged(tmp_path: Path) -> None:
 
 @pytest.fixture(scope="module")
 def two_processes(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Results of two processes that torchrun started."""
+    """Results of two processes, as if torchrun had started them."""
     folder = tmp_path_factory.mktemp("two")
-    script = str(Path(__file__).with_name("hf_cases.py"))
-    launch = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node=2", script, str(folder)]
-    finished = subprocess.run(launch, capture_output=True, text=True, timeout=300, check=False)
-    assert finished.returncode == 0, finished.stderr[-4000:]
+    run_ranks(take_joint_steps, folder)
     return folder
 
 

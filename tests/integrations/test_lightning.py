@@ -1,8 +1,6 @@
 """Lightning: losses in modules, resumed runs, audits of validation and test epochs, two processes."""
 
 import json
-import subprocess
-import sys
 import warnings
 from pathlib import Path
 from typing import Any
@@ -10,12 +8,13 @@ from typing import Any
 import pytest
 import torch
 from lightning.pytorch.callbacks import ModelCheckpoint
-from lightning_cases import LOSSES, Net, data, take_steps, trainer
+from lightning_cases import LOSSES, Net, data, fit_and_audit, take_steps, trainer
 from torch import Tensor
 from torch.utils.data import DataLoader
 
 import classgap as cg
 from classgap.integrations.lightning import AuditCallback
+from forked import run_ranks
 
 pytestmark = pytest.mark.filterwarnings("ignore:.*(num_workers|log_every_n_steps|does not have many workers)")
 
@@ -24,11 +23,7 @@ pytestmark = pytest.mark.filterwarnings("ignore:.*(num_workers|log_every_n_steps
 def two_processes(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Results of two processes in Lightning's strategy "ddp"."""
     folder = tmp_path_factory.mktemp("two")
-    script = str(Path(__file__).with_name("lightning_cases.py"))
-    finished = subprocess.run(
-        [sys.executable, script, str(folder)], capture_output=True, text=True, timeout=300, check=False
-    )
-    assert finished.returncode == 0, finished.stderr[-4000:]
+    run_ranks(fit_and_audit, folder)
     return folder
 
 

@@ -58,7 +58,7 @@ def test_lightning_sets_the_epoch(make, tmp_path: Path) -> None:
 def test_lightning_with_two_processes_divides_the_draws_once(make, tmp_path: Path) -> None:
     """The samplers are created before the processes start. Lightning cannot divide batch samplers itself."""
     own = {"use_distributed_sampler": False} if make is aware else {}
-    lightning_fit(RecordingModule(make(), tmp_path), tmp_path, devices=2, strategy="ddp_spawn", **own)
+    lightning_fit(RecordingModule(make(), tmp_path), tmp_path, devices=2, strategy="ddp_fork", **own)
     parts = [flat(torch.load(tmp_path / f"{rank}.pt")) for rank in (0, 1)]
     for rank, part in enumerate(parts):
         sampler = make(num_replicas=2, rank=rank)
