@@ -86,6 +86,10 @@ def failing_classes(problem: Problem) -> list[int]:
     return [k for k, p in enumerate(p_value_K) if p < FAILING_LEVEL / len(p_value_K)]
 
 
+def percent(value: float) -> str:
+    return f"{100 * value:.1f} %"
+
+
 @dataclass(frozen=True)
 class Rate:
     """A fraction with its 95 % Wilson interval."""
@@ -97,7 +101,7 @@ class Rate:
         if not self.total:
             return "–"
         low, high = self.interval()
-        return f"{self.hits / self.total:.1%} ({self.hits} of {self.total}; {low:.1%} to {high:.1%})"
+        return f"{percent(self.hits / self.total)} ({self.hits} of {self.total}; {percent(low)} to {percent(high)})"
 
     def interval(self) -> tuple[float, float]:
         z = NormalDist().inv_cdf(0.975)
@@ -155,7 +159,7 @@ def macro_right(results: Sequence[Result]) -> str:
     causes = {result["cause"] for result in results}
     rates = [right_causes([result for result in results if result["cause"] == cause]) for cause in sorted(causes)]
     known = [rate.hits / rate.total for rate in rates if rate.total]
-    return f"{fmean(known):.1%} ({len(known)} causes)" if known else "–"
+    return f"{percent(fmean(known))} ({len(known)} causes)" if known else "–"
 
 
 def is_development(result: Result) -> bool:
