@@ -41,7 +41,7 @@ def test_advice_states_the_gains_of_the_tables(remedies):
     shown = f"{hard[small, 'class-offsets']}".replace("-", "−")
     assert f"they change the hard third by {shown} |" in advice
     assert f"refitted with LDAM gains {hard[small, 'head:ldam']} and" in advice
-    assert f"on all of CIFAR-100, it loses {-hard['CIFAR-100, one run with its images', 'head:ldam']} (" in advice
+    assert f"on all of CIFAR-100, it loses {-hard['CIFAR-100, one run with its images', 'head:ldam']} |" in advice
     averages, both = (max(hard[each, f"ensemble{more}"] for each in several) for more in ("", "+class-offsets"))
     assert f"gains up to {averages} and costs" in advice
     assert f"with offsets on top, up to {both} |" in advice
@@ -51,8 +51,11 @@ def test_advice_states_the_gains_of_the_tables(remedies):
     assert f"gains {min(views)} to {max(views)} and" in advice
     assert f"with offsets on top, {min(both)} to {max(both)}, but the medium third" in advice
     (tail,) = [problem for problem, remedy in hard if remedy == "train: logit adjustment" and "tail" in problem]
-    assert f"prior correction gains {hard[tail, 'prior-correction']:.0f};" in advice
+    offsets, priors = ((hard[tail, name], medium[tail, name]) for name in ("class-offsets", "prior-correction"))
+    assert f"offsets gain {offsets[0]:.0f} and prior correction gains {priors[0]:.0f};" in advice
+    assert f"the medium third loses {offsets[1]:.0f} and {priors[1]:.0f}." in advice
     assert f"with logit adjustment gains {hard[tail, 'train: logit adjustment']:.0f} and" in advice
+    assert f"ELM gains {hard[tail, 'train: ELM']:.0f}," in advice
     tuned = [-hard[f"{name}, one run", "train: default settings, no search"] for name in ("MNIST-1D", "digits")]
     assert f"worth {tuned[0]} on MNIST-1D and {tuned[1]} on digits" in advice
 
